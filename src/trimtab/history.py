@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from trimtab._shared.checks import check_roles, check_whole, list_messages
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble, assemble_one
+from trimtab.conversation.units import span_of
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
@@ -275,15 +276,16 @@ def _led_well(request: EvictionRequest, units: Sequence[Unit], count: int) -> in
 
     As few more as that needs; where none of the rest may come first, as few less.
     """
-    openers = Openers(request.history, request.units)
-    fixed = next((unit for unit in _without(request.units, units) if openers.says(unit) is not None), None)
+    openers, leaving = Openers(request.history, request.row, lambda: request.units), list(map(span_of, units))
+    staying = map(span_of, _without(request.units, units))
+    fixed = next((span for span in staying if openers.says(span) is not None), None)
 
     def stands(count: int) -> bool:
-        rest = (units[at] for at in range(count, len(units)))
-        first = next((unit for unit in rest if openers.says(unit) is not None), fixed)
+        rest = (leaving[at] for at in range(count, len(units)))
+        first = next((span for span in rest if openers.says(span) is not None), fixed)
         if first is None:
             return True
-        return openers.leads(first if fixed is None else min(first, fixed, key=lambda unit: unit.first))
+        return openers.leads(first if fixed is None else min(first, fixed, key=lambda span: span[0]))
 
     counts = (*range(count, len(units) + 1), *range(count - 1, -1, -1))
     return next((count for count in counts if stands(count)), count)

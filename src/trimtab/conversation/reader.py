@@ -282,7 +282,7 @@ class History:
 
     def has_calls(self, index: int, /) -> bool:
         """Tell whether a message makes calls; looks at that message only."""
-        if self._read_from <= index:
+        if self._read_from <= index or index in self.structure.kinds:
             return index in self.structure.calls
         return bool(self._columns(index, index + 1).calls)
 
@@ -390,12 +390,29 @@ class History:
         near = self.near(self.head) if self._walked_from <= self.head < self.count else None
         found: list[Span] = []
         for span in near or ():
-            group = [span] if span[3] is not None else self._group(span[0], span[1], set())
+            group = [span] if span[3] is not None else self._all_between(span[0], span[1])
             if group is None:
                 found = []
                 break
             found += group
         return found or list(map(span_of, self.units))
+
+    def _all_between(self, start: int, stop: int) -> list[Span] | None:
+        """Tell apart all units of a stretch: what is out of the ordinary, and what stands between."""
+        if stop == self.count or self._is_told(start, stop):
+            return self._group(start, stop, set())
+        walked = self.walked
+        marks = {index for index in {*walked.odd, *walked.unanswered, *walked.bound} if start <= index < stop}
+        apart = self._spans_of(marks, start)
+        if not marks or any(first < start or end > stop for first, end in apart):
+            return self._group(start, stop, set())
+        found: list[Span] = []
+        for span in self._row(apart, start=start, stop=stop) or ():
+            group = [span] if span[3] is not None else self._group(span[0], span[1], set())
+            if group is None:
+                return None
+            found += group
+        return found or None
 
     def near(self, counted: int, /) -> list[Span] | None:
         """Tell apart the units near a cut, at the end, and those that must stay.
@@ -610,17 +627,12 @@ class History:
     def _ordinary(self, start: int, stop: int) -> list[Span] | None:
         """Group what the walk has told enough of: each message with the results behind it."""
         messages, kind_of = self.messages, self._kind_of
-        in_row = self._results_are_messages and not self._plain
         found: list[Span] = []
         while start < stop:
             kind, end = kind_of(messages[start]), start + 1
-            following: Kind | None = None
-            while end < stop and (following := kind_of(messages[end])) == "tool":
+            while end < stop and kind_of(messages[end]) == "tool":
                 end += 1
-            if kind == "assistant":
-                if in_row and end < stop and following == "assistant":
-                    return None  # they may be answered behind all of them
-            elif end > start + 1:
+            if kind != "assistant" and end > start + 1:
                 return None
             found.append((start, end, "free", kind, None))
             start = end

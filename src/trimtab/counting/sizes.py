@@ -10,6 +10,7 @@ from __future__ import annotations
 import marshal
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, cast
 
 from trimtab.counting.base import (
@@ -136,6 +137,12 @@ class Sizes:
             return int(sum([known[index] for index in indices]))
         except TypeError:  # one is not known
             return sum(map(self.of, indices))
+
+    def sums(self) -> list[int]:
+        """Sum the sizes of the messages before each place, and of all."""
+        if None in self.known:
+            self.count_each()
+        return [*accumulate(cast("list[int]", self.known), initial=0)]
 
     def count_each(self) -> None:
         """Count every message nobody asked about yet."""

@@ -266,6 +266,11 @@ class EvictionRequest:
             self._inserted_tokens = sum(map(self.inserted_tokens, self.insertions))
         return self._inserted_tokens
 
+    @property
+    def _least_fixed_tokens(self) -> int:
+        """The least that tokens beside the units may come to, however a request begins."""
+        return self._put_in_tokens + min(map(self.sizes.fixed_tokens, (False, True)))
+
     def _fixed_tokens_of(self, first: Span | None, insertions: Sequence[Insertion] = (), /) -> int:
         """Return the tokens beside the units of a request, which depend on how it begins.
 
@@ -410,6 +415,16 @@ class EvictionRequest:
         edited, sums = self._edits_added
         return tokens + sums[bisect_left(edited, stop)] - sums[bisect_left(edited, start)]
 
+    def _tokens_of_row(self) -> list[int]:
+        """Return the tokens of each unit alone, as it is after earlier steps."""
+        sums, edited, found = self.sizes.sums(), self._edits, list[int]()
+        for first, stop, _, _, unit in self.row:
+            if unit is not None and len(unit.indices) != stop - first:
+                found.append(self.size(unit))
+            else:
+                found.append(self._tokens_between(first, stop) if edited else sums[stop] - sums[first])
+        return found
+
     def _added_tokens(
         self, unit: Unit, there: dict[int, set[int]], edits: Mapping[int, Mapping[Path, str]] | None = None, /
     ) -> int:
@@ -460,7 +475,7 @@ class EvictionRequest:
         if self.led or not self.history.format.rules.ordered:
             return None
         if self._made_openers is None:
-            self._made_openers = Openers(self.history, self.units)
+            self._made_openers = Openers(self.history, self.row, lambda: self.units)
         return self._made_openers
 
     def opener(self, unit: Unit, /) -> Unit | None:
@@ -484,7 +499,7 @@ class EvictionRequest:
         """
         given = units if isinstance(units, (list, tuple)) else list(units)
         openers = self._openers
-        if openers is None or len(given) == len(self.units):
+        if openers is None or len(given) == len(self.row):
             return given
         return openers.complete(given, (*self.insertions, *insertions), self.stays)
 

@@ -63,8 +63,8 @@ class Cuts:
         if self._openers is not None:
             stay = list(map(unit_of, self._stay))
             self._staying = sorted({index for unit in stay for index in unit.indices})
-            front = self._openers.front(stay)
-            self._says = self._end if front is None else stay[front].first
+            front = self._openers.front(self._stay)
+            self._says = self._end if front is None else self._stay[front][0]
 
     @property
     def end(self) -> int:
@@ -189,13 +189,12 @@ class Cuts:
         span = self._span_from(cut)
         if span is None:
             return True
-        unit = unit_of(span)
-        first = unit.first
+        first = span[0]
         older = bisect_left(self._staying, first)
         beside = (index for one in also for index in self.unit(one).indices if index < first)
         before = max((*self._staying[max(0, older - 1) : older], *beside), default=-1)
         if before < 0 or (first < self._says and not also):
-            return openers.says(unit) is None or self._request.stays(unit) or openers.leads(unit)
+            return openers.says(span) is None or self._request._must_stay(span) or openers.leads(span)
         return openers.stands(first, before)
 
     def opener(self, cut: int, /) -> tuple[int, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from trimtab.conversation import Unit
 from trimtab.conversation.units import Span, span_of, unit_of
 from trimtab.strategies.base import EvictionRequest, EvictionResult
@@ -16,8 +18,8 @@ def must_stay(request: EvictionRequest) -> tuple[list[int], list[Unit], Eviction
         Its places in the row of the request, its units, and the answer where these alone do not fit.
     """
     request.count_each()
-    row = request.row
-    stays = [at for at, span in enumerate(row) if request._must_stay(span)]
+    row, protected = request.row, request.protected
+    stays = [at for at, span in enumerate(row) if span[2] != "free" or span[0] in protected]
     staying = [unit_of(row[at]) for at in stays]
     if request.fits(staying):
         return stays, staying, None
@@ -33,9 +35,8 @@ def take_best(request: EvictionRequest, stays: list[int], ranked: list[int]) -> 
         ranked: Places of the others, the best first.
     """
     row = request.row
-    if request.additive and request._openers is None and all(span[4] is None for span in row):
-        taken = {*stays, *_take(request, [row[at] for at in stays], ranked)}
-        return [unit_of(span) for at, span in enumerate(row) if at in taken]
+    if request.additive and not any(span[4] is not None and span[4].parts for span in row):
+        return [unit_of(row[at]) for at in sorted(_Places(request, stays).take(ranked))]
     units = request.units
     staying, best_first = [units[at] for at in stays], [units[at] for at in ranked]
     if request.additive:
@@ -46,24 +47,78 @@ def take_best(request: EvictionRequest, stays: list[int], ranked: list[int]) -> 
     return [unit for unit in units if id(unit) in found]
 
 
-def _take(request: EvictionRequest, stays: list[Span], ranked: list[int]) -> list[int]:
-    """Take what fits, best first, of units that are neighboring whole messages and need nothing in front."""
-    row, limit = request.row, request.limit_tokens
-    taken: list[int] = []
-    size_of = request._tokens_between if request.edits else request.sizes.total
-    used = sum(size_of(span[0], span[1]) for span in stays)
-    first = stays[0] if stays else None
-    fixed = request._fixed_tokens_of(first)
-    for at in ranked:
-        span = row[at]
-        tokens = used + size_of(span[0], span[1])
-        ahead = first is None or span[0] < first[0]
-        fixed_with = request._fixed_tokens_of(span) if ahead else fixed
-        if tokens + fixed_with <= limit:
-            used, fixed = tokens, fixed_with
-            first = span if ahead else first
-            taken.append(at)
-    return taken
+class _Places:
+    """Takes units that share no message, by their places in the row, each with what it needs in front."""
+
+    def __init__(self, request: EvictionRequest, stays: list[int]) -> None:
+        self._request = request
+        self._row, self._tokens = request.row, request._tokens_of_row()
+        self._openers = request._openers
+        self._taken = set(stays)
+        self._used = sum(self._tokens[at] for at in stays)
+        self._first = stays[0] if stays else len(self._row)
+        self._fixed = request._fixed_tokens_of(self._row[self._first] if stays else None)
+        at = None if self._openers is None else self._openers.front(self._row[at] for at in stays)
+        self._front = len(self._row) if at is None else stays[at]
+        """The first place of what was taken that says something; nothing behind it needs an opener."""
+
+    def take(self, ranked: list[int]) -> set[int]:
+        """Take what fits, best first; then what was passed over and needs nothing in front any more."""
+        skipped = self._pass(ranked)
+        if self._openers is None or not skipped:
+            return self._taken
+        skipped = self._pass(skipped)
+        left = self._misplaced(sorted(self._taken))
+        if left:
+            lost = [at for at in ranked if at in self._taken and not left.isdisjoint(_indices(self._row[at]))]
+            self._taken.difference_update(lost)
+            self._used -= sum(self._tokens[at] for at in lost)
+            self._first = min(self._taken, default=len(self._row))
+            self._fixed = self._request._fixed_tokens_of(self._row[self._first] if self._taken else None)
+            for at in (*lost[:_MISPLACED_TRIED], *skipped[:_MISPLACED_TRIED]):
+                self._try(at)
+        return self._taken
+
+    def _pass(self, ranked: list[int]) -> list[int]:
+        """Take what fits, best first; return what did not."""
+        tokens, taken, skipped = self._tokens, self._taken, list[int]()
+        room = self._request.limit_tokens - self._request._least_fixed_tokens
+        for at in ranked:
+            if at not in taken and (self._used + tokens[at] > room or not self._fits(at)):
+                skipped.append(at)
+        return skipped
+
+    def _fits(self, at: int) -> bool:
+        """Take a unit, and what it needs in front, if there is room for both."""
+        openers, lead, front = self._openers, at, self._front
+        used = self._used + self._tokens[at]
+        if openers is not None and at < front and (index := openers.says(self._row[at])) is not None:
+            opener = None if openers.leads(self._row[at]) else openers.place_before(index)
+            if opener is not None:
+                lead, used = opener, used + self._tokens[opener]
+            front = lead
+        first, fixed = self._first, self._fixed
+        if lead < first:
+            first, fixed = lead, self._request._fixed_tokens_of(self._row[lead])
+        if used + fixed > self._request.limit_tokens:
+            return False
+        self._used, self._front, self._first, self._fixed = used, front, first, fixed
+        self._taken.update((lead, at))
+        return True
+
+    def _try(self, at: int) -> None:
+        """Take a unit if there is room, and nothing is refused then where it would stand."""
+        before = self._used, self._front, self._first, self._fixed, set(self._taken)
+        if at not in self._taken and self._fits(at) and self._misplaced(sorted(self._taken)):
+            self._used, self._front, self._first, self._fixed, self._taken = before
+
+    def _misplaced(self, places: list[int]) -> frozenset[int]:
+        """Return the messages of these units that the provider would refuse where they stand."""
+        return self._request._in_order([unit_of(self._row[at]) for at in places])[1]
+
+
+def _indices(span: Span) -> Iterable[int]:
+    return range(span[0], span[1]) if span[4] is None else span[4].indices
 
 
 class _Greedy:
@@ -77,7 +132,7 @@ class _Greedy:
         self._used = sum(request._added_tokens(unit, self._there) for unit in stays)
         self._chosen = {id(unit): unit for unit in stays}
         self._first = span_of(stays[0]) if stays else None
-        at = None if self._openers is None else self._openers.front(stays)
+        at = None if self._openers is None else self._openers.front(map(span_of, stays))
         self._front = len(request.history) if at is None else stays[at].first
         """The first message of what was taken; nothing behind it needs an opener."""
 
@@ -117,7 +172,7 @@ class _Greedy:
     def _fits(self, unit: Unit) -> bool:
         """Take a unit, and what it needs in front, if there is room for both."""
         wanted, front = [unit], self._front
-        if self._openers is not None and unit.first < front and self._openers.says(unit) is not None:
+        if self._openers is not None and unit.first < front and self._openers.says(span_of(unit)) is not None:
             opener = self._openers.of(unit)
             wanted, front = [unit, *([opener] if opener else ())], (opener or unit).first
         there = {i: self._there[i] for one in wanted for i in one.parts if i in self._there}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, keep_parts
 from trimtab.conversation.order import Row, find_misplaced, row_or_before, stands_apart
-from trimtab.conversation.units import Stretch
+from trimtab.conversation.units import Span, Stretch, span_of
 from trimtab.formats import mapping_of
 
 __all__ = ["Openers", "in_order"]
@@ -22,38 +22,53 @@ class Openers:
     may come first, or the one that did.
     """
 
-    __slots__ = ("_begin", "_history", "_leading", "_units", "_users")
+    __slots__ = ("_begin", "_history", "_leading", "_row", "_units")
 
-    def __init__(self, history: History, units: Sequence[Unit]) -> None:
+    def __init__(self, history: History, row: Sequence[Span], units: Callable[[], Sequence[Unit]]) -> None:
         self._history = history
+        self._row = row
         self._units = units
         self._begin = begin_of(history)
-        self._leading: list[Unit] | None = None
-        self._users: list[Unit] = []
+        self._leading: tuple[list[int], ...] = ()
+        """Places of the units that may come first, as far as it is known: of the user's, and of all."""
+
+    def place_before(self, index: int) -> int | None:
+        """Return the place in the row of what opens for a message; None if nothing before it may."""
+        row = self._row
+        if not self._leading:
+            self._leading = [at for at, span in enumerate(row) if span[3] == "user"], [*range(len(row))]
+        for places in self._leading:
+            at = bisect_left(places, index, key=lambda place: row[place][0])
+            while at:
+                at -= 1
+                if self.leads(row[places[at]]):
+                    return places[at]
+                del places[at]  # it is looked at once
+        return None
 
     def before(self, index: int) -> Unit | None:
         """Return what opens for a message; None if nothing before it may."""
-        if self._leading is None:
-            self._leading = [unit for unit in self._units if self.leads(unit)]
-            self._users = [unit for unit in self._leading if unit.kind == "user"]
-        for among in (self._users, self._leading):
-            if at := bisect_left(among, index, key=_first_of):
-                return among[at - 1]
-        return None
+        place = self.place_before(index)
+        return None if place is None else self._units()[place]
 
     def of(self, unit: Unit) -> Unit | None:
         """Return what a unit needs in front of it, if nothing there may come first; None if it may itself."""
-        index = self.says(unit)
-        return None if index is None or self.leads(unit) else self.before(index)
+        span = span_of(unit)
+        index = self.says(span)
+        return None if index is None or self.leads(span) else self.before(index)
 
-    def leads(self, unit: Unit) -> bool:
+    def leads(self, span: Span) -> bool:
         """Tell whether the provider takes a unit as the first."""
-        index = self.says(unit)
-        return index is not None and self._may_lead(index, unit.parts.get(index, ()))
+        index = self.says(span)
+        return index is not None and self._may_lead(index, span[4].parts.get(index, ()) if span[4] else ())
 
-    def says(self, unit: Unit) -> int | None:
+    def says(self, span: Span) -> int | None:
         """Return the first message of a unit that is not of the system text at the front, if there is one."""
-        return next((index for index in unit.indices if index >= self._begin), None)
+        first, stop, _, _, unit = span
+        if first >= self._begin:
+            return first
+        indices = range(first, stop) if unit is None else unit.indices
+        return next((index for index in indices if index >= self._begin), None)
 
     def _may_lead(self, index: int, parts: Collection[int]) -> bool:
         history = self._history
@@ -64,9 +79,9 @@ class Openers:
             message = mapping_of(keep_parts(history, index, message, parts))
         return history.format.order_fault(None, message, parted=True) is None
 
-    def front(self, units: Sequence[Unit]) -> int | None:
+    def front(self, spans: Iterable[Span]) -> int | None:
         """Return where the first of these units is that says something; None if none does."""
-        return next((at for at, unit in enumerate(units) if self.says(unit) is not None), None)
+        return next((at for at, span in enumerate(spans) if self.says(span) is not None), None)
 
     def complete(
         self, units: Sequence[Unit], insertions: Sequence[Insertion], stays: Callable[[Unit], bool]
@@ -78,8 +93,8 @@ class Openers:
             insertions: Messages that are put in; one of them may come first.
             stays: Tells which of them must stay, with or without an opener.
         """
-        at = self.front(units)
-        index = None if at is None else self.says(units[at])
+        at = self.front(map(span_of, units))
+        index = None if at is None else self.says(span_of(units[at]))
         if at is None or index is None or any(one.at <= index for one in insertions):
             return units
         beside = list(takewhile(lambda unit: unit.first <= index, units[at:]))
@@ -134,7 +149,7 @@ def in_order(
         What still stays, and the messages that left for this.
     """
     chosen = list(kept)
-    if not history.format.rules.ordered:
+    if not history.format.rules.ordered or (not insertions and _all_stand(history, chosen, led=led)):
         return chosen, frozenset()
     owners: dict[int, list[int]] = {}
     for at, unit in enumerate(chosen):
@@ -150,6 +165,29 @@ def in_order(
     staying = [unit for at, unit in enumerate(chosen) if at not in gone]
     left = {index for unit in staying for index in unit.indices}
     return staying, frozenset(i for unit in kept for i in unit.indices if i not in left)
+
+
+def _all_stand(history: History, units: Sequence[Unit], *, led: bool) -> bool:
+    """Tell whether all units surely stand where they are, by a look at each two that others stood between.
+
+    False also where that does not tell: for units that share messages or stand inside one another, and
+    where system text is ahead.
+    """
+    format, messages, stop = history.format, history.messages, begin_of(history)
+    if not led and units and units[0].indices[0] != stop:
+        return False
+    for unit in units:
+        first, last = unit.indices[0], unit.indices[-1]
+        if first < stop or unit.parts or last - first + 1 != len(unit.indices):
+            return False
+        if first != stop and unit is not units[0]:
+            fault = format.order_fault(
+                mapping_of(messages[stop - 1]), mapping_of(messages[first]), parted=True
+            )
+            if fault is not None:
+                return False
+        stop = last + 1
+    return True
 
 
 def _rows(

@@ -44,8 +44,8 @@ class PriorityBased:
     Args:
         score: What a message is worth: `"role"` (whom it is from), `"recency"`, `"relevance"` (what it says
             about the user's latest message), several with weights, as in `{"relevance": 1, "role": 0.3}`,
-            or a function of a message (a read-only mapping) and its `Place`. `afit` awaits an async one, message
-            by message: who asks a service asks it once about all of them, by `Relevant(score=...)`.
+            or a function of a message (a read-only mapping) and its `Place`. `afit` awaits an async one,
+            message by message: who asks a service asks it once for all, by `Relevant(score=...)`.
         score_name: Name a function was registered under, for `to_dict`.
 
     Raises:

@@ -304,7 +304,7 @@ class _Run:
         self._stays = [unit for unit in units if request.stays(unit)]
         self._there: dict[int, set[int]] = {}
         self._shortest: dict[int, Mapping[int, Mapping[Path, str]]] = {}
-        at = None if self._openers is None else self._openers.front(self._stays)
+        at = None if self._openers is None else self._openers.front(map(span_of, self._stays))
         self._front = None if at is None else self._stays[at].first
 
     def opener(self, dropped: int) -> Unit | None:
@@ -312,7 +312,7 @@ class _Run:
         openers, free = self._openers, self.free
         if openers is None:
             return None
-        while dropped < len(free) and openers.says(free[dropped]) is None:
+        while dropped < len(free) and openers.says(span_of(free[dropped])) is None:
             dropped += 1
         if dropped == len(free) or (self._front is not None and self._front < free[dropped].first):
             return None
