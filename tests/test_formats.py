@@ -9,6 +9,7 @@ import pytest
 from trimtab import Context
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats import Format, OpenAIChat, detect, formats, get_format, register_format
+from trimtab.testing import request_bodies
 
 CHAT = OpenAIChat()
 
@@ -54,3 +55,14 @@ def test_a_role_for_what_is_no_message_is_a_typed_error() -> None:
     """A block with a role writes it into its messages."""
     with pytest.raises(FormatError, match="list"):
         Context(100, format="openai_chat").add("h", [[]], role="user").fit()
+
+
+@pytest.mark.parametrize("form", formats())
+@pytest.mark.parametrize("valid", [True, False], ids=["valid", "any"])
+def test_a_plain_message_says_what_it_says_the_long_way(form: str, valid: bool) -> None:
+    """What is read by a few lookups is what the base class reads of every shape."""
+    wire = get_format(form)
+    for body in request_bodies(60, format=form, seed=3, valid=valid):
+        for message in body[wire.rules.body_key]:
+            if isinstance(message, dict):
+                assert wire.full_text(message) == Format.full_text(wire, message)

@@ -504,13 +504,14 @@ class EvictionRequest:
         return openers.complete(given, (*self.insertions, *insertions), self.stays)
 
     def _in_order(
-        self, units: Sequence[Unit], /, insertions: Sequence[Insertion] = ()
+        self, units: Sequence[Unit], /, insertions: Sequence[Insertion] = (), *, led: bool = False
     ) -> tuple[list[Unit], frozenset[int]]:
         """Let go of units that the provider refuses behind what stays.
 
         Args:
             units: Units of this request, in order.
             insertions: Messages to put in, beside those of earlier steps.
+            led: Whether something stays in front of these units that may come first.
 
         Returns:
             The units that stay, and the messages of the others.
@@ -520,7 +521,7 @@ class EvictionRequest:
             units,
             (*self.insertions, *insertions),
             may_leave=lambda unit: not self.stays(unit),
-            led=self.led,
+            led=led or self.led,
         )
 
     # -- texts

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import pairwise
 
 from trimtab.conversation import Unit
 from trimtab.conversation.units import Span, span_of, unit_of
@@ -109,12 +111,28 @@ class _Places:
     def _try(self, at: int) -> None:
         """Take a unit if there is room, and nothing is refused then where it would stand."""
         before = self._used, self._front, self._first, self._fixed, set(self._taken)
-        if at not in self._taken and self._fits(at) and self._misplaced(sorted(self._taken)):
+        if at not in self._taken and self._fits(at) and self._is_refused(at):
             self._used, self._front, self._first, self._fixed, self._taken = before
 
-    def _misplaced(self, places: list[int]) -> frozenset[int]:
+    def _is_refused(self, at: int) -> bool:
+        """Tell whether the provider would refuse a unit that was taken last, where all others stand well."""
+        places, request = sorted(self._taken), self._request
+        place = bisect_left(places, at)
+        beside = places[max(0, place - 1) : place + 2]
+        spans = [self._row[one] for one in beside]
+        whole = all(one[4] is None or _is_row(one[4]) for one in spans)
+        if request.insertions or not whole or any(a[1] > b[0] for a, b in pairwise(spans)) or place == 0:
+            return bool(self._misplaced(places))
+        return bool(self._misplaced(beside, led=True))
+
+    def _misplaced(self, places: list[int], *, led: bool = False) -> frozenset[int]:
         """Return the messages of these units that the provider would refuse where they stand."""
-        return self._request._in_order([unit_of(self._row[at]) for at in places])[1]
+        return self._request._in_order([unit_of(self._row[at]) for at in places], led=led)[1]
+
+
+def _is_row(unit: Unit) -> bool:
+    """Tell whether nothing stands between the messages of a unit."""
+    return unit.indices[-1] - unit.indices[0] + 1 == len(unit.indices)
 
 
 def _indices(span: Span) -> Iterable[int]:

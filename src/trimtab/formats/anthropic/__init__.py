@@ -27,6 +27,7 @@ from trimtab.formats.anthropic.read import (
     is_server_result,
     kind_of,
     pieces_of,
+    plain_words,
     result_id_of,
     texts_of,
     type_of,
@@ -229,6 +230,12 @@ class Anthropic(Format):
 
     def pieces(self, message: Dict, /) -> Pieces:
         return pieces_of(message)
+
+    def full_text(self, message: Dict, /) -> str:
+        try:
+            return plain_words(message)
+        except (KeyError, TypeError):
+            return super().full_text(message)
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         return faults_of(messages, request)

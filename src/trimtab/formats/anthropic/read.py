@@ -300,6 +300,35 @@ def pieces_of(message: Dict) -> Pieces:
     )
 
 
+def plain_words(message: Dict) -> str:
+    """Return what a plain message says; see `Format.full_text`. It takes a few lookups.
+
+    Raises:
+        KeyError: It is not plain.
+        TypeError: The same.
+    """
+    content = message["content"]
+    if len(message) != 2 or "role" not in message:
+        raise KeyError
+    if content.__class__ is str:
+        words: str = content
+        return words
+    if content.__class__ is not list:
+        raise KeyError
+    texts, calls = [], []
+    for block in content:
+        kind, width = block["type"], len(block)
+        if kind == "text" and width == 2:
+            texts.append(block["text"])
+        elif kind == "tool_result" and width == 3 and "tool_use_id" in block:
+            texts.append(block["content"])
+        elif kind == "tool_use" and width == 4 and "id" in block and block["name"].__class__ is str:
+            calls.append(f"{block['name']} {to_text(block['input'])}")
+        else:
+            raise KeyError
+    return "\n".join(texts + calls)
+
+
 class _Found(Found):
     __slots__ = ()
 

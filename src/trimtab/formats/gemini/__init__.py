@@ -26,6 +26,7 @@ from trimtab.formats.gemini.read import (
     parts_for,
     parts_in,
     pieces_of,
+    plain_words,
     results_of,
     speaker,
     unchecked_signature,
@@ -210,6 +211,12 @@ class Gemini(Format):
 
     def pieces(self, message: Dict, /) -> Pieces:
         return pieces_of(message)
+
+    def full_text(self, message: Dict, /) -> str:
+        try:
+            return plain_words(message)
+        except (KeyError, TypeError):
+            return super().full_text(message)
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         return faults_of(messages, request)

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from trimtab.errors import FormatError
 from trimtab.formats.base import Found, Media, Pieces
-from trimtab.formats.values import Dict, as_dict, as_list, as_text, item_of, to_text
+from trimtab.formats.values import Dict, as_dict, as_list, as_text, item_of, plain_json, to_text
 
 DATA_KEYS = (
     "text",
@@ -301,6 +301,50 @@ def pieces_of(message: Dict) -> Pieces:
         result_id=results[0].id if len(results) == 1 else None,
         results=len(results),
     )
+
+
+def json_without_data(value: Any) -> str:
+    """Write what holds no encoded data as JSON.
+
+    Raises:
+        KeyError: It may hold some.
+        TypeError: It is no plain data.
+    """
+    text = plain_json(value)
+    if _ENCODED in text:
+        raise KeyError
+    return text
+
+
+_ENCODED = '"data'
+"""Begins, in JSON, every key and every address that holds encoded data."""
+
+
+def plain_words(message: Dict) -> str:
+    """Return what a plain content says; see `Format.full_text`. It takes a few lookups.
+
+    Raises:
+        KeyError: It is not plain.
+        TypeError: The same.
+    """
+    parts = message["parts"]
+    if parts.__class__ is not list or len(message) != 2 or "role" not in message:
+        raise KeyError
+    texts, calls, others = [], [], []
+    for part in parts:
+        ((key, data),) = part.items() if len(part) == 1 else ((None, None),)
+        if key == "text":
+            texts.append(data)
+        elif key == "functionCall" and data["name"].__class__ is str and data["args"] is not None:
+            calls.append(f"{data['name']} {json_without_data(data['args'])}")
+        elif key == "functionResponse" and data["name"].__class__ is str and "parts" not in data:
+            if data["response"] is None:
+                raise KeyError
+            shown = {one: data[one] for one in ("name", "response")}
+            others.append(json_without_data(shown))
+        else:
+            raise KeyError
+    return "\n".join(texts + calls + others)
 
 
 class GeminiFound(Found):

@@ -12,20 +12,18 @@ from trimtab.formats.gemini.read import (
     Result,
     calls_of,
     goes_on,
+    json_without_data,
     parts_in,
     results_of,
     speaker,
 )
-from trimtab.formats.values import Dict, as_dict, plain_json
+from trimtab.formats.values import Dict, as_dict
 
 __all__ = ["Walk"]
 
 _SIGNATURES = frozenset({"thought_signature", "thoughtSignature"})
 _CALLS = frozenset({"function_call", "functionCall"})
 _RESPONSES = frozenset({"function_response", "functionResponse"})
-
-_ENCODED = '"data'
-"""Begins, in JSON, every key and every address that holds encoded data."""
 
 
 class Walk:
@@ -121,7 +119,7 @@ class Walk:
                 call_id = f"{CALL_PREFIX}{name}:{number}"
             if key in _CALLS:
                 asked = data.get("args")
-                arguments = "" if asked is None else _json(asked)
+                arguments = "" if asked is None else json_without_data(asked)
                 tokens += prices.per_call_tokens + counts[arguments] + prices.name_factor * counts[name]
                 if signature is not None and len(signature) > PLACEHOLDER_CHARS:
                     sealed_chars += len(signature)
@@ -130,7 +128,9 @@ class Walk:
                 answer = data["response"]
                 if answer is None or "parts" in data:
                     raise KeyError
-                tokens += prices.per_result_tokens + counts[_json({"name": name, "response": answer})]
+                tokens += (
+                    prices.per_result_tokens + counts[json_without_data({"name": name, "response": answer})]
+                )
                 results.append(call_id)
             else:
                 raise KeyError
@@ -196,16 +196,3 @@ def _ids_of(results: list[Result]) -> list[str]:
 
 def _is_numbered(call_id: str) -> bool:
     return call_id.startswith(CALL_PREFIX)
-
-
-def _json(value: Any) -> str:
-    """Write what holds no encoded data as JSON.
-
-    Raises:
-        KeyError: It may hold some.
-        TypeError: It is no plain data.
-    """
-    text = plain_json(value)
-    if _ENCODED in text:
-        raise KeyError
-    return text

@@ -274,7 +274,8 @@ class OpenAIChat(Format):
         try:
             if type(made) is list and len(message) == 3 and (content is None or type(content) is str):
                 asked = [call["function"] for call in made]
-                return "\n".join([content or "", *(f"{one['name']} {one['arguments']}" for one in asked)])
+                said = [] if content is None else [content]
+                return "\n".join([*said, *(f"{one['name']} {one['arguments']}" for one in asked)])
         except (KeyError, TypeError):
             pass  # not plain function calls
         return super().full_text(message)

@@ -41,6 +41,7 @@ from trimtab.formats.openai_responses.read import (
     lone_reasoning,
     needs_of,
     pieces_of,
+    plain_words,
     text_paths,
     tool_name,
     type_of,
@@ -222,6 +223,12 @@ class OpenAIResponses(Format):
 
     def pieces(self, message: Dict, /) -> Pieces:
         return pieces_of(message)
+
+    def full_text(self, message: Dict, /) -> str:
+        try:
+            return plain_words(message)
+        except (KeyError, TypeError):
+            return super().full_text(message)
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         return faults_of(messages, request)

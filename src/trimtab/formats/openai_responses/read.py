@@ -340,6 +340,30 @@ def pieces_of(item: Dict) -> Pieces:
     )
 
 
+def plain_words(item: Dict) -> str:
+    """Return what a plain item says; see `Format.full_text`. It takes a few lookups.
+
+    Raises:
+        KeyError: It is not plain.
+        TypeError: The same.
+    """
+    width = len(item)
+    if width == 2:
+        words, role = item["content"], item["role"]
+    elif width == 3 and item["type"] == "function_call_output":
+        words, role = item["output"], item["call_id"]
+    elif width == 4 and item["type"] == "function_call":
+        name, words, role = item["name"], item["arguments"], item["call_id"]
+        if name.__class__ is str and words.__class__ is str:
+            return f"{name} {words}"
+    else:
+        raise KeyError
+    if words.__class__ is not str or role.__class__ is not str:
+        raise KeyError
+    text: str = words
+    return text
+
+
 def call_text(item: Dict) -> tuple[str, str]:
     """Return the name of the tool an item calls and what it asks for, as text."""
     keys = _ASKED.get(type_of(item), ())
