@@ -26,10 +26,17 @@ STEPS = ("start", "append", "batch", "large", "search", "erase", "reopen")
 MOST_DELAY_SECONDS = 0.012
 """A step takes this long or less; the kill falls into it or into one of the next."""
 
-_FORKS = multiprocessing.get_context("forkserver")
+FORKS = multiprocessing.get_context("forkserver")
 """Starts a writer in a tenth of the time: what it needs is loaded once, where it is forked from."""
-_FORKS.set_forkserver_preload(
-    ["tests.stores.writer", "trimtab.stores.postgres", "trimtab.stores.redis", "psycopg", "redis"]
+FORKS.set_forkserver_preload(
+    [
+        "tests.stores.writer",
+        "tests.stores.facts_writer",
+        "trimtab.stores.postgres",
+        "trimtab.stores.redis",
+        "psycopg",
+        "redis",
+    ]
 )
 
 
@@ -78,8 +85,8 @@ def kill_writers(place: Place, *, kills: int, seed: int) -> Counter[str]:
 
 def _kill_one(place: Place, session: str, seed: str, chance: random.Random) -> tuple[str, dict[int, str]]:
     """Start a writer, kill it, and return its last step and what it had acknowledged: ids by version."""
-    (ours, theirs), (our_errors, their_errors) = (_FORKS.Pipe(duplex=False) for _ in range(2))
-    process = _FORKS.Process(target=writer.forked, args=(theirs, their_errors, str(place.url), session, seed))
+    (ours, theirs), (our_errors, their_errors) = (FORKS.Pipe(duplex=False) for _ in range(2))
+    process = FORKS.Process(target=writer.forked, args=(theirs, their_errors, str(place.url), session, seed))
     process.start()
     theirs.close()
     their_errors.close()

@@ -1,27 +1,15 @@
-"""Facts of a session on every store: written, found, and overwritten with their sources (E13)."""
+"""Facts of a session on every store: written, found, overwritten with their sources, and killed at (E13)."""
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import product
 
 from tests.builders import user, words
+from tests.session.test_facts_fuzz import in_force
+from tests.stores.crash import FORKS, handle
+from tests.stores.facts_writer import Death, message, opened, talk
 from tests.stores.stores import Place
 from trimtab import Session
-from trimtab.summaries import Fact, FactRequest
-from trimtab.testing import WordCounter
-
-
-def extract(request: FactRequest) -> list[Fact]:
-    """Say of each message what its second word is."""
-    return [
-        Fact(text=f"noted {message['content'].split()[1]}", sources=[id])
-        for message, id in zip(request.messages, request.ids, strict=True)
-    ]
-
-
-def opened(store: Any, id: str = "facts") -> Session:
-    """Open the session."""
-    return Session(200, store=store, id=id, fact_extractor=extract, max_fact_tokens=40, counter=WordCounter())
 
 
 def test_facts_are_kept_found_and_redacted_on_every_store(place: Place) -> None:
@@ -45,3 +33,60 @@ def test_facts_are_kept_found_and_redacted_on_every_store(place: Place) -> None:
             assert one.undo().kind == "facts"
             assert not [event for event in one.recall(shown[-1]) if event.data.get("text") == shown[-1]]
             assert [fact.text for fact in one.facts] != shown
+
+
+def kill_one(place: Place, session: str, death: Death, start: int) -> int:
+    """Let a process go on from a message and die; return the first message it did not say it had stored."""
+    ours, theirs = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=talk, args=(theirs, str(place.url), session, death, start))
+    process.start()
+    theirs.close()
+    said = start - 1
+    while True:
+        try:
+            said = ours.recv()
+        except EOFError:
+            break
+    process.join()
+    assert process.exitcode == -9, death
+    process.close()
+    ours.close()
+    return said + 1
+
+
+def check_log(session: Session, stored: int) -> None:
+    """Each message is there once and in order, and each that was read is in one fact, oldest first."""
+    events = list(session.history(kinds=None))
+    said = [event.id for event in events if event.kind == "message"]
+    assert said == [f"m{at}" for at in range(len(said))]
+    assert stored <= len(said) <= stored + 1
+    sources = [source for event in in_force(events) for source in event.data["sources"]]
+    assert sources == said[: len(sources)]
+
+
+def test_a_process_killed_at_a_write_loses_no_fact_and_makes_none_twice(shared_place: Place) -> None:
+    """Before and behind each kind of write; each next process goes on, and repeats what nobody acknowledged."""
+    deaths = [
+        Death(kind, is_stored, skips, is_async)
+        for skips, is_async, kind, is_stored in product(
+            (0, 2), (False, True), ("message", "evicted", "facts", "failed"), (False, True)
+        )
+    ]
+    with handle(shared_place) as store:
+        opened(store, "killed").add(message(0), id="m0")
+    start = 1
+    for death in deaths:
+        start = kill_one(shared_place, "killed", death, start)
+        shared_place.settle()
+        with handle(shared_place) as store:
+            check_log(Session.open(store, "killed", allow_missing=True), start)
+    with handle(shared_place) as store:
+        session = opened(store, "killed")
+        session.add(message(start), id=f"m{start}")
+        session.summarize()
+        check_log(session, start + 1)
+        view = [one["content"] for one in session.messages()]
+        gone = [event.id for event in session.history() if event.message["content"] not in view]
+        facts = in_force(list(session.history(kinds=None)))
+        assert [event.data["sources"] for event in facts] == [[id] for id in gone]
+        assert session.status().fact_failures == 0
