@@ -65,7 +65,7 @@ def check_log(session: Session, stored: int) -> None:
 
 
 def test_a_process_killed_at_a_write_loses_no_fact_and_makes_none_twice(shared_place: Place) -> None:
-    """Before and behind each kind of write; each next process goes on, and repeats what nobody acknowledged."""
+    """Before and behind each kind of write; the next process goes on, and repeats what nobody answered."""
     deaths = [
         Death(kind, is_stored, skips, is_async)
         for skips, is_async, kind, is_stored in product(

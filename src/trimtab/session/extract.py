@@ -40,8 +40,6 @@ class FactJob:
     """First messages of the units among them that are still in view, and are read later."""
     until: int
     """Version up to which all that left is read then."""
-    tokens: int
-    """Of all that left and was not read yet."""
     base: State
     """Where the session stood when it was decided."""
 
@@ -84,8 +82,7 @@ def fact_job(core: Core, working_set: WorkingSet, *, due: bool = True) -> Steps[
     late = [one for one in state.unread if not is_in_view(working_set, one) and one < left_until(working_set)]
     if core.in_force.fact_extractor is None or (left_until(working_set) <= state.read and not late):
         return None
-    weighed = yield from _weigh(core, working_set)
-    if due and not _is_due(core, state, weighed):
+    if due and not (yield from _is_due(core, working_set)):
         return None
     reader, groups = working_set.reader, dict[int, list[Event]]()
     for first in late:
@@ -106,13 +103,12 @@ def fact_job(core: Core, working_set: WorkingSet, *, due: bool = True) -> Steps[
         units=units,
         in_view=in_view,
         until=until,
-        tokens=weighed.tokens,
         base=state,
     )
 
 
 def _weigh(core: Core, working_set: WorkingSet) -> Steps[Weighed]:
-    """Count what left the view unread; what was counted before is not read again."""
+    """Count what left the view unread, one budget's worth more; what was counted before is not read again."""
     state, reader = working_set.state, working_set.reader
     until = left_until(working_set)
     known: Weighed | None = core.weighed
@@ -135,12 +131,19 @@ def _same_facts(one: State, other: State) -> bool:
     return (one.facts, one.read, one.epoch) == (other.facts, other.read, other.epoch)
 
 
-def _is_due(core: Core, state: State, weighed: Weighed) -> bool:
-    if weighed.tokens < max(1, state.fact_retry_tokens):
+def _is_due(core: Core, working_set: WorkingSet) -> Steps[bool]:
+    """Tell whether enough left the view unread (SPEC E6), and since the last failure (E7)."""
+    state = working_set.state
+    if state.aside_tokens < state.fact_retry_tokens:
         return False
-    limits = limits_of(core.in_force, state.room_tokens)
-    many = weighed.messages >= limits.threshold_messages
-    return weighed.tokens * (2 if many else 1) >= limits.threshold_tokens
+    limits, more = limits_of(core.in_force, state.room_tokens), True
+    while more:
+        weighed = yield from _weigh(core, working_set)
+        many = weighed.messages >= limits.threshold_messages
+        if weighed.tokens and weighed.tokens * (2 if many else 1) >= limits.threshold_tokens:
+            return True
+        more = weighed.until < left_until(working_set)
+    return False
 
 
 def extract_if_due(core: Core, *, times: int = 1) -> Steps[None]:
@@ -192,9 +195,10 @@ def _remember_failure(core: Core, job: FactJob, why: str) -> Steps[None]:
         if not _same_facts(state, job.base):
             return
         threshold = limits_of(core.in_force, state.room_tokens).threshold_tokens
-        # As for summaries: growth by 1, 2, 4… thresholds, and never less than twice what waits.
-        grown = max(job.tokens + threshold * 2 ** min(state.fact_failures, 40), 2 * job.tokens)
-        working_set.state = state.with_fact_failure(grown)
+        # As for summaries: 1, 2, 4… thresholds more, and never less than what was asked about.
+        asked = sum(map(working_set.reader.tokens, job.messages))
+        more = max(threshold * 2 ** min(state.fact_failures, 40), asked)
+        working_set.state = state.with_fact_failure(more)
         try:
             yield from core.write(
                 working_set, "failed", {"why": why, "messages": len(job.messages), "of": "facts"}

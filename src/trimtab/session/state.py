@@ -94,8 +94,10 @@ class State:
     """First messages of the units before that which stayed in view then, or got a result since."""
     fact_failures: int = 0
     """Times that no facts could be had since the last one that they could."""
+    aside_tokens: int = 0
+    """Tokens of all units that ever left the recent ones: what the distance between failures goes by."""
     fact_retry_tokens: int = 0
-    """Tokens that left the view unread from which the fact extractor is asked again after a failure."""
+    """How many of these there are when the fact extractor is asked again after a failure."""
     epoch: int = 0
     """Grows by what makes a summary that is being written stale: clear, undo, redact, anchors."""
     usage_tokens: int = 0
@@ -161,6 +163,11 @@ class State:
             average.reported_tokens * factor.counted_tokens < factor.reported_tokens * average.counted_tokens
         )
         return average if lower else factor
+
+    @property
+    def fact_wait_tokens(self) -> int:
+        """Tokens that have yet to leave the recent ones before the fact extractor is asked again."""
+        return max(0, self.fact_retry_tokens - self.aside_tokens)
 
     # -- what each kind of event makes of it
 
@@ -267,7 +274,8 @@ class State:
         aside = replace(self, cut=cut, beside=beside, left=tuple(sorted(left)))
         messages = sum(map(len, leaving))
         less = aside.plus("recent", tokens=-tokens, messages=-messages)
-        return less.plus("pending", tokens=tokens, messages=messages)
+        made = less.plus("pending", tokens=tokens, messages=messages)
+        return replace(made, aside_tokens=self.aside_tokens + tokens)
 
     def with_summary(
         self,
@@ -287,13 +295,14 @@ class State:
             becomes_anchor: Whether it is the anchor of mode "anchored".
             retry_tokens: How much has to wait before the next.
         """
-        made = self
+        made, aside = self, self.aside_tokens
         beside = {members[0]: members for members in self.beside}
         left = {members[0]: members for members in self.left}
         for members, tokens in units:
             first, place = members[0], self.place(members[0])
             if first in covers:
                 made = made.plus(place, tokens=-tokens, messages=-len(members))
+                aside += tokens if place == "recent" else 0
                 beside.pop(first, None)
                 left.pop(first, None)
             else:
@@ -311,6 +320,7 @@ class State:
             newest_summary=version,
             failures=0,
             retry_tokens=retry_tokens,
+            aside_tokens=aside,
         )
 
     def with_failure(self, retry_tokens: int, /) -> State:
@@ -367,8 +377,9 @@ class State:
         )
 
     def with_fact_failure(self, retry_tokens: int, /) -> State:
-        """Have one more time that no facts could be had; the next is when so much has left unread."""
-        return replace(self, fact_failures=self.fact_failures + 1, fact_retry_tokens=retry_tokens)
+        """Have one more time that no facts could be had; the next is when so much more has left."""
+        at = self.aside_tokens + retry_tokens
+        return replace(self, fact_failures=self.fact_failures + 1, fact_retry_tokens=at)
 
     def with_usage(self, tokens: int, counted: int, first: int, learned: Learned) -> State:
         """Go by what was reported for a view, and by what all reports have taught."""

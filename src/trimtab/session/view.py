@@ -226,7 +226,7 @@ def _fact_notes(working_set: WorkingSet) -> list[str]:
     if state.fact_failures:
         notes.append(
             f"Times that no facts could be had, one after the other: {state.fact_failures:,}. The fact"
-            f" extractor is asked again when {state.fact_retry_tokens:,} tokens have left the view unread."
+            f" extractor is asked again when {state.fact_wait_tokens:,} tokens more are no longer recent."
         )
     return notes
 
@@ -279,7 +279,7 @@ class SessionStatus:
     fact_failures: int = 0
     """Times that no facts could be had since the last one that they could."""
     fact_retry_tokens: int = 0
-    """Tokens that left the view unread from which the fact extractor is asked again; 0 if it did not fail."""
+    """Tokens that have yet to leave the recent messages before it is asked again; 0 if it did not fail."""
     last_fact_failure: str | None = None
     """Why no facts could be had last, as far as this object knows."""
 
@@ -313,7 +313,7 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
         hidden_facts=state.known_facts - shown_facts(working_set),
         stale_facts=state.stale_facts,
         fact_failures=state.fact_failures,
-        fact_retry_tokens=state.fact_retry_tokens,
+        fact_retry_tokens=state.fact_wait_tokens,
         last_fact_failure=core.last_fact_failure,
     )
 
