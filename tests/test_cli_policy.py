@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from jsonschema import Draft202012Validator
 
 from tests.test_cli import CALL, CHAT, QUESTION, RESULT, SYSTEM, answers, lines, run
 from trimtab.policy import load_policy, policy_schema
@@ -380,12 +381,92 @@ def test_the_schema_is_written_for_editors() -> None:
     assert json.loads(found.stdout) == policy_schema()
 
 
-@pytest.mark.parametrize("arguments", [(), ("--schema", "policy.toml")])
-def test_a_policy_or_the_schema_is_asked_for(arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "give a FILE to check, or --schema"),
+        (("policy.toml", "--schema"), "give a FILE to check, or --schema"),
+        (("--schema", "policy.toml"), "'policy.toml' is not one of 'policy', 'strategy', 'session'"),
+    ],
+)
+def test_a_policy_or_the_schema_is_asked_for(arguments: tuple[str, ...], why: str) -> None:
     """Not both, and not neither."""
     found = run("policy", *arguments)
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "give a FILE to check, or --schema" in found.stderr
+    assert why in found.stderr
+
+
+ALONE: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"kind": "session"}, {"kind": "session"}),
+    (
+        {"kind": "session", "recall_ratio": 0.3, "target_ratio": 0.5, "pending_first": False},
+        {"kind": "session", "recall_ratio": 0.3},
+    ),
+    ({"kind": "session", "summarizer": "extractive"}, {"kind": "session", "summarizer": "extractive"}),
+    ({"kind": "drop"}, {"kind": "drop"}),
+    (
+        {"kind": "sliding_window", "target_ratio": 0.5, "min_messages": 0},
+        {"kind": "sliding_window", "target_ratio": 0.5},
+    ),
+    (
+        {"kind": "cascade", "steps": ["clear_tool_results", {"kind": "drop"}]},
+        {"kind": "cascade", "steps": ["clear_tool_results", "drop"]},
+    ),
+]
+"""Strategies and sessions by themselves, and what differs from the defaults."""
+
+
+@pytest.mark.parametrize(("data", "short"), ALONE, ids=[json.dumps(data) for data, _ in ALONE])
+def test_a_strategy_or_a_session_by_itself_is_checked_too(
+    data: dict[str, Any], short: dict[str, Any], tmp_path: Path
+) -> None:
+    """By its `kind`; the schema of its kind takes it, before and after."""
+    path = tmp_path / "alone.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    found = run("policy", str(path))
+    assert found.exit_code == 0, found.stderr
+    assert json.loads(found.stdout) == short
+    word = "session" if data["kind"] == "session" else "strategy"
+    schema = json.loads(run("policy", "--schema", word).stdout)
+    Draft202012Validator.check_schema(schema)
+    for one in (data, short):
+        assert Draft202012Validator(schema).is_valid(one)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({"kind": "session", "recall_ratio": 1}, "recall_ratio is a number from 0 to below 1, not 1"),
+        ({"kind": "session", "target_ratio": 0}, "target_ratio is a number above 0 and at most 1, not 0"),
+        ({"kind": "session", "model": "gpt-4o"}, "no key is called 'model'"),
+        ({"kind": "session", "summary_mode": "x"}, "summary_mode is 'incremental', 'rolling' or 'anchored'"),
+        ({"kind": "sliding_window", "target_ratio": 3}, "target_ratio is a number above 0 and at most 1"),
+        ({"kind": "slidingwindow"}, "did you mean sliding_window"),
+    ],
+)
+def test_a_wrong_strategy_or_session_is_told_with_its_file_and_key(
+    data: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    """Exit 1; the schema of its kind refuses it, too."""
+    path = tmp_path / "alone.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    found = run("policy", str(path))
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert why in found.stderr.partition("alone.json: ")[2]
+    word = "session" if data["kind"] == "session" else "strategy"
+    schema = json.loads(run("policy", "--schema", word).stdout)
+    assert not Draft202012Validator(schema).is_valid(data)
+
+
+@pytest.mark.parametrize("data", [{"kind": "drop"}, {"session": {"recall_ratio": 0.1}}])
+def test_what_is_no_policy_of_blocks_says_where_it_goes(data: dict[str, Any], tmp_path: Path) -> None:
+    """A file that was measured by `trimtab replay` is given to `fit` in another way."""
+    path = tmp_path / "steady.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    found = run("fit", "--policy", str(path), data=[QUESTION])
+    assert found.exit_code == 2
+    assert "--strategy" in found.stderr
+    assert "trimtab replay" in found.stderr
 
 
 def test_the_example_takes_the_recorded_session() -> None:

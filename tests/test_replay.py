@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -426,6 +427,82 @@ def test_words_are_policies_in_every_form(policy: str, form: str) -> None:
     assert found.totals.invalid == 0
     assert (found.totals.over_limit > 0) == (policy == "none")
     assert (found.totals.evicted > 0) == (policy != "none")
+
+
+SESSIONS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {}),
+    ({"recall_ratio": 0.3, "target_ratio": 1}, {"recall_ratio": 0.3, "target_ratio": 1}),
+    (
+        {"summarizer": "extractive", "max_summary_tokens": 40, "summary_role": "user", "pending_first": True},
+        {
+            "summarizer": ExtractiveSummarizer(),
+            "max_summary_tokens": 40,
+            "summary_role": "user",
+            "pending_first": True,
+        },
+    ),
+    (
+        {"summarizer": "extractive", "summary_mode": "anchored", "summarize_threshold_messages": 2},
+        {
+            "summarizer": ExtractiveSummarizer(),
+            "summary_mode": "anchored",
+            "summarize_threshold_messages": 2,
+        },
+    ),
+    ({"max_result_ratio": 0.2, "min_recent_tokens": 0}, {"max_result_ratio": 0.2, "min_recent_tokens": 0}),
+]
+"""Sessions as data, and the options that code gives."""
+
+
+@pytest.mark.parametrize(("data", "options"), SESSIONS, ids=[str(data) for data, _ in SESSIONS])
+def test_a_session_as_data_is_the_one_that_code_makes(
+    data: dict[str, Any], options: dict[str, Any], tmp_path: Path
+) -> None:
+    """As a mapping, as JSON, and in a file of either kind; its schema takes it, too."""
+    messages = talk("u5 " + "cA,B rA9 rB4 a30 u4 a30 u3 " * 12)
+    made = played(messages, lambda: Session(200, counter=WordCounter(), **options), budget=200)
+    given = {"kind": "session", **data}
+    file, toml = tmp_path / "s.json", tmp_path / "s.toml"
+    file.write_text(json.dumps({"$schema": "./session.schema.json", **given}), encoding="utf-8")
+    toml.write_text(
+        "".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items()), encoding="utf-8"
+    )
+    for policy in (given, json.dumps(given), file, str(toml)):
+        found = played(messages, policy, budget=200)
+        assert [replace(row, summarizer_calls=0) for row in found.calls] == [
+            replace(row, summarizer_calls=0) for row in made.calls
+        ]  # an extractive summarizer asks no model; of a function nobody knows
+    assert found.policy == "s"
+    assert played(messages, given, budget=200).policy == " ".join(
+        ("session", *(f"{key}={value}" for key, value in data.items()))
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"kind": "session", "recall_ratio": 1}, "recall_ratio is a number from 0 to below 1, not 1"),
+        ({"kind": "session", "recall_ratio": float("nan")}, "recall_ratio is a number from 0 to below 1"),
+        ({"kind": "session", "recal_ratio": 0.1}, "did you mean recall_ratio"),
+        ({"kind": "session", "summarizer": "mine"}, "summarizer is 'extractive', not 'mine'"),
+        ({"kind": "session", "max_summary_tokens": 0}, "max_summary_tokens is a whole number of at least 1"),
+        ({"kind": "session", "fact_extractor": "x"}, "no key is called 'fact_extractor'"),
+        ({"kind": "session", "budget": 8}, "no key is called 'budget'"),
+        ({"session": {"recall_ratio": 0.1}}, "kind = 'session' with its options beside it"),
+        ({"kind": "sesion"}, "no strategy is called 'sesion'"),
+    ],
+)
+def test_what_is_no_session_is_refused_with_its_key_and_its_file(
+    data: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    """Before a call is played; the file is named where there is one."""
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps(data), encoding="utf-8")
+    for policy in (data, file):
+        with pytest.raises(ConfigurationError) as caught:
+            played(chat(2), policy, budget=100)
+        assert said in str(caught.value)
+        assert str(caught.value).startswith(str(file)) == (policy is file)
 
 
 @pytest.mark.parametrize("wrong", [7, object(), lambda: "no session", "slidng_window", "missing.toml"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -11,9 +11,11 @@ import click
 from trimtab.cli.input import dump
 from trimtab.cli.output import in_options, usage
 from trimtab.errors import ConfigurationError
-from trimtab.policy import load_policy, policy_data, policy_schema
+from trimtab.policy import load_policy, policy_data, policy_schema, read_file
+from trimtab.policy.data import short_strategy
+from trimtab.policy.schema import STRATEGY, Place, Table
 from trimtab.report.text import plain
-from trimtab.strategies import EvictionRequest, EvictionResult
+from trimtab.strategies import EvictionRequest, EvictionResult, create_strategy
 
 
 class _StandIn:
@@ -40,11 +42,20 @@ Examples:
   trimtab policy policy.toml
   trimtab policy policy.toml --name my_summarizer
   trimtab policy --schema > policy.schema.json
+  trimtab policy --schema session > session.schema.json
 """
+
+_SCHEMAS = ("policy", "strategy", "session")
 
 
 @click.command(epilog=EPILOG)
-@click.option("--schema", is_flag=True, help="Write the JSON Schema of policies instead, for editors.")
+@click.option(
+    "--schema",
+    is_flag=False,
+    flag_value=_SCHEMAS[0],
+    type=click.Choice(_SCHEMAS),
+    help="Write a JSON Schema instead, for editors: of policies if no word follows.",
+)
 @click.option(
     "--name",
     "names",
@@ -54,22 +65,51 @@ Examples:
 )
 @click.argument("file", type=click.Path(), required=False)
 @usage
-def policy(file: str | None, schema: bool, names: tuple[str, ...]) -> None:
+def policy(file: str | None, schema: str | None, names: tuple[str, ...]) -> None:
     """Check a policy, and write it as JSON.
 
-    FILE is TOML or JSON. What is written holds only what differs from the defaults. A policy that names
-    functions of a program (load_policy(FILE, names={...})) is checked with the same names.
+    FILE is TOML or JSON: a policy, or the strategy or session that its `kind` says. What is written holds
+    only what differs from the defaults. A policy that names functions of a program (load_policy(FILE,
+    names={...})) is checked with the same names.
     """
-    if schema == (file is not None):
+    if (schema is None) == (file is None):
         raise click.UsageError("give a FILE to check, or --schema")
     if file is None:
-        click.echo(dump(policy_schema(), indent=2), nl=False)
+        made = policy_schema() if schema == "policy" else kind_schema(schema == "session")
+        click.echo(dump(made, indent=2), nl=False)
         return
     try:
-        given = {name: _StandIn(name) for name in names}
-        data = policy_data(load_policy(file, names=given), names=given)
+        data = _check(read_file(file), {name: _StandIn(name) for name in names})
     except ConfigurationError as error:
         hint = ". What a program gives is declared by --name NAME" if "names=" in str(error) else ""
-        click.echo(f"trimtab: {plain(in_options(error))}{hint}", err=True)
+        where = "" if str(error).startswith(file) else f"{file}: "
+        click.echo(f"trimtab: {plain(where + in_options(error))}{hint}", err=True)
         sys.exit(1)
     click.echo(dump(data, indent=2), nl=False)
+
+
+def _check(data: Any, names: Mapping[str, Any]) -> Any:
+    """Read a policy, a strategy or a session, and write what is not as it is by default."""
+    if not isinstance(data, Mapping) or "kind" not in data:
+        return policy_data(load_policy(data, names=names), names=names)
+    if data["kind"] == "session":
+        keys = _session_keys()
+        read = keys.read(data, Place())
+        return {key: value for key, value in read.items() if value != keys.keys[key].default}
+    read = STRATEGY.read(data, Place(names=names))
+    found = short_strategy(create_strategy(read, names=names), Place(names=names))
+    return found if isinstance(found, dict) else {"kind": found}
+
+
+def kind_schema(is_session: bool) -> dict[str, Any]:
+    """Describe a file with a strategy or a session."""
+    kind = _session_keys().schema(None) if is_session else STRATEGY.definition(None)
+    title = f"trimtab {'session' if is_session else 'strategy'}"
+    strategy = {} if is_session else {"$defs": {"strategy": kind}}
+    return {"$schema": policy_schema()["$schema"], "title": title, **kind, **strategy}
+
+
+def _session_keys() -> Table:
+    from trimtab.replay.policies import session_keys  # loads sessions and stores: it takes long
+
+    return session_keys()

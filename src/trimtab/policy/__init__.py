@@ -57,8 +57,18 @@ def load_policy(
         raise with_path(error, source) from error.__cause__
 
 
+_ALONE = ("kind", "session")
+"""Keys by which a strategy or a session is told from a policy."""
+
+
 def _context(data: Any, names: Mapping[str, Any]) -> Context:
     at = Place(names=names)
+    if isinstance(data, Mapping) and not data.keys().isdisjoint(_ALONE):
+        raise ConfigurationError(
+            "a policy has blocks. A strategy, which says its 'kind', is the strategy of a block, strategy= of"
+            " fit, or --strategy; a session (kind = 'session' with its options beside it) is what Session(…)"
+            " makes and `trimtab replay` measures"
+        )
     try:
         read = POLICY.read(data, at)
     except RecursionError as error:  # steps of steps of steps

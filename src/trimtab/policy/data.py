@@ -104,7 +104,7 @@ def _block(block: Block, at: Place) -> dict[str, Any]:
             case "tier":
                 data["tier"] = Tier.label(value) if value in list(Tier) else int(value)
             case "strategy":
-                data["strategy"] = _strategy(value, place)
+                data["strategy"] = short_strategy(value, place)
             case "on_trim":
                 data["on_trim"] = _name(value, place)
             case "cache_control":
@@ -124,18 +124,20 @@ def _cache_control(value: Mapping[str, Any], at: Place) -> Any:
         raise ConfigurationError(f"{at.path}: {value!r} cannot be written as data: {error}") from error
 
 
-def _strategy(strategy: Strategy, at: Place) -> str | dict[str, Any] | None:
+def short_strategy(strategy: Strategy, at: Place) -> str | dict[str, Any] | None:
     """Write a strategy: its name in names=, its kind, or its kind and what differs from its defaults."""
     table = next((table for table in OPTIONS.values() if table.made is type(strategy)), None)
     known = _name_in(strategy, at.names)
     if known is not None or table is None:
         return _name(strategy, at)
     if isinstance(strategy, Cascade):
-        steps = [_strategy(step, at.key("steps").item(index)) for index, step in enumerate(strategy.steps)]
+        steps = [
+            short_strategy(step, at.key("steps").item(index)) for index, step in enumerate(strategy.steps)
+        ]
         return {"kind": strategy.name, "steps": steps}
     data: dict[str, Any] = {}
     if isinstance(strategy, Summarize):
-        data["fallback"] = _strategy(strategy.fallback, at.key("fallback"))
+        data["fallback"] = short_strategy(strategy.fallback, at.key("fallback"))
         strategy = replace(strategy, fallback=SlidingWindow())
     elif isinstance(strategy, (PriorityBased, Relevant)) and strategy.score_name is None:
         strategy = replace(strategy, score_name=_name_in(strategy.score, at.names))

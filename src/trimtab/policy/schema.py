@@ -98,7 +98,8 @@ def _keeps(rule: Rule, value: Any) -> bool:
     if _is_number(value):
         whole_or_finite = value % 1 == 0 if rule["type"] == "integer" else _is_finite(value)
         least, most = rule.get("minimum", -math.inf), rule.get("maximum", math.inf)
-        return whole_or_finite and least <= value <= most and value > rule.get("exclusiveMinimum", -math.inf)
+        above, below = rule.get("exclusiveMinimum", -math.inf), rule.get("exclusiveMaximum", math.inf)
+        return whole_or_finite and least <= value <= most and above < value < below
     return bool(value) or not rule.get("minLength")
 
 
@@ -438,10 +439,12 @@ def _kind(hint: Any) -> _Kind:
 _ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.M)
 
 
-def _keys(made: type, names: Collection[str], /, kinds: Mapping[str, _Kind]) -> dict[str, Key]:
-    """Make keys of these fields of a dataclass, in the words of its docstring."""
+def _keys(
+    made: type, names: Collection[str], /, kinds: Mapping[str, _Kind], *, doc: str | None = None
+) -> dict[str, Key]:
+    """Make keys of these fields of a dataclass, in the words of its docstring, or of another."""
     # A policy leaves out what is None in Python. Without docstrings (python -OO) an editor shows no words.
-    told = re.sub(r"\bNone\b", "left out", inspect.getdoc(made) or "")
+    told = re.sub(r"\bNone\b", "left out", (inspect.getdoc(made) if doc is None else doc) or "")
     words = {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(told)}
     hints = get_type_hints(made)
     keys: dict[str, Key] = {}
@@ -590,3 +593,35 @@ POLICY = Table(
     }
 )
 """The whole of it."""
+
+# Sessions, which `trimtab.replay` makes of data.
+
+_KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
+    "recall_ratio": _Value(
+        "a number from 0 to below 1", {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+    ),
+    "target_ratio": _FRACTION,
+    "max_result_ratio": _FRACTION,
+    "min_recent_tokens": _whole(0),
+    "pending_first": _FLAG,
+    "summarizer": _choice("extractive"),
+    "summary_mode": _choice("incremental", "rolling", "anchored"),
+    "summary_role": _choice("system", "user"),
+    "max_summary_tokens": _whole(1),
+    "max_anchor_tokens": _whole(1),
+    "summarize_threshold_tokens": _whole(1),
+    "summarize_threshold_messages": _whole(1),
+}
+"""Those options of a session that say how, not what, and that are no functions of a program."""
+
+
+def session_table(made: type, doc: str, /) -> Table:
+    """Make the keys of a session of the class of its options, in the words of a docstring."""
+    return Table(
+        {
+            "kind": Key(_choice("session"), "Of these options a session is made.", required=True),
+            **_keys(made, _KINDS_OF_SESSIONS, _KINDS_OF_SESSIONS, doc=doc),
+            "$schema": Key(_ANY_TEXT, "Where editors find the schema of this file."),
+        },
+        made=made,
+    )

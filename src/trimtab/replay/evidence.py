@@ -16,7 +16,7 @@ from trimtab.errors import BudgetExceededError
 from trimtab.formats import mapping_of
 from trimtab.formats.values import compact_json
 from trimtab.relevance import question_terms, text_terms
-from trimtab.replay.policies import Player, View
+from trimtab.replay.players import Player, View
 from trimtab.replay.record import Messages, ModelCall, Question, Recording
 from trimtab.replay.results import Evidence
 

@@ -17,7 +17,8 @@ from trimtab.formats.values import entry_of
 from trimtab.models import DEFAULT_PRICING, CachePricing, pricing_for
 from trimtab.replay.cache import PromptCache, Sent
 from trimtab.replay.evidence import Witness
-from trimtab.replay.policies import Meter, PolicyLike, Setting, View, name_of, player_for
+from trimtab.replay.players import Meter, Setting, View
+from trimtab.replay.policies import PolicyLike, name_of, player_for
 from trimtab.replay.record import (
     Messages,
     ModelCall,

@@ -15,7 +15,7 @@ from trimtab.session.effects import AskSummary, Steps
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import Options
 from trimtab.session.state import Members
-from trimtab.strategies.summarizer import SummaryRequest, word_of
+from trimtab.strategies.summarizer import SummaryRequest, takes_existing, word_of
 
 _SHORTER = "Write this summary again, shorter. Keep facts, names, numbers and decisions."
 _AIM = (3, 4)
@@ -120,7 +120,7 @@ def _rolls(options: Options) -> bool:
 
     Also where it could not be given otherwise: a function of messages alone would forget what it says.
     """
-    return options.summary_mode != "incremental" or not getattr(options.summarizer, "takes_existing", True)
+    return options.summary_mode != "incremental" or not takes_existing(options.summarizer)
 
 
 def _messages(job: Job, reader: MessageReader) -> list[Dict]:

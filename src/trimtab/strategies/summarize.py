@@ -33,6 +33,7 @@ from trimtab.strategies.summarizer import (
     reads_all,
     require_summarizer,
     summary_message,
+    takes_existing,
     word_of,
 )
 
@@ -280,7 +281,7 @@ class Summarize:
             return SummaryRequest(messages=messages, max_tokens=max(1, text_tokens))
         count, existing = known
         messages = assemble(request.history, covered[count:], request.edits)
-        if not getattr(self.summarizer, "takes_existing", True):
+        if not takes_existing(self.summarizer):
             # a function of messages alone would forget it
             before = len({index for unit in covered[:count] for index in unit.indices})
             messages = [self._message(request, existing, before), *messages]

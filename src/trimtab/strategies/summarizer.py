@@ -376,6 +376,11 @@ def reads_all(summarizer: Any, /) -> bool:
     return bool(getattr(summarizer, "reads_all", False))
 
 
+def takes_existing(summarizer: Any, /) -> bool:
+    """Tell whether a summarizer is given the summary so far; one that does not say is."""
+    return bool(getattr(summarizer, "takes_existing", True))
+
+
 def marked_summary(text: str, /, *, messages: int) -> str:
     """Write a summary as it stands in a conversation: marked, counted and escaped.
 

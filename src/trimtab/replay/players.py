@@ -1,0 +1,285 @@
+"""What decides, call by call: no trimming, a strategy, a policy with blocks, a function, or a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from trimtab._fit import Fitted, fit
+from trimtab._fitting.request import known_budget
+from trimtab._shared.checks import name_of
+from trimtab.budget import Budget
+from trimtab.context import Context
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Format, mapping_of
+from trimtab.formats.values import compact_json
+from trimtab.policy.conversations import blocks_for
+from trimtab.replay.record import Messages, ModelCall, Recording, goes_on
+from trimtab.session import Session
+from trimtab.stores import MemoryStore
+from trimtab.strategies import Cascade, Strategy, Summarize
+from trimtab.strategies.summarizer import Summarizer, SummaryRequest, reads_all, takes_existing
+from trimtab.summaries import ExtractiveSummarizer
+
+
+@dataclass(slots=True)
+class Meter:
+    """What summarizers were asked, and how much of that a model had to read and to write."""
+
+    counts: Callable[[Messages], int]
+    """Tokens of messages."""
+    calls: int = 0
+    read_tokens: int = 0
+    written_tokens: int = 0
+
+    def add(self, messages: Messages, existing: str | None, text: str, /) -> None:
+        """Take down one call of a model."""
+        self.calls += 1
+        told = [{"role": "user", "content": existing}] if existing else []
+        self.read_tokens += self.counts(messages) + (self.counts(told) if told else 0)
+        self.written_tokens += self.counts([{"role": "assistant", "content": text}])
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.calls = self.read_tokens = self.written_tokens = 0
+
+
+class _Metered:
+    """A summarizer whose calls are counted."""
+
+    def __init__(self, inner: Summarizer, meter: Meter) -> None:
+        self._inner, self._meter = inner, meter
+        self.name = name_of(inner)
+        self.takes_existing = takes_existing(inner)
+        self.reads_all = reads_all(inner)
+
+    def summarize(self, request: SummaryRequest, /) -> Any:
+        """Ask it, and count."""
+        text = self._inner.summarize(request)
+        if isinstance(text, str):
+            self._meter.add(request.messages, request.existing, text)
+        return text
+
+
+def with_meter(strategy: Strategy, meter: Meter, /) -> Strategy:
+    """Return a strategy whose summarizers are counted; one that asks no model costs nothing and is not."""
+    if isinstance(strategy, Cascade):
+        return Cascade(*(with_meter(step, meter) for step in strategy.steps))
+    if isinstance(strategy, Summarize) and not isinstance(strategy.summarizer, ExtractiveSummarizer):
+        return replace(strategy, summarizer=_Metered(strategy.summarizer, meter))
+    return strategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a policy sends for one call."""
+
+    messages: Messages
+    system: Any = None
+    evicted: int = 0
+    """Messages of the call that are not in it."""
+    changed: bool = False
+    """Whether some are there in another shape."""
+    limit_tokens: int | None = None
+    """The room there was; None where nobody gave any."""
+
+
+class Player(Protocol):
+    """Plays the calls of one recording, one after the other."""
+
+    def play(self, call: ModelCall, /) -> View:
+        """Decide what is sent.
+
+        Raises:
+            BudgetExceededError: Nothing that may be sent fits.
+        """
+        ...
+
+    def ask(self, call: ModelCall, /) -> View:
+        """Decide what would be sent for a call that goes on from the last one, and forget it.
+
+        Raises:
+            BudgetExceededError: Nothing that may be sent fits.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What all policies of a replay have in common."""
+
+    recording: Recording
+    budget: Budget | float | None
+    model: str | None
+    counter: Any
+    meter: Meter
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.recording.format
+
+    def limit_tokens(self) -> int | None:
+        """Return the room for input, if anybody gave one."""
+        budget = known_budget(self.budget, self.model)
+        return None if budget is None else budget.input_tokens
+
+
+class _Forgetful:
+    """Decides each call by itself."""
+
+    __slots__ = ()
+
+    def play(self, call: ModelCall, /) -> View:
+        """Decide what is sent."""
+        raise NotImplementedError
+
+    def ask(self, call: ModelCall, /) -> View:
+        """Decide as for any other call."""
+        return self.play(call)
+
+
+@dataclass(slots=True)
+class Whole(_Forgetful):
+    """Sends everything."""
+
+    limit_tokens: int | None
+
+    def play(self, call: ModelCall, /) -> View:
+        """Decide nothing."""
+        return View(messages=call.messages, system=call.system, limit_tokens=self.limit_tokens)
+
+
+@dataclass(slots=True)
+class ByStrategy(_Forgetful):
+    """Fits each call by itself."""
+
+    setting: Setting
+    strategy: Strategy | None
+
+    def play(self, call: ModelCall, /) -> View:
+        """Fit it."""
+        setting = self.setting
+        fitted = fit(
+            call.messages,
+            setting.budget,
+            model=setting.model,
+            counter=setting.counter,
+            format=setting.format,
+            system=call.system,
+            tools=call.tools,
+            strategy=self.strategy,
+        )
+        return _view(fitted)
+
+
+@dataclass(slots=True)
+class ByContext(_Forgetful):
+    """Puts each call into the blocks of a policy, and fits these."""
+
+    setting: Setting
+    context: Context
+
+    def play(self, call: ModelCall, /) -> View:
+        """Fill the blocks and fit them."""
+        setting, names = self.setting, [block.name for block in self.context.blocks]
+        context = self.context.clone(
+            budget=setting.budget,
+            model=setting.model,
+            counter=setting.counter,
+            format=setting.format,
+            system=call.system,
+            tools=call.tools,
+        )
+        for name, content in blocks_for(call.messages, names, setting.format).items():
+            context.replace(name, content)
+        return _view(context.fit())
+
+
+class Keys:
+    """What recorded messages say, each written once: to tell which were not sent."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def count_gone(self, given: Messages, sent: Messages, /) -> int:
+        """Count the messages of a recording that are not among those sent."""
+        shown = {compact_json(mapping_of(message)) for message in sent}
+        return sum(self._of(message) not in shown for message in given)
+
+    def _of(self, message: object) -> str:
+        key = self._known.get(id(message))
+        if key is None:
+            key = self._known[id(message)] = compact_json(mapping_of(message))
+        return key
+
+
+@dataclass(slots=True)
+class ByFunction(_Forgetful):
+    """Lets a function choose: another library, or code of one's own."""
+
+    setting: Setting
+    function: Callable[[list[Any]], Messages]
+    keys: Keys = field(default_factory=Keys)
+
+    def play(self, call: ModelCall, /) -> View:
+        """Ask it."""
+        sent = list(self.function(list(call.messages)))
+        gone = self.keys.count_gone(call.messages, sent)
+        return View(messages=sent, system=call.system, evicted=gone, limit_tokens=self.setting.limit_tokens())
+
+
+def _view(fitted: Fitted[Any]) -> View:
+    report = fitted.report
+    return View(
+        messages=fitted.messages,
+        system=fitted.system,
+        evicted=report.evicted_message_count,
+        changed=report.changed_message_count > 0,
+        limit_tokens=report.input_tokens,
+    )
+
+
+@dataclass(slots=True)
+class BySession:
+    """Adds what came since the last call to a session, and sends its view."""
+
+    setting: Setting
+    session: Session
+    leading: int
+    """System messages that the session has by itself."""
+    seen: Messages = ()
+    asks_model: bool = True
+    """Whether a summary of it is a call of a model."""
+    keys: Keys = field(default_factory=Keys)
+    summaries: int = 0
+
+    def play(self, call: ModelCall, /) -> View:
+        """Add the new messages and ask for the view.
+
+        Raises:
+            ConfigurationError: The calls of the recording do not go on from each other.
+        """
+        count = len(self.seen)
+        if not goes_on(self.seen, call.messages):
+            raise ConfigurationError("a session cannot replay calls that do not go on from each other")
+        self.session.extend(list(call.messages[max(count, self.leading) :]))
+        self.seen = call.messages
+        fitted = self.session.fit()
+        if self.asks_model:
+            self._count_summaries()
+        gone = self.keys.count_gone(call.messages[self.leading :], fitted.messages)
+        return replace(_view(fitted), evicted=gone, changed=False)
+
+    def ask(self, call: ModelCall, /) -> View:
+        """Ask a fork of the session, in a store of its own."""
+        fork = self.session.fork(store=MemoryStore())
+        twin = BySession(self.setting, fork, self.leading, self.seen, asks_model=False, keys=self.keys)
+        return twin.play(call)
+
+    def _count_summaries(self) -> None:
+        """Take down the summaries that were written since; what they read is not in the log."""
+        events = list(self.session.history(kinds=("summary",)))
+        self.setting.meter.calls += len(events) - self.summaries
+        self.summaries = len(events)
