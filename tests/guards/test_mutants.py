@@ -9,7 +9,7 @@ import pytest
 
 from tests.guards.source import PACKAGE, ROOT
 from tests.mutants.mutants import Module, function_text
-from tests.mutants.run import MODULES
+from tests.mutants.rows import MODULES
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.path)

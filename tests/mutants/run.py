@@ -2,65 +2,51 @@
 
     python tests/mutants/run.py [MODULE ...] [--jobs N] [--resume] [--list]
 
-The package is copied and compiled once. For each mutant that copy is copied, one place in one module is
-changed, and a few test files run against it until the first failure, the tests that killed other mutants
-of the module first. A mutant that survives means a test is missing or the code has no effect. At the end
-every test that killed runs on the unchanged copy: one that fails there has killed nothing.
+Module by module, each test runs once without a mutant: it must pass, and says how long it takes and which
+mutants it comes by. Then each mutant runs in a fork of a process that has collected all tests (forks.py): the
+tests that come by it, the shortest and those that killed neighbours first, until one fails. A mutant that
+survives means a test is missing or the code has no effect.
 
-What comes out is written to build/mutants.jsonl as it goes; with --resume, what died there is not run
-again. Exits 1 if one survives, or if a mutant's text is not found exactly once.
+What cannot be told in a fork is told in a process that imports the package with the mutant in it: a change of
+what an import runs, a kill where what is changed ran during import, and, by all tests, each survivor.
+
+What comes out is written to build/mutants.jsonl as it goes; with --resume, what died there is not run again,
+nor are tests without a mutant whose files are as they were. Exits 1 if a mutant survives, if a test fails
+without one, or if a mutant's text is not found exactly once. It needs a system that can fork.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import threading
+import time
+import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from compileall import compile_dir
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import astuple
+from functools import partial
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src"
 sys.path.insert(0, str(ROOT))
 
 # ruff: noqa: E402  # these need the path set above
-from tests.mutants.baseline import BASELINE
-from tests.mutants.contexts import CONTEXTS
-from tests.mutants.front import FRONT
-from tests.mutants.kernel import KERNEL
-from tests.mutants.models import MODELS
+from tests.mutants.forks import THE_RUN, TOO_LONG, Answer, Ran, Ready, Task, Worker, module_name
 from tests.mutants.mutants import Module, Mutant, mutated
-from tests.mutants.near import NEAR
-from tests.mutants.reading import READING
-from tests.mutants.replay import REPLAY
-from tests.mutants.responses import RESPONSES
-from tests.mutants.servers import SERVERS
-from tests.mutants.sessions import SESSIONS
-from tests.mutants.stores import STORES
-from tests.mutants.strategies import STRATEGIES
-from tests.mutants.summaries import SUMMARIES
-
-SERVICES = (*STORES, *SERVERS, *SESSIONS, *BASELINE)
-ENGINE = (*KERNEL, *READING, *RESPONSES, *FRONT)
-MODULES = (*ENGINE, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES, *REPLAY, *NEAR)
+from tests.mutants.rows import MODULES
 
 RESULTS = ROOT / "build" / "mutants.jsonl"
 """A line for each mutant: path, function, old, new, and who killed it (null: nobody)."""
-
-SECONDS = 120
-"""A mutant that makes the tests run so long is as good as dead: it loops."""
-
-TOO_LONG = "(too long)"
-"""Stands for the test that killed where time did."""
 
 
 class Job(NamedTuple):
@@ -73,6 +59,16 @@ class Job(NamedTuple):
     def key(self) -> tuple[str, ...]:
         """What tells it from all others."""
         return (self.module.path, *self.mutant)
+
+    @property
+    def number(self) -> int:
+        """The same as a number, in this run and in others."""
+        return zlib.crc32(repr(self.key).encode())
+
+    @property
+    def files(self) -> list[str]:
+        """The files of its tests."""
+        return list(dict.fromkeys(test.partition("::")[0] for test in self.module.tests))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,8 +83,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.list:
         print(*(f"{module.path}: {len(module.mutants)} mutants" for module in chosen), sep="\n")
         return bool(stale)
+    if not asked.resume:
+        RESULTS.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="trimtab-mutants-") as folder:
-        failed = Run(Path(folder), _killed_before() if asked.resume else {}).all_of(chosen, asked.jobs)
+        failed = Run(Path(folder), chosen).all(asked.jobs)
     return int(bool(failed or stale))
 
 
@@ -101,11 +99,23 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _killed_before() -> dict[tuple[str, ...], str]:
-    """Read who killed what in the runs before; none if there is no file."""
+def _read_results() -> tuple[dict[tuple[str, ...], str], dict[str, tuple[str, dict[str, Ran]]]]:
+    """Read who killed what in the runs before, and what came of the tests of each file without a mutant."""
+    killed: dict[tuple[str, ...], str] = {}
+    tests: dict[str, tuple[str, dict[str, Ran]]] = {}
     lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
-    rows = [json.loads(line) for line in lines]
-    return {tuple(key): killer for *key, killer in rows if killer is not None}
+    for row in map(json.loads, lines):
+        if isinstance(row, dict):
+            tests[row["file"]] = row["sum"], {name: Ran(*ran) for name, ran in row["tests"].items()}
+        elif row[-1] is not None:
+            killed[tuple(row[:-1])] = row[-1]
+    return killed, tests
+
+
+def _write_result(row: object) -> None:
+    RESULTS.parent.mkdir(exist_ok=True)
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 def _stale(module: Module) -> list[str]:
@@ -117,102 +127,207 @@ def _stale(module: Module) -> list[str]:
     ]
 
 
+Talk = Generator[Connection, Any, None]
+"""Gives the connection on which its next answer comes, and is sent that."""
+
+
+class Slot:
+    """A copy of the package, and a process that has collected all tests with it."""
+
+    def __init__(self, folder: Path, files: Sequence[str], modules: Sequence[str]) -> None:
+        self.folder = folder
+        self.unchanged = folder.parent / "unchanged" / "trimtab"
+        self.package = folder / "trimtab"
+        shutil.copytree(self.unchanged, self.package)
+        self.worker = Worker(folder, files, modules)
+        self._changes = 0
+
+    @contextmanager
+    def change(self, path: str, text: str) -> Iterator[None]:
+        """Change a file, for processes that tests start and for those that import it anew."""
+        self._changes += 1
+        (self.package / path).write_text(text, encoding="utf-8")
+        os.utime(self.package / path, (self._changes, self._changes))  # no bytecode was made at that time
+        try:
+            yield
+        finally:
+            shutil.copy2(self.unchanged / path, self.package / path)
+
+
 class Run:
-    """One run: the copy of the package it began with, and who killed what so far."""
+    """One run: what is asked of the tests, what they say without a mutant, and who killed what so far."""
 
-    def __init__(self, folder: Path, killed: dict[tuple[str, ...], str]) -> None:
+    def __init__(self, folder: Path, modules: Sequence[Module]) -> None:
         self._folder = folder
-        self._package = folder / "unchanged" / "trimtab"
-        self._killed = killed
-        self._lock = threading.Lock()
-        shutil.copytree(SOURCE / "trimtab", self._package)
-        compile_dir(self._package, quiet=2)
-        RESULTS.parent.mkdir(exist_ok=True)
-        if not killed:
-            RESULTS.write_text("", encoding="utf-8")
+        self._jobs = [Job(module, mutant) for module in modules for mutant in module.mutants]
+        self._killed, self._files = _read_results()
+        self._todo = [job for job in self._jobs if job.key not in self._killed]
+        self._faults: list[str] = []
+        self._kills: dict[str, Counter[str]] = {}
+        unchanged = folder / "unchanged" / "trimtab"
+        shutil.copytree(SOURCE / "trimtab", unchanged)
+        compile_dir(unchanged, quiet=2)
+        self._names: list[str] = []
+        paths = dict.fromkeys(job.module.path for job in self._todo)
+        self._texts = {path: (unchanged / path).read_text(encoding="utf-8") for path in paths}
 
-    def all_of(self, modules: Sequence[Module], jobs: int) -> int:
-        """Run the mutants of some modules; give the number of those that survived or died of nothing."""
-        listed = [Job(module, mutant) for module in modules for mutant in module.mutants]
-        todo = [job for job in listed if job.key not in self._killed]
-        with ThreadPoolExecutor(max_workers=jobs) as pool:
-            ran = [job for job, there in zip(todo, pool.map(self._one, todo), strict=True) if there]
-        alive = [job for job in ran if job.key not in self._killed]
-        dead = {job.key: self._killed[job.key] for job in listed if job.key in self._killed}
-        innocent = self._fail_unchanged(modules, set(dead.values()) - {TOO_LONG})
+    def all(self, jobs: int) -> int:
+        """Run all mutants; give the number of those that survived and of what is wrong without one."""
+        begin = time.monotonic()
+        files = sorted({file for job in self._todo for file in job.files})
+        modules = [module_name(path) for path in self._texts]
+        slots = [Slot(self._folder / f"slot{at}", files, modules) for at in range(jobs if files else 0)]
+        try:
+            for slot in slots:
+                ready: Ready = slot.worker.connection.recv()
+                if ready.failed:
+                    print((slot.folder / "log").read_text(encoding="utf-8"))
+                    raise RuntimeError(f"{ready.failed} cannot be collected")
+                self._names = list(ready.names)
+            ran: set[str] = set()
+            for path in self._texts:
+                todo = [job for job in self._todo if job.module.path == path]
+                asked = {file: None for job in todo for file in job.files if file not in ran}
+                ran.update(asked)
+                _serve(slots, [partial(self._probe, file) for file in asked])
+                _serve(slots, [partial(self._one, job) for job in todo])
+        finally:
+            for slot in slots:
+                slot.worker.end()
+        return self._say((time.monotonic() - begin) / 60)
+
+    def _probe(self, file: str, slot: Slot) -> Talk:
+        """Run the tests of a file without a mutant, and note how long each takes and what it reaches."""
+        names = [name for name in self._names if name.partition("::")[0] == file]
+        digest = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
+        known = self._files.get(file, ("", {}))
+        if known[0] == digest and known[1].keys() == set(names):
+            return
+        marks: dict[str, dict[int, Mutant]] = {job.module.path: {} for job in self._todo if file in job.files}
+        for job in self._jobs:
+            if job.module.path in marks:
+                marks[job.module.path][job.number] = job.mutant
+        found: dict[str, Ran] = {}
+        for asked in (marks, {}):  # a test that counts operations may fail for the marks alone
+            slot.worker.connection.send(Task([name for name in names if name not in found], marks=asked))
+            answer: Answer = yield slot.worker.connection
+            if answer.killer is not None and not asked:
+                self._faults.append(f"{file} without a mutant: {answer.killer}")
+            found |= {name: ran for name, ran in answer.ran.items() if ran.outcome != "failed" or not asked}
+            if found.keys() == set(names):
+                break
+        self._faults += [
+            f"{name} fails without a mutant" for name, ran in found.items() if ran.outcome == "failed"
+        ]
+        self._files[file] = digest, found
+        _write_result(
+            {"file": file, "sum": digest, "tests": {name: astuple(ran) for name, ran in found.items()}}
+        )
+
+    def _one(self, job: Job, slot: Slot) -> Talk:
+        """Run one mutant and write down what came of it."""
+        changed = mutated(self._texts[job.module.path], job.mutant)
+        tests = self._order(job)
+        if changed is None or not tests:
+            self._faults += [] if tests else [f"no test passes of {' '.join(job.module.tests)}"]
+            return
+        seconds = {name: ran.seconds for name, ran in tests.items()}
+        reaching = [name for name, ran in tests.items() if job.number in ran.reached]
+        killer = None
+        with slot.change(job.module.path, changed):
+            if reaching:
+                slot.worker.connection.send(Task(reaching, job.module.path, changed, seconds=seconds))
+                answer: Answer = yield slot.worker.connection
+                killer = answer.killer
+                if killer in seconds and not answer.is_sure:
+                    killer = yield from _anew(slot, [killer], seconds)
+                elif not answer.is_sure:
+                    killer = None
+            if killer is None:
+                killer = yield from _anew(slot, list(tests), seconds)
+        if killer is not None:
+            self._killed[job.key] = killer
+            self._kills.setdefault(job.module.path, Counter())[killer] += 1
+        _write_result([*job.key, killer])
+
+    def _order(self, job: Job) -> dict[str, Ran]:
+        """List a mutant's tests that pass: those that come by it, the shortest and best killers first."""
+        kills = self._kills.get(job.module.path, Counter())
+        found = {
+            name: ran
+            for file in job.files
+            for name, ran in self._files[file][1].items()
+            if ran.outcome == "passed" and any(_is_of(name, test) for test in job.module.tests)
+        }
+        keys = {
+            name: (job.number not in ran.reached, ran.seconds / (1 + kills[name]))
+            for name, ran in found.items()
+        }
+        return {name: found[name] for name in sorted(found, key=keys.__getitem__)}
+
+    def _say(self, minutes: float) -> int:
+        """Print what came out; give how much of it is wrong."""
+        alive = [job for job in self._jobs if job.key not in self._killed]
         for module, mutant in alive:
             print(f"survived in {module.path}: {mutant.function}: {mutant.old!r} -> {mutant.new!r}")
-        for name, count in Counter(dead.values()).items():
-            if name in innocent:
-                print(f"{name} fails without a mutant, too, and had killed {count}")
-        slow = sum(killer == TOO_LONG for killer in dead.values())
+        faults = list(dict.fromkeys(self._faults))
+        print(*faults, sep="\n", end="\n" if faults else "")
+        dead = [self._killed[job.key] for job in self._jobs if job.key in self._killed]
         print(
-            f"{len(dead)} killed ({slow} of them ran for {SECONDS} s), {len(alive)} survived;"
-            f" {len(ran)} run now"
+            f"{len(dead)} killed ({dead.count(TOO_LONG)} of them because tests did not end),"
+            f" {len(alive)} survived; {len(self._todo)} run now, in {minutes:.1f} minutes"
         )
-        return len(alive) + len(innocent)
+        return len(alive) + len(faults)
 
-    def _one(self, job: Job) -> bool:
-        """Run one mutant and write down what came of it; False if its text is not there."""
-        text = (self._package / job.module.path).read_text(encoding="utf-8")
-        changed = mutated(text, job.mutant)
-        if changed is None:
-            return False
-        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
-            copy = Path(folder, "trimtab")
-            shutil.copytree(self._package, copy)
-            path = copy / job.module.path
-            path.write_text(changed, encoding="utf-8")
-            os.utime(path, (0, 0))  # not the time its bytecode was made for: it is compiled anew
-            killers = Counter(name for key, name in tuple(self._killed.items()) if key[0] == job.module.path)
-            killed = self._pytest(folder, job.module.tests, [name for name, _ in killers.most_common()])
-        killer = killed[0] if killed else None
-        with self._lock, RESULTS.open("a", encoding="utf-8") as file:
-            if killer is not None:
-                self._killed[job.key] = killer
-            file.write(json.dumps([*job.key, killer]) + "\n")
-        return True
 
-    def _fail_unchanged(self, modules: Sequence[Module], killers: set[str]) -> set[str]:
-        """Run the tests that killed on the unchanged package, and give those that fail."""
-        files = {name.partition("::")[0] for name in killers}
-        tests = {test for module in modules for test in module.tests}
-        asked = sorted(test for test in tests if test.partition("::")[0] in files)
-        found = [
-            self._pytest(str(self._package.parent), [test], sorted(killers), only=True) for test in asked
-        ]
-        return {name for names in found for name in names}
+def _is_of(name: str, spec: str) -> bool:
+    """Whether a test is the one that is named, or of the file or test that is."""
+    return name == spec or name.startswith((f"{spec}::", f"{spec}["))
 
-    def _pytest(
-        self, folder: str, tests: Sequence[str], killers: Sequence[str], *, only: bool = False
-    ) -> list[str]:
-        """Run tests on the package in a folder, killers first or alone; give the names of those that fail."""
-        with tempfile.TemporaryDirectory(dir=self._folder) as notes:
-            first, killed = Path(notes, "first"), Path(notes, "killed")
-            first.write_text("\n".join(killers), encoding="utf-8")
-            environment = {
-                **os.environ,
-                "PYTHONPATH": folder,
-                "PYTHONDONTWRITEBYTECODE": "",
-                "HYPOTHESIS_PROFILE": "ci",
-                "CI": "",
-                "TRIMTAB_KILLERS": str(first),
-                "TRIMTAB_KILLERS_ONLY": "1" if only else "",
-                "TRIMTAB_KILLED": str(killed),
-            }
-            command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
-            command += ["-p", "tests.mutants.order", *([] if only else ["-x"]), *tests]
-            seconds = None if only else SECONDS
+
+def _anew(
+    slot: Slot, names: Sequence[str], seconds: Mapping[str, float]
+) -> Generator[Connection, Any, str | None]:
+    """Run tests in a process that imports the package as it is on the disk now; give who kills."""
+    worker = Worker(slot.folder, sorted({name.partition("::")[0] for name in names}), ends=True)
+    try:
+        ready = yield worker.connection
+        if not isinstance(ready, Ready) or ready.failed is not None:
+            return THE_RUN if ready is None else ready.failed
+        worker.connection.send(Task(names, seconds=seconds))
+        answer = yield worker.connection
+        return THE_RUN if answer is None else answer.killer
+    finally:
+        worker.end()
+
+
+def _serve(slots: Sequence[Slot], begins: Iterable[Callable[[Slot], Talk]]) -> None:
+    """Let every slot do one thing after the other, until all is done."""
+    waiting = iter(begins)
+    busy: dict[Connection, tuple[Slot, Talk]] = {}
+
+    def go_on(slot: Slot, talk: Talk | None, answer: Any) -> None:
+        while talk is not None or (begin := next(waiting, None)) is not None:
+            talk = talk or begin(slot)
             try:
-                done = subprocess.run(
-                    command, cwd=ROOT, env=environment, capture_output=True, timeout=seconds
-                )
-            except subprocess.TimeoutExpired:
-                return [TOO_LONG]
-            if done.returncode not in ((0, 1, 2, 5) if only else (0, 1, 2)):
-                raise RuntimeError(done.stdout.decode()[-2000:] + done.stderr.decode()[-2000:])
-            names = killed.read_text(encoding="utf-8").splitlines() if killed.exists() else []
-            return names if done.returncode in (0, 5) or names else ["(the run itself)"]
+                busy[talk.send(answer)] = slot, talk
+            except StopIteration:
+                talk = answer = None
+            else:
+                return
+
+    for slot in slots:
+        go_on(slot, None, None)
+    while busy:
+        for connection in wait(list(busy)):
+            slot, talk = busy.pop(connection)
+            try:
+                answer = connection.recv()
+            except EOFError:  # the process ended: a mutant did that while it was imported
+                if connection is slot.worker.connection:
+                    raise RuntimeError((slot.folder / "log").read_text(encoding="utf-8")) from None
+                answer = None
+            go_on(slot, talk, answer)
 
 
 if __name__ == "__main__":
