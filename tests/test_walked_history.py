@@ -266,6 +266,14 @@ def test_other_blocks_close_calls_and_hold_messages(options: Any, states: list[s
     assert made.may_hold() or "held" not in states
 
 
+def test_a_call_in_a_message_of_the_users_is_open_too() -> None:
+    """Gemini's contents can be broken so; what must stay is not missed."""
+    parts = [{"text": "a"}, {"functionCall": {"name": "f", "args": {}}}]
+    made = History([{"role": "user", "parts": parts}], format=get_format("gemini"), protect=False)
+    assert [unit.state for unit in made.units] == ["held"]
+    assert made.may_hold()
+
+
 def test_results_of_calls_elsewhere_are_nobodys_here() -> None:
     """Though a call here has their id."""
     made = History(talk("cA rA u"), format=OPENAI, protect=False, apart=[(1, "A")])
