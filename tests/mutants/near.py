@@ -63,7 +63,6 @@ NEAR = (
         "test_near_cut.py",
         ("oldest_cut_of", "if not history.is_ordinary:", "if False:"),
         ("oldest_cut_of", "        return counted + 1\n", "        return counted + 2\n"),
-        ("count_back", "        room -= sizes.of(index)\n", "        room += sizes.of(index)\n"),
         ("count_back", "if user_tokens * SMALL_SHARE >= room:", "if False:"),
         ("count_words_back", "while index > head and room >= 0:", "while index > head and room > 9:"),
         ("count_words_back", "        index -= 1\n", "        index -= 1 if index > 1 else 0\n"),
@@ -118,12 +117,6 @@ NEAR = (
             "at >= from_cut or at in chosen",
             "at > from_cut or at in chosen",
         ),
-    ),
-    module(
-        "formats/openai_chat/walk.py",
-        "test_near_cut.py",
-        ("walk_back", "unanswered.add(index)", "pass"),
-        ("walk_back", "                elif behind:\n", "                elif False:\n"),
     ),
     module(
         "formats/anthropic/walk.py",

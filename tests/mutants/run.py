@@ -131,6 +131,9 @@ Talk = Generator[Connection, Any, None]
 """Gives the connection on which its next answer comes, and is sent that."""
 
 
+Step = Callable[["Slot"], Talk]
+
+
 class Slot:
     """A copy of the package, and a process that has collected all tests with it."""
 
@@ -184,13 +187,16 @@ class Run:
                     print((slot.folder / "log").read_text(encoding="utf-8"))
                     raise RuntimeError(f"{ready.failed} cannot be collected")
                 self._names = list(ready.names)
-            ran: set[str] = set()
+            steps: list[Step] = []
+            begun: set[str] = set()
             for path in self._texts:
                 todo = [job for job in self._todo if job.module.path == path]
-                asked = {file: None for job in todo for file in job.files if file not in ran}
-                ran.update(asked)
-                _serve(slots, [partial(self._probe, file) for file in asked])
-                _serve(slots, [partial(self._one, job) for job in todo])
+                asked = dict.fromkeys(file for job in todo for file in job.files if file not in begun)
+                begun.update(asked)
+                # the tests of a module run beside the mutants of the one before
+                _serve(slots, [*(partial(self._probe, file) for file in asked), *steps])
+                steps = [partial(self._one, job) for job in todo]
+            _serve(slots, steps)
         finally:
             for slot in slots:
                 slot.worker.end()
@@ -301,7 +307,7 @@ def _anew(
         worker.end()
 
 
-def _serve(slots: Sequence[Slot], begins: Iterable[Callable[[Slot], Talk]]) -> None:
+def _serve(slots: Sequence[Slot], begins: Iterable[Step]) -> None:
     """Let every slot do one thing after the other, until all is done."""
     waiting = iter(begins)
     busy: dict[Connection, tuple[Slot, Talk]] = {}
