@@ -184,12 +184,14 @@ def test_what_cannot_score_is_refused_when_it_is_made(options: dict[str, Any], s
     ("score", "said"),
     [
         pytest.param(lambda query, messages: [1.0], "1 numbers for 9 messages", id="too-few"),
+        pytest.param(lambda query, messages: iter(int, 1), "more than 9 numbers", id="without-end"),
+        pytest.param(lambda query, messages: dict.fromkeys(range(9), 1.0), "answered dict", id="by-message"),
         pytest.param(lambda query, messages: "abc", "answered str", id="text"),
         pytest.param(lambda query, messages: 3, "answered int", id="number"),
         pytest.param(lambda query, messages: ["a"] * 9, "must be a number", id="words"),
         pytest.param(lambda query, messages: [float("nan")] * 9, "nan", id="nan"),
         pytest.param(lambda query, messages: ["1"] * 9, "must be a number", id="digits"),
-        pytest.param(lambda query, messages: [None] * 9, "None for message 0", id="none"),
+        pytest.param(lambda query, messages: [None] * 9, "NoneType for message 0", id="none"),
     ],
 )
 def test_what_a_score_answers_is_looked_over(score: Any, said: str) -> None:

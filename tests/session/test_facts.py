@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -203,7 +203,15 @@ def boom(request: FactRequest) -> Any:
 
 @pytest.mark.parametrize(
     "answer",
-    [boom, lambda _: None, lambda _: "text", lambda _: ["text"], lambda _: [Fact(text="a", sources="b")]],
+    [
+        boom,
+        lambda _: None,
+        lambda _: "text",
+        lambda _: ["text"],
+        lambda _: [Fact(text="a", sources="b")],
+        lambda _: [Fact(text="a", sources=cast("list[str]", [{"id": "b"}]))],
+        lambda _: [Fact(text="a", supersedes=cast("str", 5))],
+    ],
 )
 def test_a_failure_loses_nothing_and_is_not_repeated_at_once(answer: Callable[[FactRequest], Any]) -> None:
     """The distance between attempts doubles; then all that left since is read, oldest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.builders import assistant, call, result, user, words
 from tests.planted import CHINESE, ENGLISH, Language, planted
 from trimtab import ConfigurationError, Context, EstimateCounter, Session, validate
 from trimtab.errors import RankerError
-from trimtab.stores import MemoryStore, SQLiteStore, Store
+from trimtab.stores import LoadRequest, MemoryStore, SQLiteStore, Store
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -275,12 +276,82 @@ def test_a_ranker_that_raises_is_named() -> None:
 
     store = MemoryStore()
     session = made(store, ranker=away)
-    with pytest.raises(RankerError, match="ranker away failed with TimeoutError: no answer") as caught:
+    with pytest.raises(RankerError, match=r"ranker away failed with TimeoutError$") as caught:
         session.recall("zebra")
     assert isinstance(caught.value.__cause__, TimeoutError)
     with pytest.raises(ConfigurationError, match="ranker"):
         Session.open(store, "s", counter=WORDS).messages()
     assert Session(ranker=None, counter=WORDS, store=store, id="s").recall("zebra")
+
+
+def test_what_a_ranker_raised_is_named_by_its_class_alone() -> None:
+    """Its words may be those of a message, which would outlive its redaction in the log."""
+
+    def telling(query: str, messages: Sequence[Any]) -> list[float]:
+        raise ValueError(f"cannot embed {messages!r}")
+
+    store = MemoryStore()
+    session = made(store, ranker=telling)
+    secret = session.add(user("my password is hunter2"))
+    for _ in range(30):
+        session.add(user("and the weather today, is it nice?"))
+    session.redact(secret.id)
+    session.add(user("which password was it?"))
+    assert any("ranker telling failed with ValueError" in note for note in session.fit().report.notes)
+    events = store.load(LoadRequest(session="s"))
+    assert not [event for event in events if "hunter2" in str(event.data)]
+
+
+def test_a_ranker_that_goes_on_failing_is_asked_ever_more_seldom() -> None:
+    """As a summarizer is (SPEC E7); once it answers, each question asks it again."""
+    asked: list[str] = []
+    works = False
+
+    def moody(query: str, messages: Sequence[Any]) -> list[float]:
+        asked.append(query)
+        if not works:
+            raise OSError
+        return [1.0] * len(messages)
+
+    session = made(ranker=moody)
+    for n in range(100):
+        session.add(user(f"where is zebra number {n}?"))
+    assert len({*asked}) in range(2, 9)
+    works = True
+    for n in range(100, 180):
+        session.add(user(f"where is zebra number {n}?"))
+    asked.clear()
+    for n in range(180, 185):
+        session.add(user(f"where is zebra number {n}?"))
+    assert len({*asked}) == 5
+
+
+def test_a_ranker_that_hangs_is_waited_for_as_long_as_a_summarizer() -> None:
+    """Then the question is answered by words, and the report says so."""
+    go_on = threading.Event()
+
+    def hangs(query: str, messages: Sequence[Any]) -> list[float]:
+        go_on.wait()
+        return [1.0] * len(messages)
+
+    async def hangs_async(query: str, messages: Sequence[Any]) -> list[float]:
+        await asyncio.Event().wait()
+        return []
+
+    try:
+        session = made(ranker=hangs, summary_timeout_seconds=0.01)
+        session.add(user("what is the zebra called?"))
+        assert "Tom" in recalled(session)[0]
+        assert any("did not answer within 0.01 seconds" in note for note in session.fit().report.notes)
+        store = MemoryStore()
+        made(store)
+        waiting = Session(
+            BUDGET, counter=WORDS, store=store, id="s", ranker=hangs_async, summary_timeout_seconds=0.01
+        )
+        asyncio.run(waiting.aadd(user("what is the zebra called?")))
+        assert "Tom" in recalled(waiting)[0]
+    finally:
+        go_on.set()
 
 
 @pytest.mark.parametrize(

@@ -52,30 +52,6 @@ def check_fraction(name: str, value: object) -> float:
     return float(value)
 
 
-def check_numbers(name: str, answer: Any, count: int, /) -> list[float]:
-    """Return the number for each message that a function answered; `name` is its word."""
-    if isinstance(answer, (str, bytes)) or not isinstance(answer, Iterable):
-        raise ConfigurationError(
-            f"{name} answered {type(answer).__name__}; it answers a number for each message"
-        )
-    values = list(answer)
-    if len(values) != count:
-        raise ConfigurationError(f"{name} answered {len(values):,} numbers for {count:,} messages")
-    return [_number(name, at, value) for at, value in enumerate(values)]
-
-
-def _number(name: str, at: int, value: Any) -> float:
-    """Return what a function answered for a message as a number; a text of digits is none, nor is a flag."""
-    if not isinstance(value, (str, bytes, bool)):
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = float("nan")
-        if number == number:
-            return number
-    raise ConfigurationError(f"{name} answered {value!r} for message {at}; it must be a number")
-
-
 def check_choice(name: str, value: object, choices: Sequence[str], /) -> str:
     """Return one of a few words."""
     if isinstance(value, str) and value in choices:

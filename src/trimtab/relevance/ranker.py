@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from trimtab._shared.checks import answers_later, check_numbers, check_parameters, is_later
+from trimtab._shared.checks import answers_later, check_parameters, is_later
 from trimtab.errors import ConfigurationError
 
 __all__ = ["RankCall", "RankerLike", "check_ranker"]
@@ -58,28 +59,20 @@ class RankCall(NamedTuple):
         """Ask a ranker that answers at once.
 
         Raises:
-            ConfigurationError: It is async, or answers no number for each message.
+            ConfigurationError: It is async, or answers something else than a number for each message.
         """
         scores = self.for_plan()
         if scores is None:
             raise self.refusal()
         return scores
 
-    async def later(self, *, in_thread: bool = False) -> list[float]:
+    async def later(self) -> list[float]:
         """Ask a ranker, and await its answer if it has to be.
 
-        Args:
-            in_thread: Ask one that is not async in a thread, so that no other task waits for it.
-
         Raises:
-            ConfigurationError: It answers no number for each message.
+            ConfigurationError: It answers something else than a number for each message.
         """
-        if in_thread and not self.is_async:
-            import asyncio  # not above: it takes longer to import than all of this room needs
-
-            answer: Any = await asyncio.to_thread(self.ranker, self.query, self.messages)
-        else:
-            answer = self.ranker(self.query, self.messages)
+        answer: Any = self.ranker(self.query, self.messages)
         return self._check(await answer if inspect.isawaitable(answer) else answer)
 
     def for_plan(self) -> list[float] | None:
@@ -88,4 +81,31 @@ class RankCall(NamedTuple):
         return None if is_later(answer) else self._check(answer)
 
     def _check(self, answer: Any) -> list[float]:
-        return check_numbers(self.word, answer, len(self.messages))
+        """Return the number for each message that was answered.
+
+        No more is read of an answer than is needed to tell that it has too many. What was answered is named
+        by its class: it may be the text of a message.
+        """
+        word, count = self.word, len(self.messages)
+        if not isinstance(answer, Iterable) or isinstance(answer, (str, bytes, Mapping, Set)):
+            raise ConfigurationError(
+                f"{word} answered {type(answer).__name__}; it answers a number for each message"
+            )
+        values = list(islice(answer, count + 1))
+        if len(values) != count:
+            found = f"more than {count:,}" if len(values) > count else f"{len(values):,}"
+            raise ConfigurationError(f"{word} answered {found} numbers for {count:,} messages")
+        return [self._number(at, value) for at, value in enumerate(values)]
+
+    def _number(self, at: int, value: Any) -> float:
+        """Return what was answered for a message as a number; a text of digits is none, nor is a flag."""
+        answered = type(value).__name__
+        if not isinstance(value, (str, bytes, bool)):
+            try:
+                number = float(value)
+            except (TypeError, ValueError, OverflowError):
+                number = float("nan")
+            if number == number:
+                return number
+            answered = "nan" if isinstance(value, float) else answered
+        raise ConfigurationError(f"{self.word} answered {answered} for message {at}; it must be a number")

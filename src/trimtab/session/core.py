@@ -26,6 +26,7 @@ from trimtab.session.options import (
     omitted_functions,
     other_form,
 )
+from trimtab.session.recollection import RankerFailures
 from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
@@ -97,6 +98,7 @@ class Core:
         self.stale_summaries = 0
         self.last_failure: str | None = None
         self.last_fact_failure: str | None = None
+        self.ranker_failures = RankerFailures()
 
     def ready(self) -> Steps[WorkingSet]:
         """Read where the session stands, unless it is known."""

@@ -62,6 +62,10 @@ class AskSummary(NamedTuple):
         """Ask, and await the answer."""
         return await asummary_by(self.summarizer, self.request)
 
+    def failure(self, why: str) -> SummaryError:
+        """Make the error for an answer that did not come."""
+        return SummaryError(why)
+
 
 class AskFacts(NamedTuple):
     """A question to a fact extractor; see `AskSummary`."""
@@ -88,9 +92,54 @@ class AskFacts(NamedTuple):
         """Ask, and await the answer."""
         return await afacts_by(self.extractor, self.request)
 
+    def failure(self, why: str) -> SummaryError:
+        """Make the error for an answer that did not come."""
+        return SummaryError(why)
 
-Question = AskSummary | AskFacts
-Answer = str | list[Fact]
+
+class AskScores(NamedTuple):
+    """A question to a ranker; see `AskSummary`."""
+
+    call: RankCall
+    timeout_seconds: float | None
+
+    @property
+    def word(self) -> str:
+        """The word for who is asked."""
+        return self.call.word
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the answer has to be awaited."""
+        return self.call.is_async
+
+    def answer(self) -> list[float]:
+        """Ask, where the answer comes at once."""
+        try:
+            return self.call.now()
+        except Exception as error:
+            raise self._failure(error) from error
+
+    async def aanswer(self) -> list[float]:
+        """Ask, and await the answer."""
+        try:
+            return await self.call.later()
+        except Exception as error:
+            raise self._failure(error) from error
+
+    def failure(self, why: str) -> RankerError:
+        """Make the error for an answer that did not come."""
+        return RankerError(why)
+
+    def _failure(self, error: Exception) -> RankerError:
+        """Name what was raised by its class: its words may be a message's, and this goes into the log."""
+        if isinstance(error, ConfigurationError):
+            return RankerError(str(error))  # it says what is wrong with the answer
+        return RankerError(f"{self.word} failed with {type(error).__name__}")
+
+
+Question = AskSummary | AskFacts | AskScores
+Answer = str | list[Fact] | list[float]
 
 
 class Delete(NamedTuple):
@@ -106,7 +155,7 @@ class FitContext(NamedTuple):
     context: Context
 
 
-Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | AskSummary | AskFacts | RankCall | Delete
+Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | Question | Delete
 
 Steps = Generator[Effect, Any, T]
 """An algorithm on its way to a result."""
@@ -130,9 +179,9 @@ def perform(effect: Effect, store: Store, incarnation: str | None, asking: Askin
         return store.search(replace(effect, incarnation=incarnation))
     if isinstance(effect, Delete):
         return store.delete(effect.session, **_which(effect))
+    if isinstance(effect, AskScores) and effect.is_async:
+        raise effect.call.refusal()
     with asking():
-        if isinstance(effect, RankCall):
-            return _ask_ranker(effect)
         return effect.context.fit() if isinstance(effect, FitContext) else ask(effect)
 
 
@@ -147,8 +196,6 @@ async def aperform(effect: Effect, store: Store, incarnation: str | None, asking
     if isinstance(effect, Delete):
         return await store.adelete(effect.session, **_which(effect))
     with asking():
-        if isinstance(effect, RankCall):
-            return await _aask_ranker(effect)
         return await effect.context.afit() if isinstance(effect, FitContext) else await aask(effect)
 
 
@@ -157,40 +204,12 @@ def _which(effect: Delete) -> dict[str, str]:
     return {} if effect.incarnation is None else {"incarnation": effect.incarnation}
 
 
-def _ask_ranker(call: RankCall) -> list[float]:
-    """Ask a ranker that answers at once.
-
-    Raises:
-        ConfigurationError: It is async.
-        RankerError: It failed, or answered something else than a number for each message.
-    """
-    if call.is_async:
-        raise call.refusal()
-    try:
-        return call.now()
-    except Exception as error:
-        raise _failure(call, error) from error
-
-
-async def _aask_ranker(call: RankCall) -> list[float]:
-    """Ask a ranker and await it; one that is not async runs in a thread. See `_ask_ranker`."""
-    try:
-        return await call.later(in_thread=True)
-    except Exception as error:
-        raise _failure(call, error) from error
-
-
-def _failure(call: RankCall, error: Exception) -> RankerError:
-    if isinstance(error, ConfigurationError):
-        return RankerError(str(error))  # it says what is wrong with the answer
-    return RankerError(f"{call.word} failed with {type(error).__name__}: {error!s:.200}")
-
-
 def ask(question: Question, /) -> Answer:
-    """Ask a summarizer, no longer than its time.
+    """Ask a summarizer, a fact extractor or a ranker, no longer than its time.
 
     Raises:
         SummaryError: It failed, answered no text, or was too slow; then it is left to itself.
+        RankerError: The same of a ranker.
     """
     seconds = question.timeout_seconds
     if seconds is None:
@@ -225,7 +244,7 @@ def _answer_of(question: Question) -> Answer:
         return question.answer()
     except ConfigurationError as error:
         # Only its answer told that it is async, and the message is stored by now.
-        raise SummaryError(
+        raise question.failure(
             f"{question.word} is async, and a session that is not awaited cannot wait for it:"
             " await aadd(...) instead of calling add(...)"
         ) from error
@@ -237,13 +256,14 @@ def ask_anyhow(question: Question, /) -> Answer:
 
 
 async def aask(question: Question, /) -> Answer:
-    """Ask a summarizer and await it, no longer than its time.
+    """Ask a summarizer, a fact extractor or a ranker and await it, no longer than its time.
 
-    A summarizer that is not async runs in a thread of its own, so that no other task waits for it, and no
+    One that is not async runs in a thread of its own, so that no other task waits for it, and no
     store either, whose calls run in the threads of the event loop. `MAX_ASKED` of an event loop at once.
 
     Raises:
         SummaryError: It failed, answered no text, or was too slow.
+        RankerError: The same of a ranker.
     """
     seconds = question.timeout_seconds
     if not question.is_async:
@@ -271,5 +291,5 @@ def is_async(asked: Any, method: Literal["summarize", "extract"], /) -> bool:
     return inspect.iscoroutinefunction(getattr(asked, method)) if known is None else known
 
 
-def _too_slow(question: Question) -> SummaryError:
-    return SummaryError(f"{question.word} did not answer within {question.timeout_seconds:g} seconds")
+def _too_slow(question: Question) -> Exception:
+    return question.failure(f"{question.word} did not answer within {question.timeout_seconds:g} seconds")

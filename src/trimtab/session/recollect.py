@@ -18,11 +18,12 @@ from trimtab.formats import Dict
 from trimtab.relevance import question_terms
 from trimtab.relevance.stems import stem
 from trimtab.session.core import Core
-from trimtab.session.effects import Steps
+from trimtab.session.effects import AskScores, Steps
 from trimtab.session.facts import facts_back_to
 from trimtab.session.log import Pages, event_at
 from trimtab.session.plain import copy_plain
 from trimtab.session.recollection import (
+    RankerFailures,
     RecalledUnit,
     Recollection,
     choose,
@@ -174,7 +175,8 @@ def _score(core: Core, query: str, events: Sequence[Event]) -> Steps[dict[int, f
         message("user", [event.data["text"]]) if event.kind == "fact" else copy_plain(event.message)
         for event in events
     ]
-    scores: list[float] = yield core.in_force.rank(query, messages)
+    options = core.in_force
+    scores: list[float] = yield AskScores(options.rank(query, messages), options.summary_timeout_seconds)
     return dict(zip((event.version for event in events), scores, strict=True))
 
 
@@ -237,15 +239,21 @@ def _recollection(
     before = _place(working_set, question)
     share = working_set.recall_share if working_set.state.has_left else 0
     limit_tokens, error = share * _FILLED[0] // _FILLED[1], None
+    events: list[Event] = []
     most = min(_MOST_FOUND, limit_tokens // _LEAST_TOKENS)
     if not most:
         return Recollection(before=before)
     after = working_set.state.cleared
-    try:
-        events = yield from _rank(core, working_set, query, terms, limit=most, after=after)
-    except (RankerError, ConfigurationError) as failure:
-        error = str(failure)
-        _log.warning("session %r: recalled by words: %s", core.session, error)
+    if core.ranker_failures.rests():
+        error = core.ranker_failures.last
+    else:
+        try:
+            events = yield from _rank(core, working_set, query, terms, limit=most, after=after)
+            core.ranker_failures = RankerFailures()
+        except (RankerError, ConfigurationError) as failure:
+            error = core.ranker_failures.note(str(failure))
+            _log.warning("session %r: recalled by words: %s", core.session, error)
+    if error is not None:
         events = yield from _by_words(core, working_set, terms, limit=most, after=after)
     units = yield from _units(core, working_set, events, limit_tokens)
     beside = yield from _beside(core, working_set, units, limit_tokens)

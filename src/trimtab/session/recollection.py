@@ -51,6 +51,32 @@ class Recollection:
         return self._chosen[1]
 
 
+_MOST_REST = 63
+"""Questions for which a ranker that goes on failing is left alone."""
+
+
+@dataclass(slots=True)
+class RankerFailures:
+    """How often a ranker failed in a row, and for how many questions it is left alone (SPEC E7)."""
+
+    count: int = 0
+    rest: int = 0
+    last: str | None = None
+    """What was wrong."""
+
+    def rests(self) -> bool:
+        """Tell whether the ranker is not asked this time; one question less is left then."""
+        self.rest -= self.rest > 0
+        return self.rest > 0
+
+    def note(self, error: str) -> str:
+        """Take note of a failure: one question is passed over, then three, seven, and so on."""
+        self.count += 1
+        self.rest = min(2**self.count, _MOST_REST + 1)
+        self.last = error
+        return error
+
+
 def unit_text(reader: MessageReader, events: Iterable[Event]) -> str:
     """Write messages for reading, escaped; all lines but the first of each begin with a space.
 

@@ -211,7 +211,7 @@ def _notes_of_recall(working_set: WorkingSet) -> Iterable[str]:
         else:
             yield f"Not shown, since what must stay takes the room: {count} recalled (version {where})."
     if recollection is not None and recollection.error is not None:
-        yield f"Recalled by words, since the ranker was of no use: {recollection.error}."
+        yield f"Recalled by words, since the ranker failed: {recollection.error}."
 
 
 def _fact_notes(working_set: WorkingSet) -> list[str]:

@@ -184,8 +184,14 @@ def _facts_of(word: str, answer: object) -> list[Fact]:
     for fact in answer:
         if not isinstance(fact, Fact) or not isinstance(fact.text, str):
             raise SummaryError(f"{word} answered a {type(fact).__name__} among its facts, and no Fact")
-        if isinstance(fact.sources, str) or not isinstance(fact.sources, Sequence):
+        sources = fact.sources
+        is_list = isinstance(sources, Sequence) and not isinstance(sources, str)
+        if not is_list or not all(isinstance(one, str) for one in sources):
             raise SummaryError(f"{word} answered a Fact whose sources are no list of ids")
+        if not isinstance(fact.supersedes, str | None):
+            raise SummaryError(
+                f"{word} answered a Fact that supersedes no text: {type(fact.supersedes).__name__}"
+            )
     return list(answer)
 
 
