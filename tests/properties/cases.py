@@ -62,6 +62,7 @@ WINDOWS = (
     SlidingWindow(protect_roles=("system", "tool"), keep_first_user=True),
     SlidingWindow(keep_turns=True, keep_first_user=True),
     SlidingWindow(keep_turns=True, protect_roles=("system",)),
+    SlidingWindow(keep_cached=True),
 )
 """Those that take unit by unit, or turn by turn."""
 STRIDES = tuple(

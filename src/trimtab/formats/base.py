@@ -23,6 +23,7 @@ from trimtab.formats.values import (
     compact_json,
     entry_of,
     item_of,
+    marks_in,
     to_text,
     with_values,
     without_indices,
@@ -356,6 +357,8 @@ class Rules:
     """The key of a request body that holds its system text, where it does not stand among the messages."""
     body_marks: frozenset[str] = frozenset()
     """Keys of a request body that occur in this wire form only."""
+    mark_keys: tuple[str, ...] = ()
+    """Keys by which a part marks the end of a prefix for the provider's prompt cache; none: no form of it."""
     orphan_result: str = ""
     """What the provider answers to a result without its call; `{call_id}` and `{index}` are filled in."""
     unanswered_call: str = ""
@@ -655,6 +658,10 @@ class Format(ABC):
         The message itself comes back where nothing in it can be marked.
         """
         return message
+
+    def cache_marks(self, value: Any, /) -> int:
+        """Count the marks for the provider's prompt cache in a message, in system text or in tools."""
+        return marks_in(value, self.rules.mark_keys)
 
     @abstractmethod
     def redact(self, message: Dict, /) -> Dict:

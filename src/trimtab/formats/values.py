@@ -267,3 +267,17 @@ def blank(value: Any) -> Any:
 def texts_of_ids(owner: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     """Return what of an item says which it is: those of the keys that are there and hold text."""
     return {key: owner[key] for key in keys if isinstance(owner.get(key), str)}
+
+
+def marks_in(value: Any, keys: Collection[str], /, *, levels: int = 3) -> int:
+    """Count marks for a prompt cache, by their keys, in what a request holds: an entry, or a list of some.
+
+    They stand at the entry, at parts of its content or output, and at parts of those; never in arguments.
+    """
+    if not keys or not levels or isinstance(value, (str, bytes)):
+        return 0
+    entry = as_dict(value)
+    if entry is None:
+        return sum(marks_in(one, keys, levels=levels) for one in as_list(value) or () if as_list(one) is None)
+    held = sum(marks_in(entry.get(key), keys, levels=levels - 1) for key in ("content", "output"))
+    return held + sum(entry.get(key) is not None for key in keys)

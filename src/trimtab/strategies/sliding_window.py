@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trimtab._shared.checks import check_flag, check_fraction, check_roles, check_whole
 from trimtab.conversation import Unit
-from trimtab.strategies.base import EvictionRequest, EvictionResult
+from trimtab.strategies.base import EvictionRequest, EvictionResult, kept_units
 from trimtab.strategies.cuts import Cuts
 from trimtab.strategies.strides import HALVINGS, Strides
 
@@ -22,6 +23,7 @@ def stride_cut(
     *,
     ratio: float,
     also: Callable[[int], tuple[int, ...]],
+    front_tokens: int = 0,
 ) -> int:
     """Return the cut to use: a mark that leaves about `ratio` of the limit, else `oldest`.
 
@@ -31,9 +33,10 @@ def stride_cut(
         oldest: The oldest cut that fits.
         ratio: Share of the limit to keep at least about, 0 < ratio < 1.
         also: Units that stay beside a cut.
+        front_tokens: What stays in front of every cut; strides are of the limit without it.
     """
-    limit = request.constant_limit_tokens
-    stride, least = (1.0 - ratio) * limit, ratio * limit / 2
+    limit = max(1, request.constant_limit_tokens - front_tokens)
+    stride, least = (1.0 - ratio) * limit, front_tokens + ratio * limit / 2
     strides = Strides(request, oldest)
     for _ in range(HALVINGS + 1):
         mark = next((m for m in strides.marks(stride) if m >= oldest and _begins(cuts, m)), None)
@@ -64,6 +67,9 @@ class SlidingWindow:
         min_messages: Fewer messages than this left, those that stay included: all free units leave.
         target_ratio: Below 1 the cut moves in strides of (1 - target_ratio) of the limit, so that a prompt
             cache keeps its prefix from call to call; 0 < target_ratio <= 1.
+        keep_cached: What stands up to the last mark for the provider's prompt cache (`cache_control`, or
+            a breakpoint) leaves only when nothing behind it can go any more. For marks that stay where they
+            are; where the newest message carries one, nothing stands behind it, and nothing is different.
 
     Raises:
         ConfigurationError: `target_ratio` is not above 0 and at most 1, `min_messages` is negative,
@@ -83,6 +89,7 @@ class SlidingWindow:
     keep_first_user: bool = False
     min_messages: int = 0
     target_ratio: float = 1.0
+    keep_cached: bool = False
 
     def __init__(
         self,
@@ -92,6 +99,7 @@ class SlidingWindow:
         keep_first_user: bool = False,
         min_messages: int = 0,
         target_ratio: float = 1.0,
+        keep_cached: bool = False,
     ) -> None:
         put = object.__setattr__
         put(self, "protect_roles", check_roles(protect_roles))
@@ -99,11 +107,12 @@ class SlidingWindow:
         put(self, "keep_first_user", check_flag("keep_first_user", keep_first_user))
         put(self, "min_messages", check_whole("min_messages", min_messages, least=0))
         put(self, "target_ratio", check_fraction("target_ratio", target_ratio))
+        put(self, "keep_cached", check_flag("keep_cached", keep_cached))
 
     @property
     def reads_newest(self) -> bool:
         """True unless older messages than those that fit have a say."""
-        return not (self.protect_roles or self.keep_turns or self.keep_first_user)
+        return not (self.protect_roles or self.keep_turns or self.keep_first_user or self.keep_cached)
 
     @property
     def name(self) -> str:
@@ -119,12 +128,27 @@ class SlidingWindow:
             "keep_first_user": self.keep_first_user,
             "min_messages": self.min_messages,
             "target_ratio": self.target_ratio,
+            "keep_cached": self.keep_cached,
         }
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Cut at the oldest place where what stays fits."""
         if self.protect_roles:
             request = request.protecting(self.protect_roles)
+        front = _units_to_mark(request) if self.keep_cached else []
+        return self._cut_behind(request, front) if front else self._cut(request)
+
+    def _cut_behind(self, request: EvictionRequest, front: list[Unit]) -> EvictionResult:
+        """Cut behind what a mark has cached; into that only when nothing behind it can go any more."""
+        held = request.holding(unit.first for unit in front)
+        behind = self._cut(held, front_tokens=request._units_tokens(front))
+        if behind.fits:
+            return behind
+        left = request.after(replace(behind, protected=frozenset()))
+        last = self._cut(left)
+        return replace(last, cut=None, kept=kept_units(left, last))
+
+    def _cut(self, request: EvictionRequest, *, front_tokens: int = 0) -> EvictionResult:
         cuts = request.cuts
         also = self._kept_beside(request, cuts)
         limit = request.limit_tokens
@@ -140,7 +164,8 @@ class SlidingWindow:
             )
         moved = cut
         if self.target_ratio < 1.0:
-            moved = stride_cut(request, cuts, cut, ratio=self.target_ratio, also=also)
+            ratio = self.target_ratio
+            moved = stride_cut(request, cuts, cut, ratio=ratio, also=also, front_tokens=front_tokens)
         if self.keep_turns:
             moved = _turn_border(request, cuts, moved)
         # Under a black box fewer messages may count more, so a newer cut has to be asked about too.
@@ -182,6 +207,19 @@ def beside_cut(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> l
         return [kept[first] for first in sorted(kept)]
     beside = {id(unit) for unit in kept.values()}
     return [unit for unit in request.units if unit.first in request.protected or id(unit) in beside]
+
+
+def _units_to_mark(request: EvictionRequest) -> list[Unit]:
+    """List the units up to the last mark for a prompt cache; none where nothing behind it can go."""
+    history = request.history
+    marks = history.format.cache_marks
+    places = range(history.count - 1, history.head - 1, -1)
+    mark = next((at for at in places if marks(history.message(at))), None)
+    if mark is None:
+        return []
+    units = request.units
+    border = bisect_right(units, mark, key=lambda unit: unit.first)
+    return list(units[:border]) if any(not request.stays(unit) for unit in units[border:]) else []
 
 
 def _count_remaining(request: EvictionRequest, cut: int, kept: Iterable[Unit]) -> int:

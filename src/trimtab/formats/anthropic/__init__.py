@@ -110,6 +110,7 @@ class Anthropic(Format):
         ordered=True,
         keeps_messages=True,
         body_marks=_BODY_MARKS,
+        mark_keys=("cache_control",),
         orphan_result=_ORPHAN,
         unanswered_call=_UNANSWERED,
         late_result=_UNANSWERED,

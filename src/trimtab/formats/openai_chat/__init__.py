@@ -99,6 +99,7 @@ class OpenAIChat(Format):
     rules = Rules(
         results_are_messages=True,
         body_marks=_BODY_MARKS,
+        mark_keys=("cache_control", "prompt_cache_breakpoint"),
         results_follow_call=True,
         binds_messages=False,
         users_stand_alone=True,

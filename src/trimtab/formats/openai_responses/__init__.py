@@ -115,6 +115,7 @@ class OpenAIResponses(Format):
         body_key="input",
         system_key="instructions",
         body_marks=_BODY_MARKS,
+        mark_keys=("prompt_cache_breakpoint",),
         orphan_result=_ORPHAN,
         unanswered_call=_UNANSWERED,
         repeated_result=_REPEATED,
