@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.fit_plan import decide
+from trimtab._fitting.fit_plan import decide_marked
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
@@ -38,6 +38,7 @@ def fit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -58,6 +59,7 @@ def fit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -77,6 +79,7 @@ def fit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    breakpoints: bool | Mapping[str, Any] = False,
     pin: Any = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -108,6 +111,10 @@ def fit(
         steady: In place of `strategy`, for a chat that grows and a provider with a prompt cache: the default
             with `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so that a prompt begins like
             the one before.
+        breakpoints: True marks the output for a provider whose prompt cache stores marked prefixes only
+            (Anthropic), in four places at most, those that are marked already included. A mapping is the mark
+            itself: `{"type": "ephemeral", "ttl": "1h"}`. Where the cache finds prefixes by itself nothing is
+            marked, and the report says so.
         pin: Indices, or a predicate `(message, index)`, of messages that must stay as they are.
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` before anything is decided, also when everything fits.
@@ -147,6 +154,7 @@ def fit(
             tools=tools,
             strategy=strategy,
             steady=steady,
+            breakpoints=breakpoints,
             pin=pin,
             pending_calls=pending_calls,
             on_trim=on_trim,
@@ -154,7 +162,7 @@ def fit(
             strict=strict,
         )
     )
-    return fitted_for(drive(decide(work, work.budget)))
+    return fitted_for(drive(decide_marked(work, work.budget)))
 
 
 # `afit`: `fit`, for counters and summarizers that have to be awaited.
@@ -173,6 +181,7 @@ async def afit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -193,6 +202,7 @@ async def afit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -212,6 +222,7 @@ async def afit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    breakpoints: bool | Mapping[str, Any] = False,
     pin: Any = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
@@ -242,6 +253,7 @@ async def afit(
         tools=tools,
         strategy=strategy,
         steady=steady,
+        breakpoints=breakpoints,
         pin=pin,
         pending_calls=pending_calls,
         on_trim=on_trim,
@@ -252,4 +264,4 @@ async def afit(
         before = await rerun(lambda: prepare(replace(ask, on_trim=keep_all)))
         await rerun(before.sizes.count_each)  # a callback is run once, and may ask for any size
     work = await rerun(lambda: prepare(replace(ask)))
-    return fitted_for(await adrive(lambda: decide(work, work.budget)))
+    return fitted_for(await adrive(lambda: decide_marked(work, work.budget)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self, cast
 
 from trimtab._fitting.allocation import Allocation, Claim, Offer, Ties, allocate, offers
 from trimtab._fitting.blocks import Block, Tier, TrimBehavior
+from trimtab._fitting.breakpoints import with_breakpoints
 from trimtab._fitting.callbacks import MessageElement, OnTrim, TrimContext
 from trimtab._fitting.context_plan import ContextPlan
 from trimtab._fitting.fitted import Fitted, fitted_for
@@ -63,6 +64,8 @@ class Context:
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` of all messages before anything is decided.
         strict: Raise when the messages of the blocks hold what the provider refuses.
+        breakpoints: True marks what comes out for the provider's prompt cache, beside the blocks that have a
+            `cache_control` of their own; see `fit`.
 
     Raises:
         ConfigurationError: An argument is out of range or of the wrong kind; when made.
@@ -93,6 +96,7 @@ class Context:
         pending_calls: Collection[str] = (),
         on_trim: OnTrim | None = None,
         strict: bool = False,
+        breakpoints: bool | Mapping[str, Any] = False,
     ) -> None:
         self._blocks: dict[str, Block] = {}
         self._policy = check_policy(
@@ -107,6 +111,7 @@ class Context:
                 pending_calls=pending_calls,
                 on_trim=on_trim,
                 strict=strict,
+                breakpoints=breakpoints,
                 blocks=(),
             )
         )
@@ -305,7 +310,8 @@ class Context:
         Complexity: O(n) in messages; O(kept) in the largest block if no other has tool calls.
         """
         composition = compose(self._snapshot(budget))
-        return fitted_for(ContextPlan(outcome=drive(settle_blocks(composition, composition.asked))))
+        outcome = drive(settle_blocks(composition, composition.asked))
+        return fitted_for(with_breakpoints(ContextPlan(outcome=outcome), composition.policy.breakpoints))
 
     async def afit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget, as `fit` does; awaits what is async.
@@ -325,7 +331,8 @@ class Context:
                 await rerun(sizes.count_each)  # a callback is run once, and may ask for any size
         composition = await rerun(lambda: compose(policy))
         outcome = await adrive(lambda: settle_blocks(composition, composition.asked))
-        return fitted_for(ContextPlan(outcome=outcome))
+        mark = policy.breakpoints
+        return fitted_for(await rerun(lambda: with_breakpoints(ContextPlan(outcome=outcome), mark)))
 
     def _snapshot(self, budget: Budget | float | None) -> Policy:
         given = self._policy.budget if budget is None else known_budget(budget, self._policy.model)

@@ -11,6 +11,7 @@ from trimtab.budget import Budget
 from trimtab.counting.sizes import Shares
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Format, Request, mapping_of
+from trimtab.strategies.drop import Strict
 from trimtab.strategies.summarizer import drive
 
 if TYPE_CHECKING:
@@ -44,6 +45,22 @@ class ContextPlan:
     def model(self) -> str | None:
         """The model it was asked for."""
         return self.outcome.composition.policy.model
+
+    @property
+    def counter(self) -> Any:
+        """What counts."""
+        return self.outcome.composition.counter
+
+    @property
+    def stable(self) -> int:
+        """Messages of the blocks at the front that do not give way."""
+        outcome = self.outcome
+        kept = takewhile(
+            lambda one: one.portion.whole or isinstance(one.portion.block.gives_way_by, Strict),
+            outcome.decisions,
+        )
+        front = len(outcome.composition.lead) + sum(len(decision.output()) for decision in kept)
+        return max(0, front - self._system_count())
 
     @property
     def source(self) -> list[Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trimtab._fitting.breakpoints import with_breakpoints
+from trimtab._fitting.fitted import Plan
 from trimtab._fitting.portion import Decision, ask
 from trimtab._fitting.prepare import BLOCK, Work
 from trimtab._fitting.request import hold_margin
@@ -23,7 +26,7 @@ from trimtab.strategies.summarizer import drive
 if TYPE_CHECKING:
     from trimtab.report import Report
 
-__all__ = ["FitPlan", "decide"]
+__all__ = ["FitPlan", "decide", "decide_marked"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +49,25 @@ class FitPlan(Decision[Work]):
     def model(self) -> str | None:
         """The model it was asked for."""
         return self.portion.ask.model
+
+    @property
+    def counter(self) -> Any:
+        """What counts."""
+        return self.portion.counter
+
+    @property
+    def stable(self) -> int:
+        """Messages in front of every cut: what opens the turn that this one cuts into is not among them."""
+        known, history, settled = self.portion.ask.stable, self.portion.history, self.settled
+        if known is not None:
+            return known
+        if not settled.cut:
+            return history.head
+        before = settled.before
+        at = min((one.at for one in settled.insertions), default=settled.cut)
+        count = bisect_left(before, at)
+        opens = count and before[count - 1] == history.user_at_or_before(settled.cut - 1)
+        return count - 1 if opens and before[count - 1] not in history.pins else count
 
     @property
     def source(self) -> list[Any]:
@@ -126,6 +148,12 @@ def decide(work: Work, budget: Budget | None) -> Steps[FitPlan]:
         decided=lambda plan: (plan.fits, plan.tokens, plan.messages),
         everything=lambda: work.history.originals,
     )
+
+
+def decide_marked(work: Work, budget: Budget | None) -> Steps[Plan]:
+    """Settle what stays, and mark it for the provider's prompt cache where that is asked for."""
+    plan = yield from decide(work, budget)
+    return with_breakpoints(plan, work.ask.breakpoints)
 
 
 def _decide_within(work: Work, budget: Budget) -> Steps[FitPlan]:

@@ -44,6 +44,16 @@ class Plan(Protocol):
         ...
 
     @property
+    def counter(self) -> Any:
+        """What counts, for the wire form."""
+        ...
+
+    @property
+    def stable(self) -> int:
+        """Messages at the front of the output that stay there when a cut moves, as far as that is known."""
+        ...
+
+    @property
     def source(self) -> Sequence[Any]:
         """The caller's messages, in the order of the rows of the report."""
         ...

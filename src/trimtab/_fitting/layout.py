@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trimtab._fitting.allocation import Ties, check_ties
 from trimtab._fitting.blocks import Block, Messages, is_text_with_attachments
+from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab._fitting.joint import Joint, joint_of, sizes_of
 from trimtab._fitting.portion import Decision, Portion, in_block
@@ -226,6 +227,8 @@ class Policy:
     on_trim: OnTrim | None
     strict: bool
     blocks: tuple[Block, ...]
+    breakpoints: Any = None
+    """The mark to set for the provider's prompt cache; see `breakpoints`."""
     notes: tuple[str, ...] = ()
     """What the report should say of what was done before."""
 
@@ -261,6 +264,7 @@ def check_policy(policy: Policy, /) -> Policy:
     check_flag("strict", policy.strict)
     return replace(
         policy,
+        breakpoints=check_breakpoints(policy.breakpoints),
         counter=counter,
         budget=None if policy.budget is None else budget_of(policy.budget, policy.model),
         system=system_of(policy.system),

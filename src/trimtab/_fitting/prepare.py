@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import (
@@ -110,6 +111,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         mend: Whether a repair that was asked for is made even if it may wait.
     """
     check(ask)
+    ask.breakpoints = check_breakpoints(ask.breakpoints)
     body: Request | None = None
     notes = ask.notes
     if type(ask.messages) is list:

@@ -66,6 +66,10 @@ class Ask:
     repair: bool
     strict: bool = False
     steady: bool = False
+    breakpoints: Any = False
+    """Whether the output is marked for the provider's prompt cache, or with what; see `breakpoints`."""
+    stable: int | None = None
+    """Messages at the front that stay there when others leave, where the caller knows."""
     leading: int | None = None
     """Messages at the front that stay, where the caller knows; None: the leading system messages."""
     latest_user: int | None = -1

@@ -54,7 +54,7 @@ class PolicyFit:
     """
 
     def __init__(self, path: str, given: Mapping[str, Any]) -> None:
-        for option in ("strategy", "steady", "pin", "repair"):
+        for option in ("strategy", "steady", "breakpoints", "pin", "repair"):
             if given[option]:
                 raise ConfigurationError(f"--{option} does not go with --policy: blocks say what stays")
         policy = load_policy(path)
@@ -229,6 +229,11 @@ Examples:
     help="Cut in strides, so that a prompt cache can read most of the next prompt of a growing chat.",
 )
 @click.option(
+    "--breakpoints",
+    is_flag=True,
+    help="Mark what comes out for a prompt cache that stores marked prefixes only (Anthropic).",
+)
+@click.option(
     "--policy",
     metavar="FILE",
     type=click.Path(),
@@ -262,7 +267,7 @@ def _by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
         asked.budget(asked.model)  # what is wrong is refused at once
     if given["steady"] and given["strategy"] is not None:
         raise Refused("--steady chooses the strategy: give --steady or --strategy")
-    taken_over = ("format", "pending_calls", "repair", "strict", "steady")
+    taken_over = ("format", "pending_calls", "repair", "strict", "steady", "breakpoints")
     settings: dict[str, Any] = {key: given[key] for key in taken_over}
     settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}
 

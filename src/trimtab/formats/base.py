@@ -659,9 +659,16 @@ class Format(ABC):
         """
         return message
 
-    def cache_marks(self, value: Any, /) -> int:
-        """Count the marks for the provider's prompt cache in a message, in system text or in tools."""
-        return marks_in(value, self.rules.mark_keys)
+    def mark_last(self, parts: Any, value: Any, /) -> Any:
+        """Return system text or tools whose last part ends a prefix for the provider's prompt cache.
+
+        What was given comes back where nothing in it can be marked, or the form has no marks there.
+        """
+        return parts
+
+    def cache_marks(self, value: Any, /) -> list[Any]:
+        """List the marks for the provider's prompt cache in a message, in system text or in tools."""
+        return list(marks_in(value, self.rules.mark_keys))
 
     @abstractmethod
     def redact(self, message: Dict, /) -> Dict:

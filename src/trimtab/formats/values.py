@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import reprlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -269,15 +269,19 @@ def texts_of_ids(owner: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: owner[key] for key in keys if isinstance(owner.get(key), str)}
 
 
-def marks_in(value: Any, keys: Collection[str], /, *, levels: int = 3) -> int:
-    """Count marks for a prompt cache, by their keys, in what a request holds: an entry, or a list of some.
+def marks_in(value: Any, keys: Collection[str], /, *, levels: int = 3) -> Iterator[Any]:
+    """Yield marks for a prompt cache, by their keys, in what a request holds: an entry, or a list of some.
 
-    They stand at the entry, at parts of its content or output, and at parts of those; never in arguments.
+    They stand at parts of its content or output, at parts of those, and at the entry; never in arguments.
     """
     if not keys or not levels or isinstance(value, (str, bytes)):
-        return 0
+        return
     entry = as_dict(value)
     if entry is None:
-        return sum(marks_in(one, keys, levels=levels) for one in as_list(value) or () if as_list(one) is None)
-    held = sum(marks_in(entry.get(key), keys, levels=levels - 1) for key in ("content", "output"))
-    return held + sum(entry.get(key) is not None for key in keys)
+        for one in as_list(value) or ():
+            if as_list(one) is None:
+                yield from marks_in(one, keys, levels=levels)
+        return
+    for key in ("content", "output"):
+        yield from marks_in(entry.get(key), keys, levels=levels - 1)
+    yield from (entry[key] for key in keys if entry.get(key) is not None)

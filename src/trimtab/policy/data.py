@@ -9,6 +9,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from trimtab._fitting.blocks import Block, Tier
+from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import CharCounter, EstimateCounter
@@ -39,6 +40,7 @@ def context_data(context: Context, names: Mapping[str, Any], /) -> dict[str, Any
         "ties": policy.ties,
         "on_trim": _name(policy.on_trim, at.key("on_trim")),
         "strict": policy.strict or None,
+        "breakpoints": _mark(policy.breakpoints),
         "budget": None if policy.budget is None else _budget(Budget.of(policy.budget)),
         "blocks": [_block(block, at.key("blocks").item(index)) for index, block in enumerate(context.blocks)],
     }
@@ -48,6 +50,13 @@ def context_data(context: Context, names: Mapping[str, Any], /) -> dict[str, Any
 def _budget(budget: Budget) -> int | dict[str, int | str]:
     data = {name: value for name, value in asdict(budget).items() if value}
     return data if len(data) > 1 else budget.window
+
+
+def _mark(breakpoints: Mapping[str, Any] | None) -> bool | dict[str, Any] | None:
+    """Write the mark for a prompt cache; the plain one as True."""
+    if breakpoints is None:
+        return None
+    return True if breakpoints == check_breakpoints(True) else dict(breakpoints)
 
 
 def _format(format: str | Format, at: Place) -> str | None:

@@ -575,6 +575,15 @@ POLICY = Table(
             _Named("callback", gives_value=True), "Called before anything is decided; a name in names=."
         ),
         "strict": Key(_FLAG, "True: what a provider would refuse in the input is an error.", False),
+        "breakpoints": Key(
+            _Value(
+                "true, false or a table as {type = 'ephemeral', ttl = '1h'}",
+                {"anyOf": [{"type": "boolean"}, {"type": "object", "minProperties": 1}]},
+                lambda value: value if isinstance(value, bool) else dict(value),
+            ),
+            "True: what comes out is marked for the provider's prompt cache; a table is the mark itself.",
+            False,
+        ),
         "budget": Key(
             _Either((_whole(1), _BUDGET)),
             "Room in tokens; left out: the model's window less its output limit.",

@@ -13,7 +13,7 @@ from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Format, SystemLike, ToolSchema, mapping_of
-from trimtab.formats.values import entry_of
+from trimtab.formats.values import as_list, entry_of, item_of
 from trimtab.models import DEFAULT_PRICING, CachePricing, pricing_for
 from trimtab.replay.cache import PromptCache, Sent
 from trimtab.replay.evidence import Witness
@@ -191,6 +191,8 @@ class _Stage:
             tokens=prefix_tokens(len(view.messages)),
             prefix_tokens=prefix_tokens,
             leading=leading_count(view.messages, form),
+            marks=view.marks,
+            blocks=lambda start, stop: sum(_count_blocks(one, form) for one in view.messages[start:stop]),
             time=call.time,
             cold=call.cold,
         )
@@ -231,6 +233,12 @@ def cut_of(given: Messages, view: View, form: Format, /) -> int:
     while cut and left and _is_same(given[cut - 1], view.messages[left - 1], form, changed=view.changed):
         cut, left = cut - 1, left - 1
     return cut
+
+
+def _count_blocks(message: object, form: Format) -> int:
+    """Count the blocks of a message, by which a provider says how far back from a mark it looks."""
+    parts = as_list(item_of(message, form.rules.parts_key))
+    return max(1, len(parts or ()))
 
 
 def _is_same(one: object, sent: object, form: Format, *, changed: bool) -> bool:

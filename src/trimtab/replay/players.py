@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from trimtab._fit import Fitted, fit
+from trimtab._fitting.breakpoints import MarkedPlan
 from trimtab._fitting.request import known_budget
 from trimtab._shared.checks import name_of
 from trimtab.budget import Budget
@@ -14,11 +15,12 @@ from trimtab.context import Context
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, mapping_of
 from trimtab.formats.values import compact_json
+from trimtab.models import CachePricing
 from trimtab.policy.conversations import blocks_for
-from trimtab.replay.record import Messages, ModelCall, Recording, goes_on
+from trimtab.replay.record import Messages, ModelCall, Recording, goes_on, leading_count
 from trimtab.session import Session
 from trimtab.stores import MemoryStore
-from trimtab.strategies import Cascade, Strategy, Summarize
+from trimtab.strategies import Cascade, Cheapest, Strategy, Summarize
 from trimtab.strategies.summarizer import Summarizer, SummaryRequest, reads_all, takes_existing
 from trimtab.summaries import ExtractiveSummarizer
 
@@ -83,6 +85,8 @@ class View:
     """Whether some are there in another shape."""
     limit_tokens: int | None = None
     """The room there was; None where nobody gave any."""
+    marks: tuple[int, ...] | None = None
+    """How many messages stand before each mark for the prompt cache, where the policy sets them."""
 
 
 class Player(Protocol):
@@ -152,14 +156,45 @@ class Whole(_Forgetful):
 
 
 @dataclass(slots=True)
+class _Pauses:
+    """The calls so far, and how long after the one before each was."""
+
+    calls: list[tuple[ModelCall, float | None]] = field(default_factory=list)
+
+    def add(self, call: ModelCall, /) -> None:
+        """Take down one more; what does not go on from the one before begins anew."""
+        before = self.calls[-1][0] if self.calls else None
+        if before is not None and not goes_on(before.messages, call.messages):
+            self.calls, before = [], None
+        idle = None
+        if before is not None and before.time is not None and call.time is not None:
+            idle = call.time - before.time
+        self.calls.append((call, idle))
+
+    def cold_at(self, pricing: CachePricing, format: Format, /) -> list[int]:
+        """List how many messages each cold call had; a bill knows better than a clock."""
+        return [
+            len(call.messages) - leading_count(call.messages, format)
+            for call, idle in self.calls[1:]
+            if (pricing.is_cold(idle) if call.cold is None else call.cold)
+        ]
+
+
+@dataclass(slots=True)
 class ByStrategy(_Forgetful):
-    """Fits each call by itself."""
+    """Fits each call by itself; `Cheapest` is told which calls found the cache cold."""
 
     setting: Setting
     strategy: Strategy | None
+    pauses: _Pauses = field(default_factory=lambda: _Pauses())
 
     def play(self, call: ModelCall, /) -> View:
         """Fit it."""
+        self.pauses.add(call)
+        return self.ask(call)
+
+    def ask(self, call: ModelCall, /) -> View:
+        """Fit it, and forget when it was."""
         setting = self.setting
         fitted = fit(
             call.messages,
@@ -169,9 +204,18 @@ class ByStrategy(_Forgetful):
             format=setting.format,
             system=call.system,
             tools=call.tools,
-            strategy=self.strategy,
+            strategy=self.strategy and self._with_pauses(self.strategy),
         )
         return _view(fitted)
+
+    def _with_pauses(self, strategy: Strategy) -> Strategy:
+        """Return a strategy that knows which calls found the cache cold."""
+        if isinstance(strategy, Cascade):
+            return Cascade(*map(self._with_pauses, strategy.steps))
+        if not isinstance(strategy, Cheapest):
+            return strategy
+        cold = self.pauses.cold_at(strategy.pricing, self.setting.format)
+        return replace(strategy, cold_at=(*strategy.cold_at, *cold)) if cold else strategy
 
 
 @dataclass(slots=True)
@@ -231,9 +275,12 @@ class ByFunction(_Forgetful):
 
 
 def _view(fitted: Fitted[Any]) -> View:
-    report = fitted.report
+    """Return what was sent, without its marks: a provider tells no prefixes apart by them."""
+    plan, report = fitted._plan, fitted.report
+    is_marked = isinstance(plan, MarkedPlan)
     return View(
-        messages=fitted.messages,
+        messages=plan.plain.messages() if is_marked else fitted.messages,
+        marks=plan.places if is_marked else None,
         system=fitted.system,
         evicted=report.evicted_message_count,
         changed=report.changed_message_count > 0,
@@ -264,13 +311,15 @@ class BySession:
         count = len(self.seen)
         if not goes_on(self.seen, call.messages):
             raise ConfigurationError("a session cannot replay calls that do not go on from each other")
+        if (time := call.time) is not None:
+            self.session._runner.core.clock = lambda: time
         self.session.extend(list(call.messages[max(count, self.leading) :]))
         self.seen = call.messages
-        fitted = self.session.fit()
+        view = _view(self.session.fit())
         if self.asks_model:
             self._count_summaries()
-        gone = self.keys.count_gone(call.messages[self.leading :], fitted.messages)
-        return replace(_view(fitted), evicted=gone, changed=False)
+        gone = self.keys.count_gone(call.messages[self.leading :], view.messages)
+        return replace(view, evicted=gone, changed=False)
 
     def ask(self, call: ModelCall, /) -> View:
         """Ask a fork of the session, in a store of its own."""

@@ -17,7 +17,7 @@ from trimtab.formats import Dict
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.effects import Steps
 from trimtab.session.extract import extract_if_due
-from trimtab.session.log import read_unit
+from trimtab.session.log import event_at, read_unit
 from trimtab.session.messages import SessionUnit
 from trimtab.session.plain import plain_message
 from trimtab.session.recollect import recollect
@@ -84,7 +84,9 @@ class _Batch:
     question: tuple[int, Dict] | None = None
     """The latest message of the user that is no answer to a call, and its version."""
     seen: dict[int, SessionUnit] = field(default_factory=dict)
-    """What was in view when the budget was passed, and what came since."""
+    """What was in view when it was cut, and what came since."""
+    cuts: bool = False
+    """Whether it was cut: the budget was passed, or it cost nothing."""
 
 
 def check_messages(messages: Sequence[Any], ids: Sequence[str | None] | None) -> tuple[list[Any], list[str]]:
@@ -131,9 +133,9 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
     for total, limit in batch.exceeded:
         core.tell("on_budget_exceeded", total, limit)
     # Strides pass the budget seldom: what is due since a summary was cut off does not wait for the next.
-    late = not batch.exceeded and core.in_force.target_ratio < 1.0 and is_due(core, working_set.state)
+    late = not batch.cuts and core.in_force.target_ratio < 1.0 and is_due(core, working_set.state)
     seen = working_set.view() if late else batch.seen
-    due = late or bool(batch.exceeded)
+    due = late or batch.cuts
     yield from make_room(core, working_set, batch.evicted, summarizes=due, seen=seen)
     if batch.question is not None:
         yield from recollect(core, *batch.question)
@@ -143,6 +145,7 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
 def add_one(core: Core, working_set: WorkingSet, batch: _Batch, message: Dict, event_id: str) -> Steps[None]:
     """Take one message, and let older ones wait if the budget is passed now."""
     version = working_set.version + len(batch.events) + 1
+    cold = core.in_force.strategy is not None and (yield from _is_cold(core, working_set))
     data, unit = yield from place_message(
         core, working_set, message, version=version, id=event_id, known=batch.seen
     )
@@ -150,16 +153,29 @@ def add_one(core: Core, working_set: WorkingSet, batch: _Batch, message: Dict, e
         batch.question = version, message
     batch.added.append(len(batch.events))
     batch.events.append(core.event(working_set, "message", data, id=event_id))
-    if batch.exceeded:
+    working_set.said_at = core.clock()
+    if batch.cuts:
         batch.seen[unit.first] = unit
-    if not working_set.over:
+    if not working_set.over and not (cold and working_set.total_tokens > working_set.steady_tokens):
         return
-    if not batch.exceeded:
-        batch.seen = working_set.view()
-    total = working_set.state.expected_tokens(working_set.total_tokens)
-    batch.exceeded.append((total, working_set.state.budget_tokens))
+    if not batch.cuts:
+        batch.seen, batch.cuts = working_set.view(), True
+    if working_set.over:
+        total = working_set.state.expected_tokens(working_set.total_tokens)
+        batch.exceeded.append((total, working_set.state.budget_tokens))
     batch.evicted.extend(cut_down(core, working_set, batch.events))
     working_set.truncate()
+
+
+def _is_cold(core: Core, working_set: WorkingSet) -> Steps[bool]:
+    """Tell whether so long passed since the latest message that no prompt cache has anything left."""
+    last = working_set.state.last
+    if not last:
+        return False
+    if working_set.said_at is None:
+        working_set.said_at = (yield from event_at(core.session, last)).time
+    cold: bool = core.in_force.strategy.pricing.is_cold(core.clock() - working_set.said_at)
+    return cold
 
 
 def cut_down(core: Core, working_set: WorkingSet, events: list[Event]) -> list[SessionUnit]:

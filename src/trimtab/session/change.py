@@ -184,8 +184,7 @@ def _learn(working_set: WorkingSet, given: ViewGiven, reported: Usage) -> None:
         given.first,
         learned,
     )
-    ratio = working_set.reader.options.target_ratio
-    working_set.state = calibrated.grown_from(state, target_ratio=ratio)
+    working_set.state = calibrated.grown_from(state, target_ratio=working_set.target_ratio)
 
 
 def _answer_counted(working_set: WorkingSet, given: ViewGiven) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -94,6 +95,8 @@ class Core:
         """Functions the session was made with and goes on without, as the log remembers them."""
         self.view_given: ViewGiven | None = None
         """The view this object gave last: usage that is reported is of it."""
+        self.clock: Callable[[], float] = time.time
+        """Says when an event is made."""
         self.hook_errors = 0
         self.stale_summaries = 0
         self.last_failure: str | None = None
@@ -110,7 +113,7 @@ class Core:
             self.in_force.measure_context()
             options, state = self.in_force, self.working_set.state
             grown = state.with_room(options.budget_tokens).grown_from(
-                state, target_ratio=options.target_ratio
+                state, target_ratio=self.working_set.target_ratio
             )
             self.working_set.state = grown
             if self.working_set.version:
@@ -286,7 +289,7 @@ class Core:
         return Event(
             id=new_event_id() if id is None else id,
             kind=kind,
-            time=time.time(),
+            time=self.clock(),
             data=data,
             state=working_set.state.to_dict(),
         )
@@ -364,10 +367,10 @@ class Core:
         return version
 
 
-def _with_room_of(options: Options, state: State, changed: Collection[str]) -> State:
+def _with_room_of(options: Options, state: State, changed: AbstractSet[str]) -> State:
     """Go by the budget of options that are opened; `changed` are those that are not as they were."""
     if "budget_tokens" in changed or options.context is not None:
         before, state = state, state.with_room(options.budget_tokens)
         larger = "budget_tokens" in changed and state.budget_tokens > before.budget_tokens
         state = state.grown_from(before, target_ratio=1.0 if larger else options.target_ratio)
-    return state.without_cut() if "target_ratio" in changed or "recall_ratio" in changed else state
+    return state if changed.isdisjoint(("target_ratio", "strategy", "recall_ratio")) else state.without_cut()

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
 
 from trimtab._fitting.blocks import Block
+from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.request import check_model, counter_of, within
 from trimtab._shared.checks import (
@@ -35,7 +36,10 @@ from trimtab.models import Framing
 from trimtab.relevance.ranker import RankCall, RankerLike, check_ranker
 from trimtab.session.in_context import NO_ROOM, Room, constant_room, require_context, room_for_history
 from trimtab.session.plain import plain_message
+from trimtab.strategies.cheapest import Cheapest
 from trimtab.strategies.clamp_results import share_of
+from trimtab.strategies.data import create_strategy
+from trimtab.strategies.door import strategy_given
 from trimtab.strategies.fact_extractor import (
     Fact,
     FactExtractorLike,
@@ -175,6 +179,8 @@ class SessionOptions(TypedDict, total=False):
     background: bool
     pending_first: bool
     target_ratio: float
+    strategy: Cheapest | str | Mapping[str, Any] | None
+    breakpoints: bool | Mapping[str, Any]
     tools: Sequence[ToolSchema] | None
     format: str | Format
     context: Context | None
@@ -215,6 +221,8 @@ class Options:
     background: bool = False
     pending_first: bool = False
     target_ratio: float = TARGET_RATIO
+    strategy: Any = None
+    breakpoints: Any = None
     tools: Any = None
     format: Any = "auto"
     context: Context | None = None
@@ -286,6 +294,12 @@ class Options:
         for name in ("background", "pending_first"):
             check_flag(name, getattr(self, name))
         self.target_ratio = check_fraction("target_ratio", self.target_ratio)
+        self.strategy = _cheapest_given(self.strategy, self.target_ratio)
+        self.breakpoints = check_breakpoints(self.breakpoints)
+        if self.breakpoints is not None and self.context is not None:
+            raise ConfigurationError(
+                "breakpoints is of the whole request, which is the Context's: Context(breakpoints=True)"
+            )
         self.recall_ratio = _check_recall(self.recall_ratio, self.max_candidates)
         if self.ranker is not None:
             check_ranker("ranker", self.ranker)
@@ -375,6 +389,7 @@ class Options:
         """Write what is plain data; of functions only that they were given."""
         return {
             **{name: getattr(self, name) for name in _DATA},
+            "strategy": None if self.strategy is None else self.strategy.to_dict(),
             "budget_tokens": self.budget_tokens if self.context is None else 0,
             "counted_by": self.counted_by,
             "format": self.wire_format.name,
@@ -405,6 +420,8 @@ _DATA = [name for name in OPTIONS if name not in ("budget", "format", *GIVEN_AGA
 _SINCE: Mapping[str, Any] = {
     "max_result_ratio": None,
     "target_ratio": TARGET_RATIO,
+    "strategy": None,
+    "breakpoints": None,
     "recall_ratio": 0.0,
     "max_candidates": None,
     "max_fact_tokens": None,
@@ -429,6 +446,10 @@ def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, 
     counts_itself = values.get("counter") is not None or values["model"] is not None
     if counts_itself and "message_overhead" not in given:
         values["message_overhead"] = 4  # 0.1 kept another beside a counter, and did not go by it
+    if "strategy" in given and "target_ratio" not in given:  # the one that is given takes the other's place
+        values["target_ratio"] = TARGET_RATIO
+    elif "target_ratio" in given and "strategy" not in given:
+        values["strategy"] = None
     if values.get("context") is None and values.get("budget") is None:
         values["budget"] = data["budget_tokens"] or None
     return values
@@ -462,6 +483,27 @@ def other_form(session: str, known: str, given: str) -> ConfigurationError:
         f"session {session!r} holds messages in the wire form {known!r} and is opened with format={given!r}:"
         " leave format= out, or begin another session"
     )
+
+
+def _cheapest_given(value: Any, target_ratio: float) -> Cheapest | None:
+    """Return how deep cuts go where not `target_ratio` says it."""
+    if value is None:
+        return None
+    made = create_strategy(value) if isinstance(value, Mapping) else strategy_given(value)
+    if type(made) is not Cheapest:
+        raise ConfigurationError(
+            "a session cuts whole units, oldest first: strategy is 'cheapest' or Cheapest(...), which says"
+            f" how deep, and not {made.name!r}; leave it out and write target_ratio= for a depth of your own"
+        )
+    if made.cold_at:
+        raise ConfigurationError(
+            "cold_at: a session knows when its messages came; leave it out of Cheapest(...)"
+        )
+    if target_ratio != TARGET_RATIO:
+        raise ConfigurationError(
+            f"target_ratio={target_ratio} says how deep a cut goes, and strategy='cheapest', too: give one"
+        )
+    return made
 
 
 def _check_recall(ratio: Any, candidates: Any) -> float:

@@ -52,6 +52,7 @@ from trimtab.session.view import (
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import TokenBreakdown, Zones
 from trimtab.stores import Event, Retry, Store, acopy_session, copy_session
+from trimtab.strategies.cheapest import Cheapest
 from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
 from trimtab.strategies.summarizer import SummarizerLike
 
@@ -109,6 +110,8 @@ class Session:
         background: bool | Unset = UNSET,
         pending_first: bool | Unset = UNSET,
         target_ratio: float | Unset = UNSET,
+        strategy: Cheapest | str | Mapping[str, Any] | Unset | None = UNSET,
+        breakpoints: bool | Mapping[str, Any] | Unset = UNSET,
         tools: Sequence[ToolSchema] | Unset | None = UNSET,
         format: str | Format = "auto",
         context: Context | Unset | None = UNSET,
@@ -162,6 +165,11 @@ class Session:
             target_ratio: What the messages in view come down to where the budget was passed, as a share of
                 their room, 0 < target_ratio <= 1; 0.5 by default. Until the budget is passed again nothing
                 leaves, so that a prompt cache keeps what it has. 1: no more leaves than must.
+            strategy: "cheapest" or a `Cheapest`: how deep a cut goes follows from what a prompt cache costs
+                and how fast the conversation grows, in place of `target_ratio`; and where so long passed
+                since the last message that the cache is cold, what is to leave soon leaves then.
+            breakpoints: True marks each view for a provider whose prompt cache stores marked prefixes only;
+                a mapping is the mark itself; see `fit`. False by default.
             tools: Tool schemas that every request carries; counted.
             format: Name of the wire form of the messages. "auto": the log's; Chat where it begins.
             context: A `Context` the history becomes one block of, the one named "history"; it has the budget.

@@ -76,6 +76,10 @@ class State:
     recent_messages: int = 0
     pending_tokens: int = 0
     pending_messages: int = 0
+    said_tokens: int = 0
+    """Tokens of all messages since all began anew, in view or not, where the depth of cuts goes by them."""
+    calls: int = 0
+    """Calls of the model in the same time."""
     failures: int = 0
     """Summaries that failed since the last one that did not."""
     retry_tokens: int = 0
@@ -169,7 +173,16 @@ class State:
         """Tokens that have yet to leave the recent ones before the fact extractor is asked again."""
         return max(0, self.fact_retry_tokens - self.aside_tokens)
 
+    @property
+    def growth_tokens(self) -> float:
+        """What came with each call of the model, on the mean; 0 where nobody counted."""
+        return self.said_tokens / max(1, self.calls)
+
     # -- what each kind of event makes of it
+
+    def with_said(self, tokens: int, *, is_call: bool) -> State:
+        """Add up what was said; `is_call`: the model was called for it."""
+        return replace(self, said_tokens=self.said_tokens + tokens, calls=self.calls + is_call)
 
     def plus(self, place: Place | None, *, tokens: int, messages: int) -> State:
         """Add to what is recent, or to what waits; None is neither."""

@@ -75,7 +75,7 @@ def early_job(core: Core, working_set: WorkingSet) -> Steps[Job | None]:
     if working_set.total_tokens + limits.threshold_tokens <= state.room_tokens:
         return None
     units: list[SessionUnit] = []
-    tokens, leaving = 0, state.recent_tokens - working_set.tokens_after_cut(1.0 - options.target_ratio)
+    tokens, leaving = 0, state.recent_tokens - working_set.tokens_after_cut(1.0 - working_set.target_ratio)
     for unit in working_set.recent.values():
         if tokens >= max(limits.threshold_tokens, leaving):
             return (yield from job_of(core, working_set, units))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter, itemgetter, lt
 from typing import Any, NamedTuple
 
-from trimtab._fitting.fit_plan import decide
+from trimtab._fitting.fit_plan import decide_marked
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask
@@ -38,6 +38,8 @@ class Listed(NamedTuple):
     units: Collection[SessionUnit]
     leading: int
     """Messages at the front that stay: system text, anchors, facts, summary."""
+    stable: int
+    """Of these, those that no cut changes: system text and anchors."""
     pins: list[int]
     latest_user: int | None
 
@@ -75,12 +77,14 @@ def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[A
             on_trim=options.on_trim,
             repair=False,
             leading=listed.leading,
+            breakpoints=options.breakpoints,
+            stable=listed.stable,
             sizes=listed.sizes,
             latest_user=listed.latest_user,
             notes=(*_notes(working_set, listed.units), *notes),
         )
     )
-    return fitted_for(drive(decide(work, work.budget)))
+    return fitted_for(drive(decide_marked(work, work.budget)))
 
 
 def listed_view(working_set: WorkingSet) -> Listed:
@@ -91,6 +95,7 @@ def listed_view(working_set: WorkingSet) -> Listed:
     front.extend(copy_plain(working_set.anchors))
     if anchor_summary is not None:
         front.append(copy_plain(anchor_summary.message))
+    stable = len(front)
     if working_set.facts is not None and working_set.shows_facts:
         front.append(copy_plain(working_set.facts.message))
     summary = (
@@ -114,6 +119,7 @@ def listed_view(working_set: WorkingSet) -> Listed:
         sizes=[*([None] * lead), *columns.sizes],
         units=units,
         leading=lead,
+        stable=stable,
         pins=sorted(index_of[version] for version in (0, *state.pins) if version in index_of),
         latest_user=index_of.get(state.user) if state.user else None,
     )

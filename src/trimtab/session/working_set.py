@@ -53,6 +53,8 @@ class WorkingSet:
     """What was found for the newest question."""
     recalled: Recalled | None = None
     """What of it finds room in its share and is not in view otherwise."""
+    said_at: float | None = None
+    """When the latest message came; None: nobody looked."""
     system_tokens: int = 0
     anchor_tokens: int = 0
     _openers: tuple[State | None, frozenset[int]] = (None, frozenset())
@@ -290,11 +292,20 @@ class WorkingSet:
         """Take a message that belongs to a recent unit: a result, or one that is bound to it."""
         shown = self.reader.show(data, id)
         tokens = self.reader.tokens(shown.message)
+        if self.reader.options.strategy is not None:
+            self._add_up(shown.message, tokens)
         before = unit.versions
         unit.take(version, shown, tokens)
         ids = self.reader.open_calls(unit.members.values())
         state = self.state.with_member(before, unit.versions, ids)
         self.state = state.plus("recent", tokens=tokens, messages=1)
+
+    def _add_up(self, message: Dict, tokens: int) -> None:
+        """Add up how fast the conversation grows; items of one answer of the model are one call's."""
+        kind, last = self.reader.format.kind, self.last_unit
+        answers = kind(message) == "assistant"
+        goes_on = last is not None and kind(last.members[self.state.last]) == "assistant"
+        self.state = self.state.with_said(tokens, is_call=answers and not goes_on)
 
     def bring_back(self, unit: SessionUnit, /) -> None:
         """Make a waiting unit recent again: it is beside the cut from now on."""
@@ -331,7 +342,7 @@ class WorkingSet:
 
         It is halved where it leaves too little beside what must stay, since a large unit stands at its end.
         """
-        ratio, leaving = self.reader.options.target_ratio, list[SessionUnit]()
+        ratio, leaving = self.target_ratio, list[SessionUnit]()
         held = sum(unit.tokens for unit in self.recent.values() if self.exempt(unit))
         least = ratio * (self.tokens_after_cut(0.0) - held) / _LEAST_PART
         for stride in (*((1.0 - ratio) / 2**halved for halved in range(HALVINGS)), 0.0):
@@ -340,6 +351,22 @@ class WorkingSet:
             if stays >= least:
                 break
         return leaving
+
+    @property
+    def target_ratio(self) -> float:
+        """What a cut leaves of the room: as the options say, or what is cheapest."""
+        options = self.reader.options
+        if options.strategy is None:
+            return options.target_ratio
+        room, growth = self.tokens_after_cut(0.0), self.state.growth_tokens
+        free = options.strategy.free_share(growth, room_tokens=room, fixed_tokens=self.permanent_tokens)
+        return 1.0 - float(free)
+
+    @property
+    def steady_tokens(self) -> int:
+        """What a view has after a cut, if nothing else keeps what is in it."""
+        fixed = self.front_tokens
+        return fixed + int(self.target_ratio * max(0, self.state.room_tokens - fixed))
 
     def tokens_after_cut(self, stride: float, /) -> int:
         """Return what recent messages come down to in a cut that frees a share of their room."""
@@ -377,9 +404,7 @@ class WorkingSet:
 
     def _cut_view(self) -> None:
         """Let what waits leave the view down to its share of the room, and remember where that was (C3)."""
-        ratio, room = self.reader.options.target_ratio, self.state.room_tokens
-        fixed = self.front_tokens
-        self._hide_down_to(fixed + int(ratio * max(0, room - fixed)))
+        self._hide_down_to(self.steady_tokens)
         first = next(iter(self.shown), self.state.cut)
         self.state = self.state.with_view_from(max(self.state.view, first))
 

@@ -1,7 +1,7 @@
 """`Cheapest`: the oldest units leave as seldom, and as deep, as costs least under a prompt cache.
 
 A cut makes the provider write again what stands behind it; room that stays empty shows the model less. Of
-both together a cut costs least, at each call, if it frees the share of the room that `_free_share` says: the
+both together a cut costs least, at each call, if it frees the share of the room that `free_share` says: the
 same square root by which a store decides how much to order at once.
 
 Nothing is remembered between calls. The cuts of all calls so far are worked out again from the front, each
@@ -98,6 +98,29 @@ class Cheapest:
             "cold_at": list(self.cold_at),
         }
 
+    def free_share(self, growth_tokens: float, /, *, room_tokens: int, fixed_tokens: int) -> float:
+        """Return the share of a room that a cut is best to free.
+
+        A cut that frees a share x writes what is left, (1 - x) of the room, for `write - read` a token
+        more, once in x * room / growth calls, and leaves x / 2 of the room empty on the mean. Together that
+        is least where x is the square root below. What stands before the room is written again, too, if it
+        alone is too short to be stored.
+
+        Args:
+            growth_tokens: What comes with each call.
+            room_tokens: The room.
+            fixed_tokens: What stands before it.
+        """
+        prices = self.pricing
+        if room_tokens <= 0:
+            return 0.0
+        short = fixed_tokens if fixed_tokens < prices.min_prefix_tokens else 0
+        rewrite = max(0.0, prices.write - prices.read) * growth_tokens * (room_tokens + short)
+        share = sqrt(2 * rewrite / (self.room_weight * (prices.base or 1.0))) / room_tokens
+        if self.expected_calls is not None:
+            share = min(share, self.expected_calls * growth_tokens / room_tokens)
+        return min(share, _MOST_FREE)
+
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Cut where the calls so far have come to, or later if that does not fit."""
         cuts = request.cuts
@@ -187,7 +210,9 @@ class _Course:
 
     def _choose(self, cut: int, end: int, calls: int) -> int:
         """Return the place, from the cut so far on, that leaves nearest to what is best free."""
-        free = self._free_share((self._sums[end] - self._sums[self._history.head]) / calls) * self._room
+        growth = (self._sums[end] - self._sums[self._history.head]) / calls
+        share = self._strategy.free_share(growth, room_tokens=self._room, fixed_tokens=self._fixed)
+        free = share * self._room
         history = self._history
         near = bisect_left(self._sums, self._sums[end] + free - self._room, lo=cut, hi=end)
         newer = history.border_at_or_after(near)
@@ -207,22 +232,3 @@ class _Course:
         user = self._users[cut] if cut < len(self._users) else -1
         opens = user not in (-1, cut) and user not in self._history.pins
         return self._pinned[cut] + (self._sizes[user] if opens else 0)
-
-    def _free_share(self, growth_tokens: float) -> float:
-        """Return the share of the room that a cut is best to free.
-
-        A cut that frees a share x writes what is left, (1 - x) of the room, for `write - read` a token
-        more, once in x * room / growth calls, and leaves x / 2 of the room empty on the mean. Together that
-        is least where x is the square root below. What stands before the room is written again, too, if it
-        alone is too short to be stored.
-        """
-        prices, room = self._strategy.pricing, self._room
-        if room <= 0:
-            return 0.0
-        short = self._fixed if self._fixed < prices.min_prefix_tokens else 0
-        rewrite = max(0.0, prices.write - prices.read) * growth_tokens * (room + short)
-        share = sqrt(2 * rewrite / (self._strategy.room_weight * (prices.base or 1.0))) / room
-        calls = self._strategy.expected_calls
-        if calls is not None:
-            share = min(share, calls * growth_tokens / room)
-        return min(share, _MOST_FREE)

@@ -294,6 +294,19 @@ class Anthropic(Format):
                 return with_values(message, {("content", at): {**block, "cache_control": value}})
         return message
 
+    def mark_last(self, parts: Any, value: Any, /) -> Any:
+        """Return system text or tools whose last part carries `cache_control`.
+
+        The last one that can: empty text and tools that are loaded later cannot.
+        """
+        blocks = _system_blocks(parts)
+        for at in range(len(blocks) - 1, -1, -1):
+            block = as_dict(blocks[at])
+            blank = block is None or not str(block.get("text", "-")).strip()
+            if block is not None and not blank and not block.get("defer_loading"):
+                return [*blocks[:at], {**block, "cache_control": value}, *blocks[at + 1 :]]
+        return parts
+
     def lift_system(self, messages: Sequence[Any], system: Any, /) -> Any:
         """Return system text with that of system messages behind it.
 

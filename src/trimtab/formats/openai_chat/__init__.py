@@ -248,13 +248,20 @@ class OpenAIChat(Format):
         """Return a shallow copy whose last content part carries `cache_control`.
 
         That is where gateways to caching providers read it (OpenRouter, LiteLLM); a message without text
-        carries it itself.
+        carries it itself. One of empty text comes back: the providers behind these refuse a mark on it.
         """
+        given = message
         if not isinstance(message, Mapping):
             message = mapping_of(message)  # a model refuses, or warns of, content of another type
         content, parts = item_of(message, "content"), as_list(item_of(message, "content"))
+        if item_of(message, "role") == "function":  # whose content is one text, and no parts
+            return given
         if isinstance(content, str):
+            if not content.strip():
+                return given
             return with_values(message, {("content",): [{**text_part(content), "cache_control": value}]})
+        if parts and item_of(parts[-1], "text") == "":
+            return given
         if parts and as_dict(parts[-1]) is not None:
             return with_values(message, {("content", len(parts) - 1, "cache_control"): value})
         return with_values(message, {("cache_control",): value})

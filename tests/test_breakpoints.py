@@ -1,0 +1,308 @@
+"""`breakpoints`: what comes out is marked for a prompt cache, where it reads, and never too often."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import assistant, system, user, words
+from tests.test_prompt_cache import airline, coding
+from trimtab import (
+    Budget,
+    BudgetExceededError,
+    CharCounter,
+    ConfigurationError,
+    Context,
+    Session,
+    SlidingWindow,
+    Strict,
+    afit,
+    fit,
+    validate,
+)
+from trimtab.formats import formats, get_format
+from trimtab.policy import load_policy, save_policy
+from trimtab.replay import replay
+from trimtab.testing import WordCounter, request_bodies
+
+MARK = {"type": "ephemeral"}
+KEYS = ("cache_control", "prompt_cache_breakpoint")
+MARKED = [name for name in formats() if get_format(name).rules.mark_keys]
+
+
+def marks_of(value: Any) -> list[Any]:
+    """List marks anywhere in plain data, in order."""
+    if isinstance(value, list):
+        return [mark for one in value for mark in marks_of(one)]
+    if isinstance(value, dict):
+        inner = [mark for key, one in value.items() if key not in KEYS for mark in marks_of(one)]
+        return inner + [value[key] for key in KEYS if key in value]
+    return []
+
+
+def bare(value: Any) -> Any:
+    """Copy plain data without marks, a list of one plain text as the text."""
+    if isinstance(value, list):
+        found = [bare(one) for one in value]
+        texts = [one for one in found if isinstance(one, dict) and set(one) == {"type", "text"}]
+        return texts[0]["text"] if len(found) == len(texts) == 1 else found
+    if isinstance(value, dict):
+        return {key: bare(one) for key, one in value.items() if key not in KEYS}
+    return value
+
+
+def chat(turns: int, size: int = 8) -> list[Any]:
+    """Make a chat that the user's words end."""
+    said = [one for _ in range(turns) for one in (user(words(size)), assistant(words(size)))]
+    return [*said, user(words(size))]
+
+
+def places(messages: list[Any]) -> list[int]:
+    """List the positions of messages with marks."""
+    return [at for at, message in enumerate(messages) if marks_of(message)]
+
+
+@st.composite
+def bodies(draw: st.DrawFn, name: str) -> tuple[dict[str, Any], int]:
+    """Make a valid body, and a budget for it."""
+    seed = draw(st.integers(0, 99_999))
+    body = request_bodies(1, format=name, seed=seed, valid=True)[0]
+    body.pop("model", None)
+    whole = WordCounter(format=name).count(body[get_format(name).rules.body_key])
+    return body, max(40, whole * draw(st.integers(20, 120)) // 100)
+
+
+@pytest.mark.parametrize("name", MARKED)
+@given(data=st.data())
+def test_a_marked_request_is_valid_and_says_the_same(name: str, data: st.DataObject) -> None:
+    """At most four marks with those that were there; the caller's body is as it was; the budget holds."""
+    body, limit = data.draw(bodies(name))
+    given_body = copy.deepcopy(body)
+    mark = data.draw(st.sampled_from((True, {"type": "ephemeral", "ttl": "1h"})))
+    try:
+        plain = fit(body, limit, counter=WordCounter(format=name), format=name)
+    except BudgetExceededError:
+        return
+    marked = fit(body, limit, counter=WordCounter(format=name), format=name, breakpoints=mark)
+    assert body == given_body
+    there, now = len(marks_of(plain.request)), len(marks_of(marked.request))
+    assert there <= now <= max(4, there)
+    assert bare(marked.request) == bare(plain.request)
+    assert marked.report.tokens_after <= limit
+    faults = [(one.rule, one.index) for one in validate(plain.request, format=name) if one.fault]
+    assert [(one.rule, one.index) for one in validate(marked.request, format=name) if one.fault] == faults
+
+
+def test_the_newest_system_text_the_call_before_and_what_stands_before_each_cut() -> None:
+    """The four places, in a request of Anthropic's whose first message stays."""
+    counter = WordCounter(format="anthropic")
+    fitted = fit(
+        chat(20),
+        100,
+        counter=counter,
+        format="anthropic",
+        system="Be brief.",
+        strategy=SlidingWindow(keep_first_user=True),
+        breakpoints=True,
+    )
+    last = len(fitted.messages) - 1
+    assert fitted.report.evicted_message_count > 0
+    assert places(fitted.messages) == [0, last - 2, last]
+    assert fitted.system == [{"type": "text", "text": "Be brief.", "cache_control": MARK}]
+
+
+def test_tools_are_marked_where_there_is_no_system_text() -> None:
+    """The last that is not loaded later, since that cannot carry one; given tools are not changed."""
+    tools = [{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}, "defer_loading": True}]
+    given_tools = copy.deepcopy(tools)
+    fitted = fit(chat(2), 500, counter=CharCounter(4), format="anthropic", tools=tools, breakpoints=True)
+    assert [bool(marks_of(tool)) for tool in fitted.tools] == [True, False]
+    assert tools == given_tools
+
+
+def test_marks_that_are_there_count() -> None:
+    """In system text, tools, messages, and the one that has the provider mark the end by itself."""
+    marked = {"type": "text", "text": "hi", "cache_control": MARK}
+    talk = [{"role": "user", "content": [marked, marked]}, assistant("a"), user("b")]
+    body = {"model": "claude-opus-4-5", "system": [marked], "messages": talk}
+    fitted = fit(body, 500, counter=CharCounter(4), breakpoints=True)
+    assert len(marks_of(fitted.request)) == 4
+    assert places(fitted.messages) == [0, 2]
+    body = {"model": "claude-opus-4-5", "cache_control": MARK, "system": [marked], "messages": talk}
+    fitted = fit(body, 500, counter=CharCounter(4), breakpoints=True)
+    assert places(fitted.messages) == [0]
+
+
+@pytest.mark.parametrize(("ttl", "least"), [("1h", 1), (None, 3)])
+def test_long_lived_marks_stand_before_the_others(ttl: str | None, least: int) -> None:
+    """The provider refuses them the other way round; what cannot be placed is left out."""
+    short = {"type": "text", "text": "hi", "cache_control": MARK}
+    long = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    for one in (short, long):
+        talk = [user("a"), assistant("b"), {"role": "user", "content": [one]}, assistant("c"), user("d")]
+        body = {"system": "Be brief.", "messages": talk}
+        mark = True if ttl is None else {"type": "ephemeral", "ttl": ttl}
+        fitted = fit(body, 500, counter=CharCounter(4), format="anthropic", breakpoints=mark)
+        assert not [fault for fault in validate(fitted.request, format="anthropic") if fault.fault]
+        assert len(marks_of(fitted.request)) >= 2
+
+
+def test_nothing_is_marked_that_cannot_carry_a_mark() -> None:
+    """Thinking and empty text: the nearest message before it is."""
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    talk = [user("a"), assistant("b"), user("c"), {"role": "assistant", "content": [thinking]}]
+    fitted = fit(talk, 500, counter=CharCounter(4), format="anthropic", breakpoints=True)
+    assert places(fitted.messages) == [2]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"format": "gemini"}, "gemini has no marks"),
+        ({"model": "gpt-4o"}, "'gpt-4o' finds prefixes by itself"),
+        ({"model": "gpt-4o", "format": "openai_responses"}, "'gpt-4o' finds prefixes by itself"),
+    ],
+)
+def test_a_cache_that_needs_no_marks_gets_none_and_the_report_says_so(
+    options: dict[str, Any], why: str
+) -> None:
+    """The same call serves every provider."""
+    form = get_format(options.get("format", "openai_chat"))
+    talk = [form.message("user", ["a"]), form.message("assistant", ["b"]), form.message("user", ["c"])]
+    fitted = fit(talk, 500, counter=CharCounter(4), breakpoints=True, **options)
+    assert fitted.messages == talk
+    assert any(why in note for note in fitted.report.notes)
+
+
+def test_a_chat_for_a_gateway_is_marked_in_its_system_message() -> None:
+    """Where OpenRouter and LiteLLM read marks; a message of empty text is not marked."""
+    talk = [system("Be brief."), *chat(3), assistant("x"), user("")]
+    fitted = fit(
+        talk, 500, counter=CharCounter(4), breakpoints=True, model="claude-sonnet-4-5", format="openai_chat"
+    )
+    assert places(fitted.messages) == [0, 7, 8] or places(fitted.messages) == [0, 7]
+    assert talk[0] == system("Be brief.")
+
+
+def letters(messages: list[Any]) -> int:
+    """Count as a black box that charges for every letter of JSON, marks too."""
+    return len(json.dumps(messages))
+
+
+@pytest.mark.parametrize("counter", [letters, None])
+def test_marks_are_within_the_budget_or_left_out(counter: Any) -> None:
+    """The newest is the last to be left out, and the report says how many were."""
+    talk = chat(6)
+    counts = counter or letters
+    seen = set()
+    for limit in range(counts(talk), counts(talk) + 400, 10):
+        fitted = fit(talk, limit, counter=counts, format="anthropic", breakpoints=True)
+        number = len(marks_of(fitted.messages))
+        seen.add(number)
+        assert counts(fitted.messages) == fitted.report.tokens_after <= limit
+        assert number < 2 or places(fitted.messages)[-1] == len(talk) - 1
+        assert any("no room" in note for note in fitted.report.notes) == (number < 2)
+    assert seen == {0, 1, 2}
+
+
+def test_fitting_what_came_out_again_changes_nothing() -> None:
+    """A7: marks that are there are not set again."""
+    once = fit(chat(9), 90, counter=WordCounter(), format="anthropic", breakpoints=True)
+    again = fit(once.messages, 90, counter=WordCounter(), format="anthropic", breakpoints=True)
+    assert again.messages == once.messages
+
+
+def test_every_door_sets_the_same_marks(tmp_path: Path) -> None:
+    """`afit`, another budget, a Context, a policy from a file, and a session."""
+    talk, counter = chat(9), WordCounter(format="anthropic")
+    options: dict[str, Any] = {"counter": counter, "format": "anthropic", "system": "Be brief."}
+    fitted = fit(talk, 90, breakpoints=True, **options)
+    assert marks_of(fitted.request if isinstance(fitted.request, dict) else fitted.messages)
+    assert asyncio.run(afit(talk, 90, breakpoints=True, **options)).messages == fitted.messages
+    assert fit(talk, 60, breakpoints=True, **options).at(90).messages == fitted.messages
+    context = Context(90, breakpoints=True, **options).add("history", talk)
+    assert context.fit().messages == fitted.messages
+    assert context.fit().system == fitted.system
+    assert asyncio.run(context.afit()).messages == fitted.messages
+    long = {"type": "ephemeral", "ttl": "1h"}
+    blocks = Context(90, counter="chars:4", format="anthropic", breakpoints=long)
+    save_policy(blocks.add("history", None), tmp_path / "policy.json")
+    again = load_policy(tmp_path / "policy.json").replace("history", talk)
+    assert marks_of(again.fit().messages)[-1] == long
+    session = Session(500, breakpoints=True, **options)
+    session.extend(talk)
+    view = session.fit()
+    assert places(view.messages) == [len(talk) - 3, len(talk) - 1]
+    assert marks_of(view.system) == [MARK]
+
+
+def test_a_session_goes_on_with_its_breakpoints() -> None:
+    """As with any option: the log has it."""
+    session = Session(500, counter=WordCounter(), format="anthropic", breakpoints=True)
+    session.extend(chat(3))
+    again = Session.open(session.store, session.id, counter=WordCounter())
+    assert places(again.messages()) == [4, 6]
+    off = Session(store=session.store, id=session.id, counter=WordCounter(), breakpoints=False)
+    assert places(off.messages()) == []
+
+
+def test_blocks_that_do_not_give_way_are_marked_behind_the_last() -> None:
+    """The stable front of a Context; a mark of a block's own counts."""
+    context = Context(500, counter=WordCounter(), format="anthropic", breakpoints=True)
+    context.add("task", [user("a"), assistant("b")], strategy=Strict())
+    context.add("history", chat(3))
+    assert places(context.fit().messages) == [1, 6, 8]
+    context.add("more", [assistant("x"), user("y")], cache_control="ephemeral")
+    assert places(context.fit().messages) == [1, 8, 10]
+
+
+def test_a_block_does_not_make_a_fifth_mark() -> None:
+    """Four blocks with marks leave room for none."""
+    context = Context(500, counter=WordCounter(), format="anthropic", breakpoints=True)
+    for at in range(4):
+        context.add(f"block {at}", [user("a"), assistant("b")], cache_control="ephemeral")
+    context.add("question", "c")
+    assert len(marks_of(context.fit().messages)) == 4
+
+
+@pytest.mark.parametrize("value", ["yes", 1, {}, [MARK]])
+def test_what_is_no_mark_is_refused(value: Any) -> None:
+    """With what to write instead."""
+    with pytest.raises(ConfigurationError, match="breakpoints is True, False, or the mark"):
+        fit(chat(1), 500, counter=WordCounter(), breakpoints=value)
+    with pytest.raises(ConfigurationError, match="breakpoints is True, False, or the mark"):
+        Context(500, breakpoints=value)
+
+
+def test_with_a_context_the_whole_request_is_marked_and_not_the_history() -> None:
+    """The option is the Context's, and given to the session it is refused."""
+    context = Context(Budget(500), counter=WordCounter(), format="anthropic").add("history", None)
+    with pytest.raises(ConfigurationError, match="Context\\(breakpoints=True\\)"):
+        Session(context=context, breakpoints=True)
+
+
+def price(talk: list[Any], *, breakpoints: bool) -> float:
+    """Price a recorded conversation in a session by Anthropic's rules."""
+    counter = CharCounter(4)
+    found = replay(
+        talk,
+        lambda: Session(8_000, counter=counter, breakpoints=breakpoints),
+        counter=counter,
+        pricing="anthropic",
+    )
+    assert found.totals.invalid == found.totals.over_limit == 0
+    return found.steady.price
+
+
+@pytest.mark.parametrize("conversation", [airline, coding])
+def test_the_marks_are_where_reads_come_from(data_dir: Path, conversation: Any) -> None:
+    """Within a thousandth of what marks would give at every place that an earlier request had one."""
+    talk = conversation(data_dir)[:260]
+    assert price(talk, breakpoints=True) == pytest.approx(price(talk, breakpoints=False), rel=1e-3)
