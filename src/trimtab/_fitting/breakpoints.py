@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING, Any
 from trimtab._fitting.fitted import Plan
 from trimtab.budget import Budget
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
-from trimtab.errors import BudgetExceededError, ConfigurationError, UnknownNameError
+from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Format, Request, mapping_of
-from trimtab.models import facts_for, pricing_for
 
 if TYPE_CHECKING:
     from trimtab.report import Report
 
 __all__ = ["MarkedPlan", "check_breakpoints", "with_breakpoints"]
 
-_MOST = 4
-"""Marks that a request may have, where nobody knows the model; what Anthropic and OpenAI take."""
 _TOOLS, _SYSTEM = -2, -1
 """Places beside the messages, in the order the provider reads them."""
 
@@ -76,9 +73,11 @@ class MarkedPlan:
         self._cost = 0
         self._unmarked = _Output(plain.messages(), plain.body)
         self._marked = self._unmarked
-        most, why = _most_marks(plain.format, plain.model)
+        most = plain.format.most_marks(plain.model)
         if not most:
-            self._notes = (f"No breakpoints were set: {why}.",)
+            has = f"{plain.format.name} has no marks for a prompt cache"
+            why = f"the prompt cache of {plain.model!r} finds prefixes by itself"
+            self._notes = (f"No breakpoints were set: {why if plain.format.rules.mark_keys else has}.",)
             return
         self._put(_Places(self._unmarked, plain, mark).best(most))
 
@@ -187,29 +186,6 @@ class MarkedPlan:
     def budget_error(self) -> BudgetExceededError:
         """Make the error for what does not fit."""
         return self.plain.budget_error()
-
-
-def _most_marks(format: Format, model: str | None) -> tuple[int, str]:
-    """Return how many marks a request may have, or 0 and why it needs none."""
-    if not format.rules.mark_keys:
-        return 0, f"{format.name} has no marks for a prompt cache"
-    try:
-        prices = None if model is None else pricing_for(model)
-    except UnknownNameError:
-        prices = None
-    if prices is None:
-        return _MOST, ""
-    if prices.max_breakpoints is None or (format.name == "openai_chat" and _is_openai(model)):
-        return 0, f"the prompt cache of {model!r} finds prefixes by itself"
-    return prices.max_breakpoints, ""
-
-
-def _is_openai(model: str | None) -> bool:
-    """Tell whether a model is OpenAI's own, whose Chat Completions know no `cache_control`."""
-    try:
-        return model is not None and facts_for(model).provider == "openai"
-    except UnknownNameError:
-        return False
 
 
 def _kind(format: Format, message: Any) -> str:

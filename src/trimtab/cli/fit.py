@@ -231,7 +231,7 @@ Examples:
 @click.option(
     "--breakpoints",
     is_flag=True,
-    help="Mark what comes out for a prompt cache that stores marked prefixes only (Anthropic).",
+    help="Mark what comes out for a prompt cache that stores marked prefixes only.",
 )
 @click.option(
     "--policy",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
-from trimtab.errors import FormatError
+from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats.foreign import check_message
 from trimtab.formats.values import (
     Dict,
@@ -35,6 +35,9 @@ Kind = Literal["system", "user", "assistant", "tool", "other"]
 `user` is something the user wrote; a message that carries only tool results is `tool`, also
 where the wire form gives it the role "user". `system` includes "developer".
 """
+
+MOST_MARKS = 4
+"""Marks for a prompt cache in one request, where nothing else is known: what all that have marks take."""
 
 UNNAMED = "call #"
 """Stands, with a number, in place of the id a call does not have: the first of its message is "call #1"."""
@@ -660,14 +663,30 @@ class Format(ABC):
         return message
 
     def mark_last(self, parts: Any, value: Any, /) -> Any:
-        """Return system text or tools whose last part ends a prefix for the provider's prompt cache.
+        """Return system text or tools whose last part ends a cached prefix.
 
         What was given comes back where nothing in it can be marked, or the form has no marks there.
         """
         return parts
 
+    def most_marks(self, model: str | None, /) -> int:
+        """Return how many marks a request may have; 0 where a cache needs none.
+
+        Args:
+            model: Name of the model; of one that is not known all that the form has are taken.
+        """
+        from trimtab.models import pricing_for  # not above: most fits mark nothing
+
+        if not self.rules.mark_keys:
+            return 0
+        try:
+            known = None if model is None else pricing_for(model)
+        except UnknownNameError:
+            known = None
+        return MOST_MARKS if known is None else known.max_breakpoints or 0
+
     def cache_marks(self, value: Any, /) -> list[Any]:
-        """List the marks for the provider's prompt cache in a message, in system text or in tools."""
+        """List the marks for a prompt cache in a message, system text or tools."""
         return list(marks_in(value, self.rules.mark_keys))
 
     @abstractmethod

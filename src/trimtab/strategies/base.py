@@ -581,9 +581,9 @@ class EvictionRequest:
         if self._openers is not None:
             staying = [unit for unit in self.units if self.stays(unit) or unit.first in found]
             found.update(unit.first for unit in self.with_openers(staying))
-        return self.holding(found)
+        return self.hold(found)
 
-    def holding(self, firsts: Iterable[int], /) -> EvictionRequest:
+    def hold(self, firsts: Iterable[int], /) -> EvictionRequest:
         """Return the same request in which units that begin at these messages stay."""
         return self._with(protected=self.protected.union(firsts))
 

@@ -140,7 +140,7 @@ class SlidingWindow:
 
     def _cut_behind(self, request: EvictionRequest, front: list[Unit]) -> EvictionResult:
         """Cut behind what a mark has cached; into that only when nothing behind it can go any more."""
-        held = request.holding(unit.first for unit in front)
+        held = request.hold(unit.first for unit in front)
         behind = self._cut(held, front_tokens=request._units_tokens(front))
         if behind.fits:
             return behind

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from trimtab.errors import UnknownNameError
 from trimtab.formats.base import (
     Fault,
     Format,
@@ -265,6 +266,19 @@ class OpenAIChat(Format):
         if parts and as_dict(parts[-1]) is not None:
             return with_values(message, {("content", len(parts) - 1, "cache_control"): value})
         return with_values(message, {("cache_control",): value})
+
+    def most_marks(self, model: str | None, /) -> int:
+        """Return how many marks a request may have: none for OpenAI's own models.
+
+        Their Chat Completions know no `cache_control`, which is for providers behind a gateway.
+        """
+        from trimtab.models import facts_for  # not above: most fits mark nothing
+
+        try:
+            own = model is not None and facts_for(model).provider == "openai"
+        except UnknownNameError:
+            own = False
+        return 0 if own else super().most_marks(model)
 
     def redact(self, message: Dict, /) -> Dict:
         return redacted_of(message)
