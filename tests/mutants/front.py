@@ -85,6 +85,29 @@ FRONT = (
         ("_let_callback_trim", "    work.sizes = sizes\n", "    pass\n"),
     ),
     module(
+        "_fitting/breakpoints.py",
+        "test_breakpoints.py",
+        ("_Places.best", "if len(found) + len(self._given) >= most:", "if len(found) >= most:"),
+        ("_Places.best", "if place not in found and self._is_open(place):", "if place not in found:"),
+        ("_Places._there", "for one in marks(body.body))", "for one in ())"),
+        (
+            "_Places._count_front",
+            "return min(count, self._plan.stable) if self._plan.stable else count",
+            "return 0",
+        ),
+        ("_Places._by_worth", "self._end_before(front) - 1, ", "front - 1, "),
+        ("_Places._by_worth", "self._markable(stable - 1, ", "self._markable(front - 1, "),
+        ("_Places._is_open", "all(_is_long(one) or at > place for", "all(True for"),
+        ("_Places._is_open", "all(not _is_long(one) or at < place for", "all(True for"),
+        ("MarkedPlan._put", "if self._cost <= room:", "if True:"),
+        ("MarkedPlan._put", "places = places[:-1]", "places = places[1:]"),
+    ),
+    module(
+        "formats/anthropic/__init__.py",
+        "test_breakpoints.py",
+        ("Anthropic.mark_last", 'and not block.get("defer_loading")', ""),
+    ),
+    module(
         "_fitting/fit_plan.py",
         "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py"
         " test_front_door_errors.py",

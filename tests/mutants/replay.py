@@ -34,6 +34,17 @@ REPLAY = (
         ("count_shared", "if before.beside != after.beside:", "if False:"),
     ),
     module(
+        "replay/policies.py",
+        "session/test_cheapest_session.py",
+        ("_Pauses.cold_at", "for call, idle in self.calls[1:]", "for call, idle in self.calls[:0]"),
+        (
+            "_Pauses.cold_at",
+            "len(call.messages) - leading_count(call.messages, format)",
+            "len(call.messages)",
+        ),
+        ("_BySession.play", "self.session._runner.core.clock = lambda: time", "pass"),
+    ),
+    module(
         "replay/record.py",
         "test_replay.py",
         ("_borders", 'is_asked or before != "assistant"', "is_asked"),

@@ -9,6 +9,18 @@ PLAIN = "session/test_against_plain.py"
 SESSIONS = (
     module(
         "session/working_set.py",
+        "session/test_cheapest_session.py",
+        ("WorkingSet.target_ratio", "return 1.0 - float(free)", "return 0.5"),
+        ("WorkingSet._add_up", "is_call=answers and not goes_on", "is_call=False"),
+    ),
+    module(
+        "session/add.py",
+        "session/test_cheapest_session.py",
+        ("add_one", "not (cold and working_set", "not (False and working_set"),
+        ("_is_cold", "core.clock() - working_set.said_at", "0.0"),
+    ),
+    module(
+        "session/working_set.py",
         f"session/test_modes.py session/test_hooks.py session/test_session_forms.py session/test_steady.py"
         f" {PLAIN}",
         (
@@ -41,7 +53,7 @@ SESSIONS = (
             "            break\n",
         ),
         ("WorkingSet._cut_view", "max(self.state.view, first)", "first"),
-        ("WorkingSet._cut_view", "self._hide_down_to(fixed + int(ratio * max(0, room - fixed)))", "pass"),
+        ("WorkingSet._cut_view", "self._hide_down_to(self.steady_tokens)", "pass"),
         ("WorkingSet.has_room", "or self.hidden < self.state.view", ""),
         ("WorkingSet.put_aside", "max(self.hidden, self.state.view - 1)", "self.hidden"),
     ),
