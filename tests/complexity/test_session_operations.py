@@ -69,12 +69,13 @@ def summary(messages: Any) -> str:
 
 
 @lru_cache(maxsize=8)
-def session_of(count: int, *, summarizes: bool) -> Session:
+def session_of(count: int, *, summarizes: bool, cheapest: bool = False) -> Session:
     """Make a session of so many messages, said in steps of a third of the budget: nothing piles up."""
     store = Measured()
-    session = Session(
-        1_000, counter=WordCounter(), summarizer=summary if summarizes else None, store=store, id="s"
-    )
+    options: dict[str, Any] = {"strategy": "cheapest"} if cheapest else {}
+    if summarizes:
+        options["summarizer"] = summary
+    session = Session(1_000, counter=WordCounter(), store=store, id="s", **options)
     for start in range(0, count // 4, 10):
         session.extend([message for at in range(start, start + 10) for message in talk(at)])
     return session
@@ -112,6 +113,20 @@ def test_an_add_costs_late_in_a_session_what_it_costs_early(summarizes: bool) ->
         assert more <= MOST_GROWTH * less
     if summarizes:
         assert few.summary == many.summary == words(20)
+
+
+def test_cuts_that_cost_least_go_by_running_totals() -> None:
+    """However much was said: an add, with the cuts among them, and a view read from the store anew."""
+    few, many = (session_of(count, summarizes=False, cheapest=True) for count in (FEW, MANY))
+    for less, more in zip(cost(few, lambda: add_some(few)), cost(many, lambda: add_some(many)), strict=True):
+        assert more <= MOST_GROWTH * less
+    sizes = [len(session.messages()) for session in (few, many)]
+    costs = [
+        cost(session, lambda session=session: (session.refresh(), session.messages()))
+        for session in (few, many)
+    ]
+    for less, more in zip(*costs, strict=True):
+        assert more * sizes[0] <= MOST_GROWTH * less * sizes[1]
 
 
 @pytest.mark.parametrize("summarizes", [True, False], ids=["summaries", "truncation"])
