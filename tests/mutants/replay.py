@@ -34,7 +34,7 @@ REPLAY = (
         ("count_shared", "if before.beside != after.beside:", "if False:"),
     ),
     module(
-        "replay/policies.py",
+        "replay/players.py",
         "session/test_cheapest_session.py",
         ("_Pauses.cold_at", "for call, idle in self.calls[1:]", "for call, idle in self.calls[:0]"),
         (
@@ -42,7 +42,7 @@ REPLAY = (
             "len(call.messages) - leading_count(call.messages, format)",
             "len(call.messages)",
         ),
-        ("_BySession.play", "self.session._runner.core.clock = lambda: time", "pass"),
+        ("BySession.play", "self.session._runner.core.clock = lambda: time", "pass"),
     ),
     module(
         "replay/record.py",

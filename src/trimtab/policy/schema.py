@@ -559,6 +559,12 @@ _BLOCK = Table(
     },
 )
 
+_MARKS = _Value(
+    "true, false or a table as {type = 'ephemeral', ttl = '1h'}",
+    {"anyOf": [{"type": "boolean"}, {"type": "object", "minProperties": 1}]},
+    lambda value: value if isinstance(value, bool) else dict(value),
+)
+
 VERSION = 1
 """Of the shape of a policy; another number is for a shape that today's trimtab would misread."""
 
@@ -576,11 +582,7 @@ POLICY = Table(
         ),
         "strict": Key(_FLAG, "True: what a provider would refuse in the input is an error.", False),
         "breakpoints": Key(
-            _Value(
-                "true, false or a table as {type = 'ephemeral', ttl = '1h'}",
-                {"anyOf": [{"type": "boolean"}, {"type": "object", "minProperties": 1}]},
-                lambda value: value if isinstance(value, bool) else dict(value),
-            ),
+            _MARKS,
             "True: what comes out is marked for the provider's prompt cache; a table is the mark itself.",
             False,
         ),
@@ -610,6 +612,8 @@ _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
         "a number from 0 to below 1", {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
     ),
     "target_ratio": _FRACTION,
+    "strategy": STRATEGY,
+    "breakpoints": _MARKS,
     "max_result_ratio": _FRACTION,
     "min_recent_tokens": _whole(0),
     "pending_first": _FLAG,

@@ -277,10 +277,9 @@ class ByFunction(_Forgetful):
 def _view(fitted: Fitted[Any]) -> View:
     """Return what was sent, without its marks: a provider tells no prefixes apart by them."""
     plan, report = fitted._plan, fitted.report
-    is_marked = isinstance(plan, MarkedPlan)
     return View(
-        messages=plan.plain.messages() if is_marked else fitted.messages,
-        marks=plan.places if is_marked else None,
+        messages=plan.plain.messages() if isinstance(plan, MarkedPlan) else fitted.messages,
+        marks=plan.places if isinstance(plan, MarkedPlan) else None,
         system=fitted.system,
         evicted=report.evicted_message_count,
         changed=report.changed_message_count > 0,
