@@ -27,7 +27,7 @@ from trimtab.formats import formats
 from trimtab.models import CachePricing
 from trimtab.strategies import Strategy, StrategyKind
 from trimtab.strategies.data import ALIASES, CLASSES, PRESETS, option_names
-from trimtab.strategies.scores import SCORE_NAMES
+from trimtab.strategies.scores import SCORE_NAMES, Weights
 
 Names = Collection[str] | None
 """Names that may be used in a policy; None: not known, so that any word may be one."""
@@ -453,7 +453,8 @@ def _keys(
             kind = kinds.get(one.name) or _kind(hints[one.name])
             about = words.get(one.name, "") + (" Its name in names=." if isinstance(kind, _Named) else "")
             default = one.default.name if isinstance(one.default, (Strategy, CachePricing)) else one.default
-            plain = default if isinstance(default, (str, int, float)) else None
+            default = default.to_data() if isinstance(default, Weights) else default
+            plain = default if isinstance(default, (str, int, float, dict)) else None
             keys[one.name] = Key(kind, about, plain, required=one.default is MISSING)
     return keys
 

@@ -17,6 +17,8 @@ _SATURATION = 1.2
 """k1 of BM25: how soon one more of the same word says nothing new. The usual value."""
 _LENGTH_WEIGHT = 0.75
 """b of BM25: how far a long text has to say more than a short one. The usual value."""
+_ROOM_WEIGHT = 0.25
+"""How far a text has to say more for the room it takes: one sixteen times as long, twice as much."""
 
 NEIGHBOR_SHARE = 0.5
 """Part of a text's score that those beside it have at least: an answer may lack the words of its question."""
@@ -32,7 +34,7 @@ def add_scores(
     sum_chars: int,
     holders: float | None = None,
 ) -> None:
-    """Add what texts score that have a term so often, by BM25.
+    """Add what texts score that have a term so often: by BM25, and less where they take more room.
 
     Args:
         scores: By place; added to.
@@ -44,10 +46,12 @@ def add_scores(
     """
     holders = len(postings) if holders is None else holders
     flat = _SATURATION * (1 - _LENGTH_WEIGHT)
-    slope = _SATURATION * _LENGTH_WEIGHT / max(1.0, sum_chars / max(1, texts))
+    length = max(1.0, sum_chars / max(1, texts))
+    slope = _SATURATION * _LENGTH_WEIGHT / length
     rarity = log(1 + (texts - holders + 0.5) / (holders + 0.5)) * (_SATURATION + 1)
     for place, often in postings:
-        score = rarity * often / (often + flat + slope * chars[place])
+        own = chars[place]
+        score = rarity * often / (often + flat + slope * own) * (length / own) ** _ROOM_WEIGHT
         scores[place] = scores.get(place, 0.0) + score
 
 

@@ -20,6 +20,7 @@ from trimtab.relevance.ranker import RankCall, RankerLike, check_ranker
 from trimtab.strategies.base import EvictionRequest, EvictionResult
 from trimtab.strategies.greedy import must_stay, take_best
 from trimtab.strategies.scores import (
+    MIXTURE,
     SCORE_NAMES,
     Weights,
     WeightsLike,
@@ -46,9 +47,10 @@ class Relevant:
     Args:
         query: What to look for; None: what the user wrote last, in a Context in whatever block it stands.
         score: What a message is worth: `"relevance"` (BM25 over stems, half a score for the messages beside
-            a hit), `"role"` and `"recency"`, several with weights, as in
-            `{"relevance": 1, "role": 0.3}`, or a function `(query, messages)` that returns a number for each:
-            embeddings, a reranker. `afit` awaits an async one.
+            a hit, less for what is long), `"role"` (whom it is from) and `"recency"`, several with weights,
+            or a function `(query, messages)` that returns a number for each: embeddings, a reranker. `afit`
+            awaits an async one. The default is relevance with a tenth of role: of two messages that say as
+            much the user's stays, and what says nothing of the question leaves by role.
         recent_ratio: Part of the room beside what must stay that the newest units take, from 0 to 1.
         gap: A line that stands, as a user's message, where messages were left out, as in
             `"[… {count} messages left out …]"`; None: nothing does. None stands behind the latest user
@@ -73,7 +75,7 @@ class Relevant:
     """
 
     query: str | None = None
-    score: WeightsLike | RankerLike = "relevance"
+    score: WeightsLike | RankerLike = MIXTURE
     recent_ratio: float = 0.5
     gap: str | None = None
     score_name: str | None = None
@@ -82,7 +84,7 @@ class Relevant:
         self,
         query: str | None = None,
         *,
-        score: WeightsLike | RankerLike = "relevance",
+        score: WeightsLike | RankerLike = MIXTURE,
         recent_ratio: float = 0.5,
         gap: str | None = None,
         score_name: str | None = None,
@@ -169,7 +171,7 @@ class Relevant:
         call = RankCall(cast("RankerLike", self.score), query, list(map(request.message, indices)))
         scores: list[float] | None = yield call
         if scores is None:
-            return weigh(request, weights_of("relevance"), query=self.query)
+            return weigh(request, MIXTURE, query=self.query)
         return spread(request, indices, scores)
 
 

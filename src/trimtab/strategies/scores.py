@@ -17,6 +17,7 @@ from trimtab.strategies.base import EvictionRequest
 
 __all__ = [
     "BANDS",
+    "MIXTURE",
     "OTHERS",
     "SCORE_NAMES",
     "OneByOne",
@@ -146,6 +147,10 @@ def weights_of(score: WeightsLike, /) -> Weights:
     if not weights:
         raise ConfigurationError(f"score needs a weight for at least one of {', '.join(SCORE_NAMES)}")
     return Weights(weights)
+
+
+MIXTURE = Weights({"relevance": 1.0, "role": 0.1})
+"""What `Relevant` scores by. Evidence is mostly what users said, and most of the rest is long answers to it."""
 
 
 def score_data(score: object, name: str | None, /) -> str | dict[str, float]:
