@@ -27,10 +27,11 @@ from trimtab import (
     fit,
     validate,
 )
-from trimtab.counting import FixedCounter
+from trimtab.counting import EstimateCounter, FixedCounter
 from trimtab.errors import UnknownNameError
 from trimtab.formats import formats, get_format, mapping_of
 from trimtab.policy import load_policy, policy_data
+from trimtab.relevance import relevance
 from trimtab.strategies import Place, Relevant, default_score, strategy_data
 from trimtab.testing import WordCounter, request_bodies
 
@@ -123,6 +124,47 @@ def test_what_was_told_once_is_in_view_when_it_is_asked_for(language: Any, seed:
     assert share(Relevant()) >= 0.95
     assert share(Relevant(gap=GAP)) >= 0.85
     assert share(PriorityBased(score={"relevance": 1, "role": 0.3})) >= 0.85
+
+
+@pytest.mark.parametrize(
+    "words", [planted.ENGLISH_ADVICE, planted.CHINESE_ADVICE], ids=["english", "chinese"]
+)
+@pytest.mark.parametrize("by_assistant", [False, True], ids=["by-the-user", "by-the-assistant"])
+def test_a_line_is_found_among_long_answers(words: planted.Advice, by_assistant: bool) -> None:
+    """In a twentieth of the room, whoever said it: long answers that share its words do not crowd it out."""
+    made = planted.advised(words, by_assistant=by_assistant)
+    counter = EstimateCounter()
+    budget = counter.count(made.messages) // 20
+
+    def share(strategy: Any) -> float:
+        return planted.share_in_view(
+            made, lambda messages: fit(messages, budget, counter=counter, strategy=strategy).messages
+        )
+
+    assert share(SlidingWindow()) <= 0.1
+    assert share(Relevant()) >= 0.85
+
+
+def test_of_two_messages_that_say_as_much_the_users_stays() -> None:
+    """Though the other is newer; what says nothing of the question leaves by role, too."""
+    messages = [*said("the cat is Tom|well|it rains|the cat is Tom|I read|good"), user("the cat?")]
+    fitted = fit(messages, 20, counter=TEN, strategy=Relevant(recent_ratio=0))
+    assert places(fitted.messages, messages) == [0, 6]
+    newest = fit(messages, 20, counter=TEN, strategy=Relevant(recent_ratio=0, score="relevance"))
+    assert places(newest.messages, messages) == [3, 6]
+
+
+def test_a_long_text_has_to_say_more() -> None:
+    """Sixteen times as long, one has half the score beyond what BM25 takes from it."""
+    short, long = "a cat " * 2, "a cat " * 32
+    scores = relevance("cat", [short, "", "", "", "", "", "", "", "", "", "", "", long])
+    often = [text.count("cat") for text in (short, long)]
+    length = (len(short) + len(long)) / 13
+    by_bm25 = [
+        times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(text) / length))
+        for times, text in zip(often, (short, long), strict=True)
+    ]
+    assert scores[0] / scores[-1] == pytest.approx(2 * by_bm25[0] / by_bm25[1])
 
 
 # -- a score of one's own
@@ -230,6 +272,31 @@ def test_an_async_score_is_awaited_once_and_by_afit_alone() -> None:
                 fitted = asyncio.run(afit(CAT, 40, counter=counter, strategy=strategy))
                 assert places(fitted.messages, CAT) == [0, 2, 4, 8]
                 assert asked == ["the cat?"]
+
+
+def test_an_async_score_of_one_message_is_awaited_for_each() -> None:
+    """By `afit` and a Context's, once; `fit` names `afit`; a fit to another budget goes by role."""
+    asked: list[int] = []
+
+    async def score(message: Any, place: Place) -> int:
+        await asyncio.sleep(0)
+        asked.append(place.index)
+        return len(message["content"])
+
+    by_role = places(fit(CAT, 30, counter=TEN, strategy=PriorityBased()).messages, CAT)
+    for one in (score, lambda message, place: score(message, place)):
+        strategy = PriorityBased(score=one)
+        context = Context(40, counter=TEN).add("chat", CAT, strategy=strategy)
+        with pytest.raises(ConfigurationError, match="score is async: await afit"):
+            fit(CAT, 40, counter=TEN, strategy=strategy)
+        with pytest.raises(ConfigurationError, match="score is async: await afit"):
+            context.fit()
+        for coming in (afit(CAT, 40, counter=TEN, strategy=strategy), context.afit()):
+            asked.clear()
+            fitted = asyncio.run(coming)
+            assert places(fitted.messages, CAT) == [0, 2, 4, 8]
+            assert asked == list(range(9))
+            assert places(fitted.at(30).messages, CAT) == by_role
 
 
 def test_a_fit_to_another_budget_asks_no_async_score() -> None:

@@ -11,7 +11,7 @@ FRONT = (
         ("evict_messages", " and not history.cannot_lead(begin):", ":"),
         ("_led_well", "range(count, len(units) + 1), *", "range(count, len(units)), *"),
         ("_led_well", "*range(count - 1, -1, -1))", ")"),
-        ("_led_well", "else min(first, fixed, key=lambda unit: unit.first))", "else first)"),
+        ("_led_well", "else min(first, fixed, key=lambda span: span[0]))", "else first)"),
         ("_may_leave", "return units[:-1] if 1 < len(units)", "return units[:-1] if 0 < len(units)"),
         ("_exits", "if tokens + more > limit:", "if tokens + more >= limit:"),
     ),

@@ -42,9 +42,8 @@ NEAR = (
         ("History._group", "if alone or any(", "if any("),
         ("History._group", "min(stop + 1, self.count)", "min(stop, self.count)"),
         ("History._group", "if pairing.unanswered and not newest and", "if False and"),
-        ("History._ordinary", "while end < stop and (following", "if end < stop and (following"),
-        ("History._ordinary", 'if in_row and end < stop and following == "assistant":', "if False:"),
-        ("History._ordinary", "elif end > start + 1:", "elif False:"),
+        ("History._ordinary", "while end < stop and kind_of", "if end < stop and kind_of"),
+        ("History._ordinary", 'if kind != "assistant" and end > start + 1:', "if False:"),
         ("History._ordinary", "index < found[at][1]:", "index == found[at][0]:"),
         ("History._ordinary", "reversed(self._marks)", "self._marks"),
         ("History._find_marks", "if self.protect and self.latest_user is not None:", "if False:"),
@@ -79,16 +78,6 @@ NEAR = (
         "test_near_cut.py",
         ("EvictionRequest._tokens_between", "- sums[bisect_left(edited, start)]", ""),
         ("EvictionRequest._tokens_between", "if not self._edits:", "if True:"),
-    ),
-    module(
-        "strategies/greedy.py",
-        "test_openers.py test_near_cut.py",
-        ("take_best", "and request._openers is None and", "and"),
-    ),
-    module(
-        "strategies/priority.py",
-        "test_near_cut.py",
-        ("_has_calls", "return request.history.has_calls(index)", "return False"),
     ),
     module(
         "_fitting/portion.py",

@@ -150,7 +150,7 @@ def weights_of(score: WeightsLike, /) -> Weights:
 
 
 MIXTURE = Weights({"relevance": 1.0, "role": 0.1})
-"""What `Relevant` scores by. Evidence is mostly what users said, and most of the rest is long answers to it."""
+"""What `Relevant` scores by: evidence is mostly what users said, and most of the rest answers them."""
 
 
 def score_data(score: object, name: str | None, /) -> str | dict[str, float]:
