@@ -159,5 +159,9 @@ def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIG
     for forward in (True, False):  # so that a hit reaches both ways, less with each step
         near = 0.0
         for place in range(len(found)) if forward else reversed(range(len(found))):
-            found[place] = near = max(found[place], near * neighbors)
+            near *= neighbors
+            if found[place] > near:
+                near = found[place]
+            else:
+                found[place] = near
     return found

@@ -105,7 +105,8 @@ class _Places:
         if used + fixed > self._request.limit_tokens:
             return False
         self._used, self._front, self._first, self._fixed = used, front, first, fixed
-        self._taken.update((lead, at))
+        self._taken.add(at)
+        self._taken.add(lead)
         return True
 
     def _try(self, at: int) -> None:

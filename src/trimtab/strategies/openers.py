@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
+from typing import Any
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, keep_parts
@@ -173,20 +174,16 @@ def _all_stand(history: History, units: Sequence[Unit], *, led: bool) -> bool:
     False also where that does not tell: for units that share messages or stand inside one another, and
     where system text is ahead.
     """
-    format, messages, stop = history.format, history.messages, begin_of(history)
-    if not led and units and units[0].indices[0] != stop:
-        return False
+    order_fault, messages, stop = history.format.order_fault, history.messages, begin_of(history)
+    before: Any = None
     for unit in units:
         first, last = unit.indices[0], unit.indices[-1]
         if first < stop or unit.parts or last - first + 1 != len(unit.indices):
             return False
-        if first != stop and unit is not units[0]:
-            fault = format.order_fault(
-                mapping_of(messages[stop - 1]), mapping_of(messages[first]), parted=True
-            )
-            if fault is not None:
-                return False
-        stop = last + 1
+        apart = first != stop and not (led and before is None)
+        if apart and order_fault(before, mapping_of(messages[first]), parted=True) is not None:
+            return False
+        before, stop = mapping_of(messages[last]), last + 1
     return True
 
 

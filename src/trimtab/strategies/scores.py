@@ -206,11 +206,11 @@ def weigh(request: EvictionRequest, weights: Weights, /, *, query: str | None = 
         query: What to look for; None: what the user wrote last.
     """
     indices = messages_of(request)
-    columns = [
-        [weight * value for value in _column(request, indices, name, query)]
-        for name, weight in weights.items()
-    ]
-    return spread(request, indices, columns[0] if len(columns) == 1 else map(sum, zip(*columns, strict=True)))
+    found = [0.0] * len(indices)
+    for name, weight in weights.items():
+        column = _column(request, indices, name, query)
+        found = [score + weight * value for score, value in zip(found, column, strict=True)]
+    return spread(request, indices, found)
 
 
 def spread(request: EvictionRequest, indices: Sequence[int], scores: Iterable[float], /) -> list[float]:
