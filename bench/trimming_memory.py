@@ -1,7 +1,7 @@
 """What trimming forgets: the table of docs/replay.md, the share of known evidence that is in view.
 
 `python bench/trimming_memory.py [FILE ...] [--budget 8000]`. Without files on the made conversations of
-tests/planted.py, English and Chinese; with files on those: LoCoMo, BEAM, or messages with `questions`.
+tests/planted.py, English and Chinese, of equal lengths and of long answers; with files on those: LoCoMo, BEAM, or messages with `questions`.
 Of the calls every 25th is played, since only what is in view when a question comes matters here.
 """
 
@@ -39,6 +39,7 @@ def policies(budget: int) -> dict[str, Any]:
         "PriorityBased, by relevance": PriorityBased(score="relevance"),
         "PriorityBased, relevance 1, role 0.3": PriorityBased(score={"relevance": 1, "role": 0.3}),
         "Relevant": Relevant(),
+        "Relevant, by relevance alone": Relevant(score="relevance"),
         "Session": "session",
         "Session, extractive summary": "session-extractive",
         "Session, recall_ratio 0.5": lambda: Session(budget, model=MODEL, recall_ratio=0.5),
@@ -47,20 +48,27 @@ def policies(budget: int) -> dict[str, Any]:
 
 
 def made() -> dict[str, list[Recording]]:
-    """Make conversations in two languages; each question is asked at the end."""
-    found = {}
-    for name, language in (("English", planted.ENGLISH), ("Chinese", planted.CHINESE)):
-        talks = [planted.planted(language, days=DAYS)]
-        found[name] = [
+    """Make conversations in two languages; each question is asked at the end.
+
+    Talk of two who say as much as each other, and requests of a line with long answers.
+    """
+    talks = {
+        "English": planted.planted(planted.ENGLISH, days=DAYS),
+        "Chinese": planted.planted(planted.CHINESE, days=DAYS),
+        "English, long answers": planted.advised(planted.ENGLISH_ADVICE),
+        "Chinese, long answers": planted.advised(planted.CHINESE_ADVICE),
+    }
+    return {
+        name: [
             read_recording(
                 {
                     "messages": talk.messages,
                     "questions": [{"text": text, "evidence": [at]} for text, at in talk.questions],
                 }
             )
-            for talk in talks
         ]
-    return found
+        for name, talk in talks.items()
+    }
 
 
 def of_files(paths: list[Path]) -> dict[str, list[Recording]]:
@@ -117,9 +125,9 @@ def main() -> None:
     for name, recordings in cases.items():
         asked = sum(len(one.questions) for one in recordings)
         print(f"{name}: {len(recordings)} conversations, {asked:,} questions, {arguments.budget:,} tokens")
-    print(f"\n{'policy':<40}{''.join(f'{name:>22}' for name in cases)}")
+    print(f"\n{'policy':<40}{''.join(f'{name:>24}' for name in cases)}")
     for word, found in run(cases, arguments.budget):
-        print(f"{word:<40}{''.join(f'{cell(one):>22}' for one in found)}", flush=True)
+        print(f"{word:<40}{''.join(f'{cell(one):>24}' for one in found)}", flush=True)
 
 
 if __name__ == "__main__":

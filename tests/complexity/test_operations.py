@@ -30,7 +30,7 @@ from trimtab import (
 )
 from trimtab.conversation import repair
 from trimtab.counting import EstimateCounter, TextCounter
-from trimtab.formats import get_format
+from trimtab.formats import formats, get_format
 from trimtab.strategies import ClampResults, Relevant
 from trimtab.testing import WordCounter
 
@@ -101,6 +101,10 @@ def _talk_in(form: str, count: int) -> list[Message]:
                 ("model", {"text": f"answer {at}"}),
             ):
                 made.append({"role": role, "parts": [part]})
+        elif form == "openai_responses":
+            call = {"type": "function_call", "call_id": f"c{at}", "name": "look", "arguments": "{}"}
+            found = {"type": "function_call_output", "call_id": f"c{at}", "output": f"found {at}"}
+            made += [user(f"question {at}"), call, found, said(f"answer {at}")]
         else:
             made += [user(f"question {at}"), calls(f"c{at}"), result(f"c{at}"), said(f"answer {at}")]
     return made
@@ -129,6 +133,24 @@ def test_what_is_too_old_to_stay_is_not_read(form: str, options: dict[str, Any])
         ).lines
 
     assert lines(10_000) <= 1.2 * lines(1_000)
+
+
+@pytest.mark.parametrize("form", formats())
+@pytest.mark.parametrize("part", [0.05, 0.6], ids=["a little stays", "most stays"])
+@pytest.mark.parametrize(
+    ("strategy", "most"), [(PriorityBased(), 110), (Relevant(), 150)], ids=["priority", "relevant"]
+)
+def test_to_choose_among_all_messages_takes_a_few_lines_for_each(
+    strategy: Any, most: int, part: float, form: str
+) -> None:
+    """In every wire form, beyond the lines in which all of them are read and counted."""
+    messages = _talk_in(form, 2_000)
+    whole = fit(messages, 10**6, counter=exact_counter(), format=form).report.tokens_after
+    read = operations_of(lambda counter: fit(messages, 10**6, counter=counter, format=form)).lines
+    ours = operations_of(
+        lambda counter: fit(messages, int(whole * part), counter=counter, format=form, strategy=strategy)
+    ).lines
+    assert ours - read <= most * len(messages), (ours - read) / len(messages)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,8 @@ def kind_of(message: Any) -> Kind:
     """Tell whom a message is from; a user message of nothing but results is the tools'."""
     role = item_of(message, "role")
     if role == "user":
-        blocks = as_list(item_of(message, "content"))
+        content = item_of(message, "content")
+        blocks = None if type(content) is str else as_list(content)
         if not blocks:
             return "user"
         return "tool" if all(type_of(block) == "tool_result" for block in blocks) else "user"
