@@ -1,8 +1,9 @@
 """What trimming forgets: the table of docs/replay.md, the share of known evidence that is in view.
 
 `python bench/trimming_memory.py [FILE ...] [--budget 8000]`. Without files on the made conversations of
-tests/planted.py, English and Chinese, of equal lengths and of long answers; with files on those: LoCoMo, BEAM, or messages with `questions`.
-Of the calls every 25th is played, since only what is in view when a question comes matters here.
+tests/planted.py, English and Chinese, of equal lengths and of long answers; with files on those: LoCoMo,
+BEAM, or messages with `questions`. Of the calls every 25th is played, since only what is in view when a
+question comes matters here.
 """
 
 from __future__ import annotations

@@ -98,9 +98,9 @@ class RankCall(NamedTuple):
         return [self._number(at, value) for at, value in enumerate(values)]
 
     def _number(self, at: int, value: Any) -> float:
-        """Return what was answered for a message as a number; a text of digits is none, nor is a flag."""
+        """Return what was answered for a message as a number; a text of digits is none."""
         answered = type(value).__name__
-        if not isinstance(value, (str, bytes, bool)):
+        if not isinstance(value, (str, bytes)):
             try:
                 number = float(value)
             except (TypeError, ValueError, OverflowError):
