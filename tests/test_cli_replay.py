@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.builders import assistant, system, user
-from trimtab import Session, SlidingWindow, cli
+from trimtab import Budget, Session, SlidingWindow, cli
 from trimtab.counting import CharCounter
 from trimtab.replay import replay
 from trimtab.stores import SQLiteStore
@@ -202,26 +202,92 @@ def test_charts_are_a_page(file: Path, tmp_path: Path) -> None:
     assert (refused.exit_code, refused.stdout) == (2, "")
 
 
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+
+
+@pytest.mark.parametrize(
+    ("options", "keywords"),
+    [
+        (("--output-reserve", "500"), {"budget": Budget(4_000, output_reserve=500)}),
+        (("--margin", "400"), {"budget": Budget(4_000, margin=400)}),
+        (("--tools", json.dumps(TOOLS)), {"tools": TOOLS}),
+        (("--format", "openai_responses"), {"format": "openai_responses"}),
+        (("--model", "gpt-4o"), {"model": "gpt-4o"}),
+    ],
+    ids=lambda one: one[0] if isinstance(one, tuple) else "",
+)
+def test_an_option_does_what_it_does_in_a_program(
+    file: Path, tmp_path: Path, options: tuple[str, str], keywords: dict[str, Any]
+) -> None:
+    """The sums are those of `replay` with the same word."""
+    name, value = options
+    if name == "--tools":
+        (tmp_path / "tools.json").write_text(value, encoding="utf-8")
+        value = str(tmp_path / "tools.json")
+    data = json.loads(run(file, name, value, "--policy", "session").stdout)
+    by_hand = replay(chat(), "session", **{"budget": 4_000, "counter": CharCounter(4), **keywords})
+    assert data["policies"][1]["totals"] == by_hand.totals.to_dict()
+
+
+def test_system_text_stands_beside_the_messages(tmp_path: Path) -> None:
+    """Of a text, or of a file."""
+    path, text = tmp_path / "chat.json", tmp_path / "system.txt"
+    path.write_text(json.dumps(chat()[1:]), encoding="utf-8")
+    text.write_text("be brief " * 50, encoding="utf-8")
+    by_hand = replay(chat()[1:], "session", budget=4_000, counter=CharCounter(4), system="be brief " * 50)
+    for given in ("be brief " * 50, f"@{text}"):
+        data = json.loads(run(path, "--system", given, "--policy", "session").stdout)
+        assert data["policies"][1]["totals"] == by_hand.totals.to_dict()
+
+
+def test_a_model_brings_its_window(file: Path) -> None:
+    """Less what is kept for the answer; without a budget."""
+    asked = ["replay", str(file), "--model", "gpt-4o", "--output-reserve", "28000", "--calls"]
+    found = CliRunner().invoke(cli.command(), [*asked, "--counter", "chars:4"])
+    (row, *_) = json.loads(found.stdout)["recordings"][0]["policies"][0]["calls"]
+    assert row["limit_tokens"] == 128_000 - 28_000
+
+
+def test_sessions_are_data(file: Path, tmp_path: Path) -> None:
+    """Inline, and in a file that `trimtab policy` takes."""
+    toml = tmp_path / "recalling.toml"
+    toml.write_text('kind = "session"\nrecall_ratio = 0.3\nsummarizer = "extractive"\n', encoding="utf-8")
+    inline = '{"kind": "session", "recall_ratio": 0.3, "summarizer": "extractive"}'
+    data = json.loads(run(file, "--policy", toml, "--policy", inline, "--policy", "session").stdout)
+    first, second, plain = data["policies"][1:]
+    assert first["policy"] == "recalling"
+    assert first["totals"] == second["totals"] != plain["totals"]
+    assert CliRunner().invoke(cli.command(), ["policy", str(toml)]).exit_code == 0
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        ["--policy", "slidng_window"],
-        ["--policy", "missing.toml"],
-        ["--policy", "{oops"],
-        ["--policy", '{"kind": "sliding_window", "ratio": 2}'],
-        ["--baseline", "nothing"],
-        ["--pricing", "free"],
-        ["--pricing", "missing.json"],
-        ["--min-evidence", "2"],
-        ["--jobs", "0"],
-        ["--store", "chats.db"],
+        ["--policy", "slidng_window", "did you mean sliding_window"],
+        ["--policy", "sesion", "did you mean session"],
+        ["--policy", "missing.toml", "missing.toml: No such file"],
+        ["--policy", "mine.txt", "a file with one ends in .toml or .json"],
+        ["--policy", "{oops", "a policy that begins with { is JSON"],
+        ["--policy", '{"kind": "sliding_window", "ratio": 2}', "no option 'ratio'"],
+        ["--policy", '{"kind": "session", "recall_ratio": 1}', "from 0 to below 1, not 1"],
+        ["--baseline", "nothing", "no policy is called 'nothing'; there are: none, default, session"],
+        ["--pricing", "free", "no pricing is called 'free'; there are"],
+        ["--pricing", "missing.json", "--pricing missing.json: No such file"],
+        ["--min-evidence", "2", "2 is not a number from 0 to 1"],
+        ["--min-evidence", "nan", "nan is not a number from 0 to 1"],
+        ["--max-cost-ratio", "-1", "-1 is not a number from 0 on"],
+        ["--jobs", "0", "0 is not in the range x>=1"],
+        ["--store", "chats.db", "--store goes with --id NAME, and without FILEs"],
+        ["--id", "ada", "give --store URL, too"],
+        ["--tools", "missing.json", "--tools missing.json: No such file"],
     ],
 )
 def test_wrong_usage_is_refused_before_anything_is_played(file: Path, wrong: list[str]) -> None:
-    """Exit 2, and nothing on standard output."""
-    found = run(file, *wrong)
+    """Exit 2, and nothing on standard output; the message says what to change."""
+    *options, why = wrong
+    found = run(file, *options)
     assert (found.exit_code, found.stdout) == (2, ""), found.output
-    assert found.stderr
+    assert why in found.stderr
 
 
 def test_without_room_nothing_is_played(file: Path) -> None:

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
 from tests.stores.stores import Place, params, placed
-from trimtab import CharCounter, Session, cli
+from trimtab import Budget, CharCounter, Session, cli
 from trimtab.counting import FixedCounter
 from trimtab.formats import get_format
 from trimtab.stores import SQLiteStore
@@ -247,7 +247,8 @@ def test_what_is_no_message_is_refused_and_nothing_is_stored(url: str, data: byt
 
 def test_there_are_as_many_ids_as_messages(url: str) -> None:
     """Half of a list with ids would be stored twice by a script that asks again."""
-    assert "12 messages and 1" in run("add", *at(url), *BUDGET, "--event-id", "a", data=TALK, code=2).stderr
+    found = run("add", *at(url), *BUDGET, "--event-id", "a", data=TALK, code=2).stderr
+    assert "--event-id is given 1 time for 12 messages: give one for each" in found
 
 
 # --- options
@@ -292,6 +293,53 @@ def test_options_of_a_session_that_is_there_change_it(url: str) -> None:
         (300, "Be brief.", "chars/4"),
         (300, "Be kind.", "chars/4"),
     ]
+
+
+LONG = [
+    HELLO,
+    {"role": "user", "content": "Look it up."},
+    calling(function_call("A")),
+    result("A", "line after line " * 20),
+    *TALK,
+    {"role": "user", "content": "What is my order, 77x41?"},
+]
+"""A fact that leaves the view, a result that is larger than its share, and a question about the fact."""
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "keyword"),
+    [
+        ("--recall-ratio", "0.4", {"recall_ratio": 0.4}),
+        ("--recall-ratio", "0", {"recall_ratio": 0.0}),
+        ("--target-ratio", "1", {"target_ratio": 1.0}),
+        ("--target-ratio", "0.2", {"target_ratio": 0.2}),
+        ("--max-result-ratio", "0.2", {"max_result_ratio": 0.2}),
+        ("--tools", json.dumps(TOOLS), {"tools": TOOLS}),
+        ("--output-reserve", "30", {"budget": Budget(200, output_reserve=30)}),
+    ],
+)
+def test_an_option_of_a_session_does_what_it_does_in_a_program(
+    url: str, tmp_path: Path, option: str, value: str, keyword: dict[str, Any]
+) -> None:
+    """The view after each message is the same, and that of a session with none of the options is another."""
+    if option == "--tools":
+        (tmp_path / "tools.json").write_text(value, encoding="utf-8")
+        value = str(tmp_path / "tools.json")
+    given = {"budget": 200, "counter": CharCounter(4), "system": "Be brief.", "format": "openai_chat"}
+    code, plain = Session(**{**given, **keyword}), Session(**given)
+    views = []
+    for number, message in enumerate(LONG):
+        budget = ("--budget", "200", "--counter", "chars:4", "--system", "Be brief.", option, value)
+        run("add", *at(url), *budget, "--event-id", f"e{number}", data=message)
+        code.add(message, id=f"e{number}")  # which is the handle of a result that is cut
+        plain.add(message)
+        views.append((said(run("show", *at(url))), code.messages(), plain.messages()))
+    assert [shell for shell, _, _ in views] == [program for _, program, _ in views]
+    differs = any(program != without for _, program, without in views)
+    assert differs == (keyword != {"recall_ratio": 0.0})
+    assert len(lines(run("history", *at(url), "--kinds", "options"))) == 1
+    assert ("77x41" in str(views[-1][0][:-1])) == (keyword == {"recall_ratio": 0.4})
 
 
 @pytest.mark.parametrize(("option", "nothing"), [("--system", ""), ("--anchor", "[]")])
@@ -343,6 +391,15 @@ def test_anchors_are_texts_messages_or_files(url: str, tmp_path: Path) -> None:
         (("--budget", "500", "--anchor", "@missing.json"), "No such file"),
         (("--budget", "500", "--anchor", "{oops"), "--anchor {oops"),
         (("--budget", "500", "--anchor", "[5]"), "message"),
+        (("--budget", "500", "--recall-ratio", "1"), "'--recall-ratio': 1 is not a number from 0 to below 1"),
+        (("--budget", "500", "--recall-ratio", "nan"), "nan is not a number from 0 to below 1"),
+        (("--budget", "500", "--recall-ratio", "much"), "much is not a number from 0 to below 1"),
+        (
+            ("--budget", "500", "--target-ratio", "0"),
+            "'--target-ratio': 0 is not a number above 0 and at most",
+        ),
+        (("--budget", "500", "--max-result-ratio", "1.1"), "1.1 is not a number above 0 and at most 1"),
+        (("--budget", "500", "--tools", "missing.json"), "--tools missing.json: No such file"),
     ],
 )
 def test_wrong_options_are_refused(url: str, extra: tuple[str, ...], why: str) -> None:
@@ -495,6 +552,17 @@ def test_on_a_terminal_it_is_asked(url: str, answer: str, code: int) -> None:
     assert b"Delete 'ada' with" in errors
     assert bool(out) == (code == 0)
     assert bool(said(run("list", "--store", url))) == (code == 1)
+
+
+@pytest.mark.parametrize("order", [("pin",), ("unpin",), ("redact", "--yes"), ("undo",)])
+def test_an_event_nobody_knows_is_told_with_where_ids_are(url: str, order: tuple[str, ...]) -> None:
+    """Exit 1, and nothing changed."""
+    begin(url)
+    before = run("history", *at(url), "--kinds", "all").stdout
+    found = run(order[0], *at(url), *order[1:], "nobody", code=1)
+    assert "'nobody'" in found.stderr
+    assert "`trimtab session history --kinds all --ids` shows the ids" in found.stderr
+    assert run("history", *at(url), "--kinds", "all").stdout == before
 
 
 def test_a_message_nobody_knows_is_not_redacted(url: str) -> None:

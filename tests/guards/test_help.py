@@ -6,16 +6,18 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import click
 import pytest
 
 import trimtab
-from tests.guards.source import Public, public_modules, public_values
-from trimtab import Block, Context, Session
+from tests.guards.source import ROOT, Public, public_modules, public_values
+from trimtab import Block, Context, Session, cli
 from trimtab.counting import FixedCounter
 from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore
 
@@ -170,3 +172,34 @@ def test_a_session_whose_budget_is_in_its_log_shows_none_before_it_was_read() ->
     assert repr(session).endswith("budget not read yet>")
     session.set_budget(500)
     assert " of 500 tokens" in repr(session)
+
+
+COMMAND_TESTS = {"replay": "test_cli_replay.py", "session": "test_cli_session.py"}
+"""Where a command is tested whose options are the names of others' as well."""
+
+
+def _options(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """List the options of a command and of those below it, by their long names."""
+    context = click.Context(command)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from _options(below, (*path, name))
+    for parameter in command.params:
+        yield from ((path, name) for name in parameter.opts if name.startswith("--"))
+
+
+def test_every_option_of_every_command_is_given_in_a_test() -> None:
+    """Through the command line: one that nobody gives may be deaf and nobody knows."""
+    listed = [one for one in _options(cli.command(), ()) if one[1] != "--version"]
+    assert len(listed) > 100
+    folder = ROOT / "tests"
+    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("test_cli*.py")}
+    others = "".join(text for name, text in texts.items() if name not in COMMAND_TESTS.values())
+    silent = [
+        f"trimtab {' '.join(path)} {name}"
+        for path, name in listed
+        if f'"{name}"' not in (texts[COMMAND_TESTS[path[0]]] if path[0] in COMMAND_TESTS else others)
+    ]
+    assert silent == []

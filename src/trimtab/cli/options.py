@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,6 +54,25 @@ class _Margin(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """Take the word as it is, anything else as a number."""
         return "auto" if value == "auto" else _Tokens(min=0).convert(value, param, ctx)
+
+
+class Number(click.ParamType[float]):
+    """A number in some range, which is said in words where another is given."""
+
+    name = "number"
+
+    def __init__(self, what: str, takes: Callable[[float], bool]) -> None:
+        self.what, self.takes = what, takes
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it; what is no finite number is in no range."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number) or not self.takes(number):
+            self.fail(f"{value} is not {self.what}", param, ctx)
+        return number
 
 
 def complete_from(words: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:

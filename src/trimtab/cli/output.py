@@ -279,6 +279,8 @@ _PHRASES = {
     "repair(messages)": "`trimtab repair`",
     " (register_format)": "",
     " (it needs margin_tokens(tokens))": "",
+    "pass an event of history(), or its id": "`trimtab session history --kinds all --ids` shows the ids",
+    "as snapshot() makes it": "as `trimtab session export` writes it",
     " in names=": " that a program gives",
     "names= has": "declared are",
 }

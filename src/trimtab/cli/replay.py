@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from trimtab.cli.input import STANDARD_INPUT, InputKind, dump, entries, files_of, open_input
 from trimtab.cli.options import (
     KINDS_ALONE,
+    Number,
     RequestOptions,
     complete_from,
     input_options,
@@ -147,7 +148,7 @@ _checks = together(
     click.option("--calls", is_flag=True, help="In JSON, what became of each call, too."),
     click.option(
         "--min-evidence",
-        type=click.FloatRange(0, 1),
+        type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
         metavar="SHARE",
         help="Fail if less of the evidence is in view when its question comes.",
     ),
@@ -156,7 +157,7 @@ _checks = together(
     ),
     click.option(
         "--max-cost-ratio",
-        type=click.FloatRange(min=0),
+        type=Number("a number from 0 on", lambda ratio: ratio >= 0),
         metavar="R",
         help="Fail if a policy costs more than R times the baseline.",
     ),
@@ -252,6 +253,8 @@ def _work(files: Sequence[str], kind: InputKind, given: Mapping[str, Any]) -> It
             raise Refused("--store goes with --id NAME, and without FILEs")
         yield _Work(given["name"], Place(), _log_of(given["store"], given["name"]))
         return
+    if given["name"] is not None:
+        raise Refused("--id NAME is a session of a store: give --store URL, too")
     listed = files_of(files)
     for path in listed.paths:
         label = "standard input" if path == STANDARD_INPUT else path

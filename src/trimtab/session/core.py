@@ -349,7 +349,8 @@ class Core:
         event = yield from self.known_event(event_id)
         if event is None or event.kind != "message":
             what = f"event {event_id!r} is no message" if event else f"there is no event {event_id!r}"
-            raise UnknownNameError(f"session {self.session!r}: {what}", name=str(event_id))
+            hint = "pass an event of history(), or its id"
+            raise UnknownNameError(f"session {self.session!r}: {what}; {hint}", name=str(event_id))
         return event
 
     def known_version(self, version: int | None) -> Steps[int]:

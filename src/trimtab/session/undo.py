@@ -154,7 +154,10 @@ def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> 
         if event_id is None
         else f"no such decision {event_id!r}"
     )
-    raise UnknownNameError(f"session {core.session!r} has {what} that could be undone", name=event_id or "")
+    hint = "" if event_id is None else "; pass an event of history(), or its id"
+    raise UnknownNameError(
+        f"session {core.session!r} has {what} that could be undone{hint}", name=event_id or ""
+    )
 
 
 def _decides(event: Event) -> bool:

@@ -89,9 +89,8 @@ def add(
     with open_session_store(url, create=bool(options)) as store:
         messages = messages_in(file, kind=kind)
         if event_ids and len(event_ids) != len(messages):
-            raise Refused(
-                f"there are {plural(len(messages), 'message')} and {len(event_ids)} times --event-id"
-            )
+            given_ids = f"--event-id is given {plural(len(event_ids), 'time')}"
+            raise Refused(f"{given_ids} for {plural(len(messages), 'message')}: give one for each, or none")
         one = open_or_begin(store, name, options)
         events = one.extend(messages, ids=event_ids or None)
         say_missing(one, adds=True)
@@ -188,9 +187,9 @@ def history(
 @click.argument("query")
 @on_session
 def recall(one: Session, query: str, limit: int) -> Answer:
-    """Find messages that are no longer in the view.
+    """Find messages, and facts, that are no longer in the view.
 
-    Those with more words of QUERY come first, newer before older.
+    Those that say most about QUERY come first.
     """
     events = one.recall(query, limit)
     return Answer(

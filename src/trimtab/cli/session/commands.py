@@ -358,7 +358,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 @click.argument("event_id", required=False)
 @on_session
 def undo(one: Session, event_id: str | None) -> Answer:
-    """Take back a summary or an eviction, and every one after it.
+    """Take back a summary, facts or an eviction, and all after it.
 
     Without EVENT_ID the newest in force. Messages stay. Writes the event that was taken back.
     """
@@ -422,7 +422,7 @@ def _confirm(question: str, *, yes: bool) -> None:
 def redact(one: Session, yes: bool, event_ids: tuple[str, ...]) -> Answer:
     """Overwrite what messages say, in the log too.
 
-    Summaries that may repeat them lose their text, and are written anew when it is time.
+    Summaries and facts that may repeat them lose their text; summaries are written anew when it is time.
     """
     _confirm(f"Overwrite {plural(len(set(event_ids)), 'message')} of {one.id!r}?", yes=yes)
     before = one.version

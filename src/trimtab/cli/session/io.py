@@ -18,7 +18,7 @@ import click
 
 from trimtab.budget import Budget
 from trimtab.cli.input import LINE_SUFFIXES, dump, entries, parse, standard_input
-from trimtab.cli.options import RequestOptions, format_option, room_options, text_of, together
+from trimtab.cli.options import Number, RequestOptions, format_option, room_options, text_of, together
 from trimtab.cli.output import encode, leave_pipe
 from trimtab.context import Fitted
 from trimtab.counting import EstimateCounter
@@ -78,12 +78,16 @@ def _check_message(value: Any, at: int) -> None:
             raise FormatError(f"a mapping with {key!r} is no message: add the messages alone")
 
 
+_FRACTION = Number("a number above 0 and at most 1", lambda number: 0 < number <= 1)
 RATIOS = {
-    "target_ratio": "Share of its room that a cut leaves.",
-    "max_result_ratio": "Largest share of the budget for one tool result.",
-    "recall_ratio": "Share of the view for what is recalled for the newest question.",
+    "target_ratio": (_FRACTION, "Share of its room that a cut leaves; 0.5 by default."),
+    "max_result_ratio": (_FRACTION, "Largest share of the budget for one tool result."),
+    "recall_ratio": (
+        Number("a number from 0 to below 1", lambda number: 0 <= number < 1),
+        "Share of the view for what is recalled for the newest question.",
+    ),
 }
-"""Options of `Session` that are shares, and what each is."""
+"""Options of `Session` that are shares: what each takes, and what it is."""
 
 begin_options = together(
     click.option(
@@ -94,8 +98,8 @@ begin_options = together(
         help="Message that never leaves, after the system text. Repeatable.",
     ),
     *(
-        click.option(f"--{name.replace('_', '-')}", name, type=float, metavar="RATIO", help=about)
-        for name, about in RATIOS.items()
+        click.option(f"--{name.replace('_', '-')}", name, type=kind, metavar="RATIO", help=about)
+        for name, (kind, about) in RATIOS.items()
     ),
     format_option,
     room_options,
