@@ -414,11 +414,8 @@ def test_the_files_are_written_anew_only_where_something_waits(tmp_path: Path) -
 # -- search
 
 
-def test_an_index_that_knew_no_frequencies_is_made_anew(tmp_path: Path) -> None:
-    """As trimtab had it in FTS5: the table goes, and a log is put into the new one as it grows."""
-    path, batch = tmp_path / "a.db", BATCH_EVENTS
-    with SQLiteStore(path) as store:
-        _fill(store, "s", 3 * batch, secret_at=50)
+def _make_old_index(path: Path) -> None:
+    """Make the index as trimtab had it in FTS5."""
     with _raw(path) as connection:
         for statement in (
             "DROP TABLE trimtab_terms",
@@ -432,6 +429,14 @@ def test_an_index_that_knew_no_frequencies_is_made_anew(tmp_path: Path) -> None:
             "INSERT INTO trimtab_indexed VALUES ('s', 1, 600)",
         ):
             connection.execute(statement)
+
+
+def test_an_index_that_knew_no_frequencies_is_made_anew(tmp_path: Path) -> None:
+    """As trimtab had it in FTS5: the table goes, and a log is put into the new one as it grows."""
+    path, batch = tmp_path / "a.db", BATCH_EVENTS
+    with SQLiteStore(path) as store:
+        _fill(store, "s", 3 * batch, secret_at=50)
+    _make_old_index(path)
     with SQLiteStore(path) as store:
         _append(store, "s", _message(9_999, "heron"), at=3 * batch)
         assert _indexed(path) == [("s", batch)]
@@ -439,6 +444,59 @@ def test_an_index_that_knew_no_frequencies_is_made_anew(tmp_path: Path) -> None:
         assert _indexed(path) == [("s", 3 * batch)]
     with _raw(path) as connection:
         assert connection.execute("SELECT 1 FROM sqlite_master WHERE name GLOB '*search*'").fetchall() == []
+
+
+def _set_module(path: Path, old: str, new: str) -> None:
+    """Let the old index stand on another module; one this SQLite lacks is what FTS5 is to a build without."""
+    with _raw(path) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'trimtab_search'",
+            (f"USING {old}(", f"USING {new}("),
+        )
+
+
+def test_an_old_index_that_this_sqlite_cannot_remove_is_told(tmp_path: Path) -> None:
+    """Each call says what to do, and changes nothing; where the module is there the file is brought up."""
+    path = tmp_path / "a.db"
+    with SQLiteStore(path) as store:
+        _fill(store, "s", 60, secret_at=50)
+    _make_old_index(path)
+    _set_module(path, "fts5", "fts5_of_another_build")
+    before = path.read_bytes()
+    with SQLiteStore(path) as store:
+        for ask in (
+            lambda: store.load(LoadRequest(session="s")),
+            lambda: _append(store, "s", _message(61), at=60),
+            lambda: _search(store, "s", "zanzibar"),
+            store.sessions,
+        ):
+            with pytest.raises(StoreError) as caught:
+                ask()
+            assert type(caught.value) is StoreError, "no use in asking again, and nothing is damaged"
+            assert str(path) in str(caught.value)
+            assert "no such module: fts5_of_another_build" in str(caught.value)
+            assert "Open the file once with a Python whose SQLite has FTS5; nothing was" in str(caught.value)
+    assert path.read_bytes() == before
+    _set_module(path, "fts5_of_another_build", "fts5")
+    with SQLiteStore(path) as store:
+        assert len(store.load(LoadRequest(session="s"))) == 60
+        assert _search(store, "s", "zanzibar") == [50]
+
+
+def test_a_new_file_needs_no_module_of_sqlite(tmp_path: Path) -> None:
+    """Ordinary tables only, after everything a store does: FTS5 is not in every build."""
+    path = tmp_path / "a.db"
+    with SQLiteStore(path) as store:
+        _fill(store, "s", 3 * BATCH_EVENTS, secret_at=50)
+        assert _search(store, "s", "zanzibar") == [50]
+        store.delete("s")
+        _fill(store, "t", 10, secret_at=5)
+        assert _search(store, "t", "zanzibar") == [5]
+    with _raw(path) as connection:
+        made = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
+    assert made
+    assert not [sql for sql in made if "VIRTUAL" in sql.upper()]
 
 
 def _indexed(path: Path) -> list[tuple[str, int]]:
