@@ -18,10 +18,10 @@ DOORS = (
 )
 """Modules that are given an object of a user's and have to look at what it has."""
 
-MOST_ANY = 42
+MOST_ANY = 39
 """`Any` in 1,000 lines of code; the aim is 15."""
 
-MOST_LOOKS = 71
+MOST_LOOKS = 56
 """Calls of `getattr` and `hasattr` outside of doors; the aim is 30."""
 
 

@@ -24,11 +24,11 @@ class _StandIn:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __call__(self, *given: Any) -> str:
+    def __call__(self, *given: object) -> str:
         """Take the place of a summarizer, score or callback."""
         return ""
 
-    def count(self, messages: Sequence[Any], /) -> int:
+    def count(self, messages: Sequence[object], /) -> int:
         """Take the place of a counter."""
         return sum(len(str(message)) for message in messages)
 
@@ -88,9 +88,11 @@ def policy(file: str | None, schema: str | None, names: tuple[str, ...]) -> None
     click.echo(dump(data, indent=2), nl=False)
 
 
-def _check(data: Any, names: Mapping[str, Any]) -> Any:
+def _check(data: object, names: Mapping[str, object]) -> Any:
     """Read a policy, a strategy or a session, and write what is not as it is by default."""
-    if not isinstance(data, Mapping) or "kind" not in data:
+    if not isinstance(data, Mapping):
+        raise ConfigurationError(f"a policy is a table with blocks or a kind, not {data!r:.80}")
+    if "kind" not in data:
         return policy_data(load_policy(data, names=names), names=names)
     if data["kind"] == "session":
         keys = _session_keys()

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
+from trimtab._shared.checks import name_of
 from trimtab.counting.schemas import output_schema_text, system_texts, tools_text, with_functions
 from trimtab.errors import ContextError, CountingError, FormatError
 from trimtab.formats import DEFAULT, Format, Media, Pieces, Prices, get_format
@@ -268,8 +269,7 @@ SYSTEM_ROLES = ("system", "developer")
 
 def counter_name(counter: object, /) -> str:
     """Name a counter for reports and errors."""
-    name = getattr(counter, "name", None) or getattr(counter, "__name__", None)
-    return str(name) if name else type(counter).__name__
+    return name_of(counter)
 
 
 def checked_count(

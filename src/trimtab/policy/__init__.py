@@ -61,7 +61,7 @@ _ALONE = ("kind", "session")
 """Keys by which a strategy or a session is told from a policy."""
 
 
-def _context(data: Any, names: Mapping[str, Any]) -> Context:
+def _context(data: object, names: Mapping[str, object]) -> Context:
     at = Place(names=names)
     if isinstance(data, Mapping) and not data.keys().isdisjoint(_ALONE):
         raise ConfigurationError(
@@ -193,9 +193,9 @@ def _is_toml(path: str | PathLike[str]) -> bool:
     return suffix == ".toml"
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Refuse a key that is there twice, as TOML does: one of the two would be lost unseen."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
             raise ValueError(f"the key {key!r} is given twice in one table")
@@ -203,7 +203,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _write_file(data: Mapping[str, Any], path: str | PathLike[str]) -> None:
+def _write_file(data: Mapping[str, object], path: str | PathLike[str]) -> None:
     """Write data into a file; nothing is written if it cannot be."""
     write = _toml if _is_toml(path) else _json
     try:
@@ -214,11 +214,11 @@ def _write_file(data: Mapping[str, Any], path: str | PathLike[str]) -> None:
         raise ConfigurationError(f"{fspath(path)}: cannot be written: {error}") from error
 
 
-def _json(data: Mapping[str, Any]) -> str:
+def _json(data: Mapping[str, object]) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _toml(data: Mapping[str, Any]) -> str:
+def _toml(data: Mapping[str, object]) -> str:
     try:
         import tomli_w
     except ModuleNotFoundError as error:

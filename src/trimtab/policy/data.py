@@ -28,7 +28,7 @@ from trimtab.strategies import (
 )
 
 
-def context_data(context: Context, names: Mapping[str, Any], /) -> dict[str, Any]:
+def context_data(context: Context, names: Mapping[str, object], /) -> dict[str, Any]:
     """Write a context without its content."""
     policy, at = context._policy, Place(names=names)
     counter = _name_in(policy.counter, names) or _counter_words(policy.counter)
@@ -85,13 +85,13 @@ def _counter_words(counter: Any) -> str | None:
     return words if all(getattr(counter, name) == getattr(usual, name) for name in told) else None
 
 
-def _name_in(value: Any, names: Mapping[str, Any]) -> str | None:
+def _name_in(value: object, names: Mapping[str, object]) -> str | None:
     """Return the name of an object; a method is a new object each time it is looked up."""
     same = (lambda one: one == value) if inspect.ismethod(value) else (lambda one: one is value)
     return next((name for name, one in names.items() if value is not None and same(one)), None)
 
 
-def _name(value: Any, at: Place) -> str | None:
+def _name(value: object, at: Place) -> str | None:
     name = _name_in(value, at.names)
     if value is not None and name is None:
         raise ConfigurationError(
@@ -123,7 +123,7 @@ def _block(block: Block, at: Place) -> dict[str, Any]:
     return data
 
 
-def _cache_control(value: Mapping[str, Any], at: Place) -> Any:
+def _cache_control(value: Mapping[str, object], at: Place) -> Any:
     word = value.get("type")
     if len(value) == 1 and isinstance(word, str) and word:
         return word

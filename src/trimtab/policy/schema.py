@@ -39,7 +39,7 @@ class Place:
 
     path: str = ""
     """As in `blocks[2].max_ratio`; empty for the policy itself."""
-    names: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    names: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def key(self, key: str, /) -> Place:
         """Go to a value below this one."""
@@ -65,6 +65,8 @@ class Place:
 # Rules: the part of JSON Schema that says what a single value may be.
 
 Rule = Mapping[str, Any]
+Schema: TypeAlias = dict[str, Any]
+"""A rule that is being written."""
 
 
 def _is_number(value: object) -> bool:
@@ -128,12 +130,12 @@ class _Value:
     def takes(self, value: object, /) -> bool:
         return _is_typed(self.rule, value)
 
-    def read(self, value: Any, at: Place, /) -> Any:
+    def read(self, value: object, at: Place, /) -> Any:
         if not _keeps(self.rule, value):
             raise at.wrong(self.what, value)
         return self.make(value)
 
-    def schema(self, names: Names, /) -> dict[str, Any]:
+    def schema(self, names: Names, /) -> Schema:
         return dict(self.rule)
 
 
@@ -168,13 +170,13 @@ class _Either:
     def what(self) -> str:
         return ", or ".join(kind.what for kind in self.kinds)
 
-    def read(self, value: Any, at: Place, /) -> Any:
+    def read(self, value: object, at: Place, /) -> Any:
         for kind in self.kinds:
             if kind.takes(value):
                 return kind.read(value, at)
         raise at.wrong(self.what, value)
 
-    def schema(self, names: Names, /) -> dict[str, Any]:
+    def schema(self, names: Names, /) -> Schema:
         return {"anyOf": [kind.schema(names) for kind in self.kinds]}
 
 
@@ -185,20 +187,20 @@ class _Items:
     noun: str
     of: _Kind
     least: int = 0
-    also: Rule = field(default_factory=dict[str, Any])
+    also: Rule = field(default_factory=dict[str, object])
     """Rules between the items, for the schema: whoever makes the objects holds them to these."""
 
     @property
     def what(self) -> str:
         return self.noun if not self.least else f"{self.noun}, at least {self.least} long"
 
-    def read(self, value: Any, at: Place, /) -> list[Any]:
-        is_list = isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
-        if not is_list or len(value) < self.least:
+    def read(self, value: object, at: Place, /) -> list[Any]:
+        is_text = isinstance(value, (str, bytes, bytearray))
+        if not isinstance(value, Sequence) or is_text or len(value) < self.least:
             raise at.wrong(self.what, value)
         return [self.of.read(item, at.item(index)) for index, item in enumerate(value)]
 
-    def schema(self, names: Names, /) -> dict[str, Any]:
+    def schema(self, names: Names, /) -> Schema:
         least = {"minItems": self.least} if self.least else {}
         return {"type": "array", "items": self.of.schema(names), **least, **self.also}
 
@@ -214,7 +216,7 @@ class Key:
     """What holds where the key is left out; None: nothing that could be written."""
     required: bool = False
 
-    def schema(self, names: Names, /) -> dict[str, Any]:
+    def schema(self, names: Names, /) -> Schema:
         """Give its schema, with description and default."""
         default = {} if self.default is None else {"default": self.default}
         return {"description": self.about, **default, **self.kind.schema(names)}
@@ -225,7 +227,7 @@ class Table:
     """A mapping with known keys."""
 
     keys: Mapping[str, Key]
-    also: Rule = field(default_factory=dict[str, Any])
+    also: Rule = field(default_factory=dict[str, object])
     """Rules between the keys, for the schema: whoever makes the object holds it to these."""
     made: type | None = None
     """The class whose arguments these are."""
@@ -244,9 +246,9 @@ class Table:
         """Tell whether a value is a table at all."""
         return isinstance(value, Mapping)
 
-    def read(self, value: Any, at: Place, /) -> dict[str, Any]:
+    def read(self, value: object, at: Place, /) -> Schema:
         """Read every key; one that nobody knows, or that is needed and missing, is an error."""
-        if not self.takes(value):
+        if not isinstance(value, Mapping):
             raise at.wrong(self.what, value)
         for key in value:
             if key not in self.keys:
@@ -256,7 +258,7 @@ class Table:
                 raise ConfigurationError(f"{at.key(key).path} is missing: {self.keys[key].kind.what}")
         return {key: self.keys[key].kind.read(value[key], at.key(key)) for key in value}
 
-    def schema(self, names: Names, /) -> dict[str, Any]:
+    def schema(self, names: Names, /) -> Schema:
         """Say object and its properties."""
         return {
             "type": "object",
@@ -295,14 +297,14 @@ class _Named:
     def what(self) -> str:
         return f"the name of a {self.noun} in names="
 
-    def read(self, value: Any, at: Place, /) -> Any:
+    def read(self, value: object, at: Place, /) -> Any:
         if not isinstance(value, str):
             raise at.wrong(self.what, value)
         if value not in at.names:
             raise at.unknown(f"no {self.noun} is called {value!r}", value, known=at.names, there="names= has")
         return at.names[value] if self.gives_value else value
 
-    def schema(self, names: Names, /) -> dict[str, Any]:
+    def schema(self, names: Names, /) -> Schema:
         return dict(_ANY_NAME) if names is None else {"enum": sorted(names)}
 
 
@@ -320,7 +322,7 @@ class _Score:
 
     what = f"one of {', '.join(SCORE_NAMES)}, a table of these with weights, or the name of a score in names="
 
-    def read(self, value: Any, at: Place, /) -> Any:
+    def read(self, value: object, at: Place, /) -> Any:
         """Check every word and weight; what comes out is data that `create_strategy` takes."""
         if isinstance(value, str):
             known = [*SCORE_NAMES, *at.names]
@@ -332,7 +334,7 @@ class _Score:
             raise at.wrong(self.what, value)
         return _WEIGHTS.read(value, at)
 
-    def schema(self, names: Names, /) -> dict[str, Any]:
+    def schema(self, names: Names, /) -> Schema:
         """List the words, and say what a weight is."""
         words = {"enum": [*SCORE_NAMES, *sorted(names or ())]}
         named = [dict(_ANY_NAME)] if names is None else []
@@ -344,14 +346,14 @@ class _Counter:
 
     what = "'estimate', 'chars:N' (a token each N characters) or the name of a counter in names="
 
-    def read(self, value: Any, at: Place, /) -> Any:
+    def read(self, value: object, at: Place, /) -> Any:
         if isinstance(value, str) and value in at.names:
             return at.names[value]
         if not isinstance(value, str) or not is_counter(value):
             raise at.wrong(self.what, value)
         return counter_in_words(value)
 
-    def schema(self, names: Names, /) -> dict[str, Any]:
+    def schema(self, names: Names, /) -> Schema:
         words = {"enum": [*WORDS, *sorted(names or ())]}
         ratio = {"type": "string", "pattern": _CHARS}
         return {"anyOf": [words, ratio, *([dict(_ANY_NAME)] if names is None else [])]}
@@ -365,11 +367,11 @@ class _Strategy:
         " options"
     )
 
-    def read(self, value: Any, at: Place, /) -> dict[str, Any]:
+    def read(self, value: object, at: Place, /) -> Schema:
         """Check every option; what comes out is data that `create_strategy` takes."""
         if not isinstance(value, (str, Mapping)):
             raise at.wrong(self.what, value)
-        table: Mapping[str, Any] = {"kind": value} if isinstance(value, str) else value
+        table: Mapping[str, object] = {"kind": value} if isinstance(value, str) else value
         place = at if isinstance(value, str) else at.key("kind")
         kinds = f"one of {', '.join((*StrategyKind, *PRESETS))}"
         if "kind" not in table:
@@ -384,16 +386,14 @@ class _Strategy:
             raise place.unknown(f"no strategy is called {word!r}", word, known=known, there=there)
         return OPTIONS[_KINDS[word]].read(table, at)
 
-    def schema(self, names: Names, /) -> dict[str, Any]:
+    def schema(self, names: Names, /) -> Schema:
         """Point to the one definition, since steps of a cascade are strategies again."""
         return {"$ref": "#/$defs/strategy"}
 
-    def definition(self, names: Names, /) -> dict[str, Any]:
+    def definition(self, names: Names, /) -> Schema:
         """List the words and, for each kind, its options."""
         alone = [word for word, kind in _KINDS.items() if kind not in _NEEDY]
-        words: list[dict[str, Any]] = [
-            {"enum": list(dict.fromkeys((*alone, *PRESETS, *sorted(names or ()))))}
-        ]
+        words: list[Schema] = [{"enum": list(dict.fromkeys((*alone, *PRESETS, *sorted(names or ()))))}]
         words += [dict(_ANY_NAME)] if names is None else []
         tables = {kind: [word for word in _KINDS if _KINDS[word] is kind] for kind in OPTIONS}
         variants = [_variant(OPTIONS[kind], spelled, names) for kind, spelled in tables.items()]
@@ -401,7 +401,7 @@ class _Strategy:
         return {"anyOf": [*words, *variants, *named]}
 
 
-def _variant(table: Table, words: list[str], names: Names) -> dict[str, Any]:
+def _variant(table: Table, words: list[str], names: Names) -> Schema:
     """Give the schema of a table whose `kind` is one of some words."""
     schema = table.schema(names)
     schema["properties"]["kind"]["enum"] = words
@@ -413,7 +413,7 @@ STRATEGY = _Strategy()
 
 # Keys of the dataclasses: a field that has words is a key, with the default it has there.
 
-_BY_TYPE: Mapping[Any, _Kind] = {
+_BY_TYPE: Mapping[object, _Kind] = {
     bool: _FLAG,
     int: _whole(0),
     float: _NUMBER,
@@ -422,7 +422,7 @@ _BY_TYPE: Mapping[Any, _Kind] = {
 }
 
 
-def _kind(hint: Any) -> _Kind:
+def _kind(hint: object) -> _Kind:
     """Return the kind of value that a type says; None is written by leaving the key out."""
     if get_origin(hint) is Literal:
         return _choice(*get_args(hint))

@@ -56,7 +56,7 @@ WORDS = (NO_TRIMMING, BY_DEFAULT, SESSION, EXTRACTIVE)
 class SessionPolicy:
     """Sessions of these options, as data describes them."""
 
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    options: Mapping[str, Any] = field(default_factory=dict[str, object])
 
 
 @cache
@@ -128,7 +128,7 @@ def _parse(text: str) -> Any:
         raise ConfigurationError(f"a policy that begins with {{ is JSON, and this is not: {error}") from error
 
 
-def read_policy(policy: Any, /) -> Any:
+def read_policy(policy: object, /) -> Any:
     """Make what data and files describe; what is none of these comes back as it is.
 
     Raises:
@@ -153,7 +153,7 @@ def read_policy(policy: Any, /) -> Any:
     return _read_data(policy) if isinstance(policy, Mapping) else policy
 
 
-_SESSIONS: Mapping[str, Mapping[str, Any]] = {
+_SESSIONS: Mapping[str, Mapping[str, str]] = {
     SESSION: {"kind": SESSION},
     EXTRACTIVE: {"kind": SESSION, "summarizer": "extractive"},
 }
@@ -172,9 +172,11 @@ def _strategy_called(word: str) -> Strategy:
     )
 
 
-def _read_data(data: Any) -> Any:
+def _read_data(data: object) -> Any:
     """Make a strategy, a session or a policy with blocks; its `kind` says which, and blocks have none."""
-    if not isinstance(data, Mapping) or "kind" not in data:
+    if not isinstance(data, Mapping):
+        raise ConfigurationError(f"a policy is a table with blocks or a kind, not {data!r:.80}")
+    if "kind" not in data:
         return load_policy(data)
     if data["kind"] != SESSION:
         return create_strategy(data)

@@ -19,6 +19,7 @@ from trimtab.session.log import event_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import (
     FUNCTIONS,
+    HookName,
     Options,
     as_given,
     functions_of,
@@ -313,9 +314,9 @@ class Core:
         working_set.version, self.working_set, self.opened = version, working_set, None
         return Appended(version, incarnation=done.incarnation)
 
-    def tell(self, hook: str, *arguments: Any) -> None:
+    def tell(self, hook: HookName, *arguments: Any) -> None:
         """Call a hook; what it raises is logged and counted, and stops nothing (SPEC E8)."""
-        function = getattr(self.in_force.hooks, hook)
+        function = self.in_force.hooks.by_name[hook]
         if function is None:
             return
         try:

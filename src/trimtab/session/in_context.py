@@ -38,8 +38,13 @@ def require_context(context: Any, options: Options, /) -> Context:
     if not isinstance(context, Context):
         raise ConfigurationError(f"context is a Context, not {context!r:.80}")
     policy, has_system = context._policy, options.system is not None
-    for name in ("model", "counter", "tools"):
-        if getattr(options, name) is not None and getattr(policy, name) is not None:
+    given = {
+        "model": (options.model, policy.model),
+        "counter": (options.counter, policy.counter),
+        "tools": (options.tools, policy.tools),
+    }
+    for name, values in given.items():
+        if all(value is not None for value in values):
             raise ConfigurationError(f"{name} is given twice: by {name}= and by the Context")
     if has_system and policy.system is not None:
         raise _two_systems("its system=")

@@ -83,7 +83,12 @@ SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""
 
 
-_GIVEN = {
+HookName = Literal[
+    "on_evict", "on_summarize", "on_budget_exceeded", "on_summary_compressed", "on_error", "on_facts"
+]
+"""What hooks are called."""
+
+_GIVEN: Mapping[HookName, tuple[str, ...]] = {
     "on_evict": ("messages", "reason"),
     "on_summarize": ("messages", "existing", "summary", "seconds"),
     "on_budget_exceeded": ("total_tokens", "budget_tokens"),
@@ -137,8 +142,7 @@ class SessionHooks:
             value = cls(**value)
         if not isinstance(value, cls):
             raise ConfigurationError(f"hooks is a SessionHooks or a mapping, not {value!r:.80}")
-        for name in cls.__slots__:
-            hook = getattr(value, name)
+        for name, hook in value.by_name.items():
             if hook is not None and (not callable(hook) or answers_later(hook)):
                 raise ConfigurationError(f"hook {name} is a function that answers at once, not {hook!r:.80}")
             if hook is not None:
@@ -148,7 +152,19 @@ class SessionHooks:
     @property
     def any(self) -> bool:
         """True if there is one."""
-        return any(getattr(self, name) is not None for name in self.__slots__)
+        return any(hook is not None for hook in self.by_name.values())
+
+    @property
+    def by_name(self) -> Mapping[HookName, Callable[..., object] | None]:
+        """All of them."""
+        return {
+            "on_evict": self.on_evict,
+            "on_summarize": self.on_summarize,
+            "on_budget_exceeded": self.on_budget_exceeded,
+            "on_summary_compressed": self.on_summary_compressed,
+            "on_error": self.on_error,
+            "on_facts": self.on_facts,
+        }
 
 
 HooksLike: TypeAlias = SessionHooks | Mapping[str, Callable[..., object]]
@@ -261,14 +277,15 @@ class Options:
             self.fact_extractor = require_fact_extractor(self.fact_extractor)
         check_choice("summary_mode", self.summary_mode, get_args(SummaryMode))
         check_choice("summary_role", self.summary_role, ("system", "user"))
-        for name in (
-            "max_summary_tokens",
-            "summarize_threshold_tokens",
-            "max_anchor_tokens",
-            "max_fact_tokens",
-        ):
-            if getattr(self, name) is not None:
-                check_whole(name, getattr(self, name), least=1)
+        caps = {
+            "max_summary_tokens": self.max_summary_tokens,
+            "summarize_threshold_tokens": self.summarize_threshold_tokens,
+            "max_anchor_tokens": self.max_anchor_tokens,
+            "max_fact_tokens": self.max_fact_tokens,
+        }
+        for name, cap in caps.items():
+            if cap is not None:
+                check_whole(name, cap, least=1)
         if self.min_recent_tokens is not None:
             check_whole("min_recent_tokens", self.min_recent_tokens, least=0)
         check_whole("summarize_threshold_messages", self.summarize_threshold_messages, least=1)
@@ -291,8 +308,8 @@ class Options:
         if isinstance(self.anchors, (str, Mapping)) or not isinstance(self.anchors, Sequence):
             raise ConfigurationError(f"anchors is a list of messages, not {self.anchors!r:.80}")
         self.anchors = [plain_message(one) for one in self.anchors]
-        for name in ("background", "pending_first"):
-            check_flag(name, getattr(self, name))
+        check_flag("background", self.background)
+        check_flag("pending_first", self.pending_first)
         self.target_ratio = check_fraction("target_ratio", self.target_ratio)
         self.strategy = _cheapest_given(self.strategy, self.target_ratio)
         self.breakpoints = check_breakpoints(self.breakpoints)
@@ -549,7 +566,7 @@ def refuse_set(base: type, cls: type, name: str, /) -> None:
     if name in _FIXED:
         again = f"open the session again, Session({name}=…, store=session.store, id=session.id)"
         instead = _INSTEAD.get(name, again)
-    elif isinstance(getattr(base, name, None), property):
+    elif isinstance(vars(base).get(name), property):
         instead = _INSTEAD.get(name, "it only tells")
     else:
         return

@@ -256,8 +256,6 @@ def _recollection(
     if error is not None:
         events = yield from _by_words(core, working_set, terms, limit=most, after=after)
     units = yield from _units(core, working_set, events, limit_tokens)
-    beside = yield from _beside(core, working_set, units, limit_tokens)
-    units += yield from _units(core, working_set, beside, limit_tokens, taken=units)
     reader = working_set.reader
     taken = choose(reader, units, limit_tokens)
     fitting = compose(reader, taken, limit_tokens)
@@ -278,17 +276,11 @@ def _place(working_set: WorkingSet, question: int) -> int:
 
 
 def _units(
-    core: Core,
-    working_set: WorkingSet,
-    events: Sequence[Event],
-    limit_tokens: int,
-    *,
-    taken: Sequence[RecalledUnit] = (),
+    core: Core, working_set: WorkingSet, events: Sequence[Event], limit_tokens: int
 ) -> Steps[list[RecalledUnit]]:
     """Read the units that messages belong to, the best first, until they fill their room."""
     reader = working_set.reader
     seen, units, left = set(working_set.view()), list[RecalledUnit](), limit_tokens
-    seen |= {unit.members[0] for unit in taken}
     for event in events:
         first = event.data.get("joins", event.version)
         if first in seen or left <= 0:
@@ -302,29 +294,6 @@ def _units(
                 units.append(unit)
                 left -= tokens
     return units
-
-
-def _beside(
-    core: Core, working_set: WorkingSet, units: Sequence[RecalledUnit], limit_tokens: int
-) -> Steps[list[Event]]:
-    """Read the messages before and behind what was found, where that leaves room.
-
-    An answer seldom has the words of its question.
-    """
-    reader, events = working_set.reader, list[Event]()
-    left = limit_tokens - sum(reader.tokens(reader.format.message("user", [unit.text])) for unit in units)
-    for unit in units:
-        if left <= 0:
-            break
-        first, last = unit.members[0], unit.members[-1]
-        around: list[Event] = yield LoadRequest(
-            session=core.session, after=max(first - 2, working_set.state.cleared), before=last + 2
-        )
-        for event in _unseen(working_set, around):
-            if event.version not in unit.members:
-                events.append(event)
-                left -= reader.tokens(event.message)
-    return events
 
 
 def _members(core: Core, working_set: WorkingSet, event: Event) -> Steps[list[Event]]:

@@ -67,8 +67,9 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
         return version
 
     put(core.event(working_set, "options", {"options": core.options_data()}), front)
-    for name in ("anchors", "anchor_summary", "summary"):
-        at: int = getattr(working_set.state, name)
+    state = working_set.state
+    standing = {"anchors": state.anchors, "anchor_summary": state.anchor_summary, "summary": state.summary}
+    for name, at in standing.items():
         if at:
             event = yield from event_at(core.session, at)
             pointing: dict[str, Any] = {name: len(made) + 1}

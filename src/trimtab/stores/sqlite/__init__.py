@@ -70,8 +70,10 @@ _RESCUE = (
 
 def _code(error: sqlite3.Error) -> int | None:
     """Return SQLite's primary result code, None where Python itself refused."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
+    try:
+        return error.sqlite_errorcode & 0xFF
+    except AttributeError:
+        return None
 
 
 def is_busy(error: sqlite3.Error, /) -> bool:
