@@ -61,6 +61,17 @@ REPLAY = (
         ("replay", "        meter.reset()  # of", "        pass  # of"),
     ),
     module(
+        "replay/policies.py",
+        "test_replay.py",
+        ("_read_data", 'if data["kind"] != SESSION:', "if True:"),
+        ("_session_for", 'if "summarizer" in options:', "if False:"),
+    ),
+    module(
+        "replay/players.py",
+        "test_replay.py",
+        ("Keys.count_gone", "not in shown for", "in shown for"),
+    ),
+    module(
         "replay/evidence.py",
         "test_replay_evidence.py test_replay.py",
         ("Witness.look", "place + self._lead for", "place for"),

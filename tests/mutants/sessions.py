@@ -267,6 +267,12 @@ SESSIONS = (
         ("_number", "int(number) if number.is_integer() else number", "number"),
     ),
     module(
+        "session/state.py",
+        "session/test_facts.py session/test_facts_together.py",
+        ("State.with_units_aside", "aside_tokens=self.aside_tokens + tokens", "aside_tokens=tokens"),
+        ("State.with_fact_failure", "at = self.aside_tokens + retry_tokens", "at = retry_tokens"),
+    ),
+    module(
         "session/extract.py",
         "session/test_facts.py session/test_facts_fuzz.py session/test_facts_together.py",
         ("left_until", "working_set.hidden + 1", "working_set.hidden"),
