@@ -58,7 +58,6 @@ class Box:
         ("size: int = 2", "size: int = 3", None),
         ("other: int = LIMIT", "other: int = 2", None),
         ("def fits", "@staticmethod\n    def fits", None),
-        ("LIMIT = 3\n", "LIMIT = 3\n\n\n", []),
     ],
 )
 def test_a_change_is_put_in_later_only_where_an_import_would_not_differ(

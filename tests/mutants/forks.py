@@ -245,8 +245,7 @@ class _Plugin:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-        for path in Path(os.environ["HOME"]).iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        _empty_home()
         sure = self._early.isdisjoint(place_of(old) for old, _ in pairs)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGALRM):
             return Answer(TOO_LONG, is_sure=sure)
@@ -287,7 +286,19 @@ class _Plugin:
             rows[item.nodeid] = (outcome, _used() - begin, sorted(reached))
             if outcome == "failed" and task.seconds:
                 return item.nodeid, rows
-        return THE_RUN if any(Path(os.environ["HOME"]).iterdir()) else None, rows
+        return THE_RUN if any(_home().iterdir()) else None, rows
+
+
+def _home() -> Path:
+    """The home directory that tests/conftest.py has made."""
+    home = Path(os.environ["HOME"])
+    assert home.name.startswith("trimtab-home-")
+    return home
+
+
+def _empty_home() -> None:
+    for path in _home().iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _used() -> float:

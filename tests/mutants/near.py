@@ -87,7 +87,7 @@ NEAR = (
     ),
     module(
         "_fitting/layout.py",
-        "test_near_cut.py",
+        "test_context_bonds.py test_near_cut.py",
         ("_has_loose_ends", "or walked.odd or walked.unanswered", "or walked.unanswered"),
         ("_has_loose_ends", "or walked.odd or walked.unanswered", "or walked.odd"),
     ),

@@ -5,7 +5,8 @@
 Module by module, each test runs once without a mutant: it must pass, and says how long it takes and which
 mutants it comes by. Then each mutant runs in a fork of a process that has collected all tests (forks.py): the
 tests that come by it, the shortest and those that killed neighbours first, until one fails. A mutant that
-survives means a test is missing or the code has no effect.
+survives means a test is missing or the code has no effect. At the end what killed runs once more, without a
+mutant: what fails then has killed nothing.
 
 What cannot be told in a fork is told in a process that imports the package with the mutant in it: a change of
 what an import runs, a kill where what is changed ran during import, and, by all tests, each survivor.
@@ -109,6 +110,8 @@ def _read_results() -> tuple[dict[tuple[str, ...], str], dict[str, tuple[str, di
             tests[row["file"]] = row["sum"], {name: Ran(*ran) for name, ran in row["tests"].items()}
         elif row[-1] is not None:
             killed[tuple(row[:-1])] = row[-1]
+        else:
+            killed.pop(tuple(row[:-1]), None)
     return killed, tests
 
 
@@ -197,6 +200,8 @@ class Run:
                 _serve(slots, [*(partial(self._probe, file) for file in asked), *steps])
                 steps = [partial(self._one, job) for job in todo]
             _serve(slots, steps)
+            killers = sorted({self._killed[job.key] for job in self._todo if job.key in self._killed})
+            _serve(slots, [partial(self._acquit, killers)])
         finally:
             for slot in slots:
                 slot.worker.end()
@@ -255,6 +260,23 @@ class Run:
             self._killed[job.key] = killer
             self._kills.setdefault(job.module.path, Counter())[killer] += 1
         _write_result([*job.key, killer])
+
+    def _acquit(self, killers: Sequence[str], slot: Slot) -> Talk:
+        """Run what killed once more without a mutant: what fails now, too, has killed nothing."""
+        slot.worker.connection.send(Task(killers))
+        answer: Answer = yield slot.worker.connection
+        for name, ran in answer.ran.items():
+            freed = (
+                [job for job in self._todo if self._killed.get(job.key) == name]
+                if ran.outcome != "passed"
+                else []
+            )
+            for job in freed:
+                del self._killed[job.key]
+                _write_result([*job.key, None])
+            self._faults += (
+                [f"{name} fails without a mutant, too, and had killed {len(freed)}"] if freed else []
+            )
 
     def _order(self, job: Job) -> dict[str, Ran]:
         """List a mutant's tests that pass: those that come by it, the shortest and best killers first."""

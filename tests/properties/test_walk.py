@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.chat_in_forms import said_in
 from tests.complexity.real_conversations import concatenated
 from tests.gemini_shapes import agent, as_objects
+from tests.test_near_cut import TALKS, written
 from trimtab.conversation import group
 from trimtab.counting import EstimateCounter, TextCounter, counter_for
 from trimtab.errors import FormatError
@@ -159,6 +160,28 @@ def test_a_walk_says_of_a_body_what_reading_all_of_it_says(name: str, data: st.D
                 walk(form, list(messages), counter, 0, step=step)
         return
     holds(form, messages, counter, start, step, room)
+
+
+BROKEN = (
+    *TALKS,
+    "u cA a u",
+    "u cA a cB a u",
+    "cA u rA a",
+    "u a cA u2 rA u",
+    "rA a u",
+    "rA rB u a",
+    "u cA,B rA a rB",
+)
+
+
+@every_form
+def test_a_walk_says_of_small_talks_what_reading_all_of_them_says(name: str) -> None:
+    """Calls nobody answers, results of no call and what stands between them, from every message on."""
+    form, counter = get_format(name), counters(name)[0]
+    for line in BROKEN:
+        messages = written(line, name)
+        for start in range(len(messages)):
+            holds(form, list(messages), counter, start, start % 3, UNLIMITED)
 
 
 FORMS = {"openai_chat": None, "anthropic": "anthropic", "gemini": "gemini"}
