@@ -239,6 +239,41 @@ def test_a_repair_that_waits_until_something_broken_is_read_keeps_what_one_of_ev
             assert rows[0] == rows[1]
 
 
+class Model:
+    """A message of an SDK that notes when it is read."""
+
+    def __init__(self, message: dict[str, Any], at: int, read: set[int]) -> None:
+        self._message, self._at, self._read = message, at, read
+
+    def model_dump(self, **_: Any) -> dict[str, Any]:
+        """Write it as a dict."""
+        self._read.add(self._at)
+        return dict(self._message)
+
+
+FAR = "u1 cA rA2 rA3 a1 u1 a1", "cA u1 a2 rA2 a1 u1 a1"
+"""A second answer, and one in the next turn: whose they are, only the whole conversation tells."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_stands_far_before_a_cut_is_not_read(form: str) -> None:
+    """But for the first message, which may be system text, and what is pinned, with what stands beside it."""
+    before = written(" ".join(["u2 cA rA3 a2 u1 cB,C rB2 rC3 a2"] * 30), form)
+    for line in TALKS:
+        if "rZ" in line or line in FAR:
+            continue
+        messages = [*before, *written(line, form)]
+        for pins in (), (40,):
+            read: set[int] = set()
+            given = [Model(message, at, read) for at, message in enumerate(messages)]
+            try:
+                fit(given, 30, counter=words(form), format=form, strategy=SlidingWindow(), pin=pins)
+            except BudgetExceededError:
+                continue
+            far = {at for at in read if at < len(messages) - 20}
+            assert far <= {0, *(pin + beside for pin in pins for beside in (-1, 0, 1))}, line
+
+
 def outcome_rows(
     messages: list[Any], limit: int, strategy: Strategy, **options: Any
 ) -> list[tuple[str, str | None]]:

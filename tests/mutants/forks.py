@@ -43,6 +43,8 @@ from tests.mutants.patch import (
 
 ROOT = Path(__file__).resolve().parents[2]
 
+_TESTS = f"{ROOT}/tests/"
+
 TOO_LONG = "(too long)"
 """Stands for the test that killed where time did."""
 
@@ -96,7 +98,7 @@ class Answer:
     fits: bool = True
     """False: the change cannot be put into what is imported; nothing ran."""
     is_sure: bool = True
-    """False: a function that is changed ran during import, without the change."""
+    """False: what is changed ran without the change, when the killer, or any test, was imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,17 +174,38 @@ class _Plugin:
         self.is_ready = False
         self._connection = connection
         self._folder = folder
+        self._package = str(folder / "trimtab")
         self._modules = modules
-        self._called: set[CodeType] = set()
-        self._early: set[Place] = set()
+        self._collected = ""
+        self._imports = 0
+        self._called: dict[CodeType, set[str]] = {}
+        self._early: dict[Place, set[str]] = {}
+        """What ran before there was a test, and while which files were collected; empty: for all of them."""
         self._failed: list[str] = []
         self._reports: list[pytest.TestReport] = []
         self._marks: dict[str, list[Pair]] = {}
         self._live: dict[Place, list[FunctionType]] = {}
 
-    def trace(self, frame: FrameType, event: str, arg: Any) -> None:
-        """Note what is called before there is a test."""
-        self._called.add(frame.f_code)
+    def trace(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Note what is called before there is a test, and for which file."""
+        code = frame.f_code
+        if code.co_filename.startswith(self._package):
+            self._called.setdefault(code, set()).add("" if self._imports else self._collected)
+        elif not code.co_filename.startswith(_TESTS) or code.co_filename == f"{ROOT}/{self._collected}":
+            return None
+        if code.co_name == "<module>":  # what others import, too
+            self._imports += 1
+            return self._trace_import
+        return None
+
+    def _trace_import(self, frame: FrameType, event: str, arg: Any) -> Any:
+        self._imports -= event == "return"
+        return self._trace_import
+
+    def pytest_collectstart(self, collector: pytest.Collector) -> None:
+        """Note whose tests are collected now."""
+        file = collector.nodeid.partition("::")[0]
+        self._collected = file if file.endswith(".py") else ""
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note the file that cannot be imported."""
@@ -199,12 +222,11 @@ class _Plugin:
         for name in self._modules:
             importlib.import_module(name)
         sys.settrace(None)
-        package = str(self._folder / "trimtab")
-        self._early = {place_of(code) for code in self._called if code.co_filename.startswith(package)}
+        self._early = {place_of(code): files for code, files in self._called.items()}
         self.is_ready = True
         items = {item.nodeid: item for item in session.items}
         self._warm_up(session.items)
-        self._live = live_functions(package)
+        self._live = live_functions(self._package)
         gc.collect()
         gc.freeze()  # the collector of a child would write to every page
         self._connection.send(Ready(list(items), self._failed[0] if self._failed else None))
@@ -215,7 +237,8 @@ class _Plugin:
 
     def _warm_up(self, items: Sequence[pytest.Item]) -> None:
         """Do once what the first test in each child would do: tables of Hypothesis, and the servers."""
-        given(st.text(), st.integers())(lambda _text, _number: None)()
+        if self._modules:  # in one that ends after a task it is no gain
+            given(st.text(), st.integers())(lambda _text, _number: None)()
         if any(item.get_closest_marker("server") for item in items):
             servers = importlib.import_module("tests.servers")
             for server in (servers.postgres, servers.redis_server):
@@ -246,12 +269,13 @@ class _Plugin:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
         _empty_home()
-        sure = self._early.isdisjoint(place_of(old) for old, _ in pairs)
+        early = {file for old, _ in pairs for file in self._early.get(place_of(old), ())}
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGALRM):
-            return Answer(TOO_LONG, is_sure=sure)
+            return Answer(TOO_LONG, is_sure=not early)
         if status:
-            return Answer(THE_RUN, is_sure=sure)
+            return Answer(THE_RUN, is_sure=not early)
         killer, rows = json.loads(notes.read_text(encoding="utf-8"))
+        sure = not early if killer is None else early.isdisjoint(("", killer.partition("::")[0]))
         return Answer(killer, {name: Ran(*row) for name, row in rows.items()}, is_sure=sure)
 
     def _old(self, path: str) -> CodeType:

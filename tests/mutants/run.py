@@ -165,6 +165,7 @@ class Run:
 
     def __init__(self, folder: Path, modules: Sequence[Module]) -> None:
         self._folder = folder
+        self._modules = modules
         self._jobs = [Job(module, mutant) for module in modules for mutant in module.mutants]
         self._killed, self._files = _read_results()
         self._todo = [job for job in self._jobs if job.key not in self._killed]
@@ -192,8 +193,8 @@ class Run:
                 self._names = list(ready.names)
             steps: list[Step] = []
             begun: set[str] = set()
-            for path in self._texts:
-                todo = [job for job in self._todo if job.module.path == path]
+            for module in self._modules:
+                todo = [job for job in self._todo if job.module is module]
                 asked = dict.fromkeys(file for job in todo for file in job.files if file not in begun)
                 begun.update(asked)
                 # the tests of a module run beside the mutants of the one before
@@ -242,20 +243,8 @@ class Run:
         if changed is None or not tests:
             self._faults += [] if tests else [f"no test passes of {' '.join(job.module.tests)}"]
             return
-        seconds = {name: ran.seconds for name, ran in tests.items()}
-        reaching = [name for name, ran in tests.items() if job.number in ran.reached]
-        killer = None
         with slot.change(job.module.path, changed):
-            if reaching:
-                slot.worker.connection.send(Task(reaching, job.module.path, changed, seconds=seconds))
-                answer: Answer = yield slot.worker.connection
-                killer = answer.killer
-                if killer in seconds and not answer.is_sure:
-                    killer = yield from _anew(slot, [killer], seconds)
-                elif not answer.is_sure:
-                    killer = None
-            if killer is None:
-                killer = yield from _anew(slot, list(tests), seconds)
+            killer = yield from _killer(slot, job, changed, tests)
         if killer is not None:
             self._killed[job.key] = killer
             self._kills.setdefault(job.module.path, Counter())[killer] += 1
@@ -311,6 +300,29 @@ class Run:
 def _is_of(name: str, spec: str) -> bool:
     """Whether a test is the one that is named, or of the file or test that is."""
     return name == spec or name.startswith((f"{spec}::", f"{spec}["))
+
+
+def _killer(
+    slot: Slot, job: Job, changed: str, tests: Mapping[str, Ran]
+) -> Generator[Connection, Any, str | None]:
+    """Run tests with a mutant until one fails, those that reach it first; give its name."""
+    seconds = {name: ran.seconds for name, ran in tests.items()}
+    reaching = [name for name, ran in tests.items() if job.number in ran.reached]
+    for names in (reaching, [name for name in tests if name not in reaching]) if reaching else ():
+        slot.worker.connection.send(Task(names, job.module.path, changed, seconds=seconds))
+        answer: Answer = yield slot.worker.connection
+        if answer.killer in seconds and not answer.is_sure:
+            killer = yield from _anew(slot, [answer.killer], seconds)
+            if killer is not None:
+                return killer
+        elif answer.killer is not None and answer.killer != THE_RUN and answer.is_sure:
+            return answer.killer
+        if answer.killer is not None or not answer.is_sure or not answer.fits:
+            break
+    else:
+        if reaching:
+            return None
+    return (yield from _anew(slot, list(tests), seconds))
 
 
 def _anew(
