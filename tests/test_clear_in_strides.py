@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import Message, assistant, call, result, talk, user, words
+from tests.builders import Message, call, result, talk, user, words
 from tests.chat_in_forms import said_in
 from tests.prices import common, price
 from tests.test_near_cut import outcome
 from tests.test_prompt_cache import airline, calls_of, coding, growing, replay
 from trimtab import Cascade, ClearToolResults, SlidingWindow, TruncateText, counter_for, fit
-from trimtab.testing import WordCounter, group_all
+from trimtab.strategies import EvictionRequest, EvictionResult
+from trimtab.testing import WordCounter, eviction_request, group_all
 
 CLEARED = ClearToolResults().placeholder
 COUNTER = counter_for("gpt-4o")
@@ -131,21 +132,62 @@ def test_where_no_mark_makes_it_fit_as_few_are_cleared_as_must_be() -> None:
     assert cleared_in(fitted.messages) == [2]
 
 
-def test_the_window_cuts_before_clearing_wins_next_to_nothing() -> None:
-    """Clearing is enough while it can leave a quarter of its stride free: here an eighth of the room."""
-    strategy = Cascade(ClearToolResults(keep_results=1, placeholder="x"), SlidingWindow(target_ratio=0.5))
-    messages, least, is_cut = [user("task")], list[int](), list[bool]()
-    for number in range(60):
-        step = (call(f"c{number}"), result(f"c{number}", words(20)))
-        messages += [user(words(9)), assistant(words(9)), *step]
+def test_before_a_window_what_is_cleared_has_a_twentieth_of_the_room() -> None:
+    """Of 1,000 tokens 950 are for what stands whole; 16 cleared steps of 3 fit into the rest, and no 17th."""
+    strategy = Cascade(ClearToolResults(keep_results=1, placeholder="x"), SlidingWindow(target_ratio=0.7))
+    whole = []
+    for count in range(110, 200):
+        messages = [user("do this task"), *steps_of(count)[1:]]
         sent = fit(messages, 1_000, counter=WordCounter(), strategy=strategy).messages
-        results = [at for at, one in enumerate(messages[:-1]) if one["role"] == "tool"]
-        blank = {at: messages[at] | {"content": "x"} for at in results[:-1]}
-        before = [blank.get(at, one) for at, one in enumerate(messages[:-1])]
-        least.append(WordCounter().count(before))
-        is_cut.append(len(sent) < len(messages))
-    assert is_cut == [tokens > 875 for tokens in least]
-    assert True in is_cut
+        cleared = cleared_in(sent)
+        assert len(cleared) == 16
+        whole.append(WordCounter().count(sent) - 16 * 3)
+    assert 250 <= min(whole) < max(whole) <= 950
+    assert len([1 for before, after in pairwise(whole) if after < before]) <= 5
+
+
+@pytest.mark.parametrize(("whole_limit", "in_strides"), [(800, True), (801, False)])
+def test_with_less_than_half_of_the_room_as_few_are_cleared_as_must_be(
+    whole_limit: int, in_strides: bool
+) -> None:
+    """A stride of the whole budget is no measure for a block that others left little."""
+    messages = steps_of(40)
+    request = eviction_request(
+        messages, 400, counter=WordCounter(), block=True, constant_limit_tokens=whole_limit
+    )
+    answer = ClearToolResults(keep_results=1, placeholder="x").evict(request)
+    tokens, needed = WordCounter().count(messages), 0
+    while tokens > 400:
+        tokens, needed = tokens - 19, needed + 1
+    assert (len(answer.edits) > needed) is in_strides
+    assert len(answer.edits) >= needed
+
+
+class FromThePlan:
+    """A window of somebody else's, which cuts where the step before it says."""
+
+    name = "from_the_plan"
+
+    def __init__(self, *, follows_plan: bool) -> None:
+        self.follows_plan = follows_plan
+        self.cuts: list[int] = []
+
+    def evict(self, request: EvictionRequest) -> EvictionResult:
+        """Keep what begins at the cut or behind it."""
+        self.cuts.append(request.planned_cut)
+        kept = [one for one in request.units if one.first >= request.planned_cut or request.stays(one)]
+        return EvictionResult(kept=kept, fits=request.fits(kept))
+
+
+def test_a_window_of_ones_own_may_follow_the_plan() -> None:
+    """One that says so is told where to cut, also where clearing alone would do; another is not."""
+    for follows in (True, False):
+        window = FromThePlan(follows_plan=follows)
+        clear = ClearToolResults(keep_results=1, placeholder="x")
+        for count in range(30, 60):
+            fit(steps_of(count), 400, counter=WordCounter(), strategy=Cascade(clear, window))
+        assert window.cuts == sorted(window.cuts)
+        assert (len(window.cuts) == 30 and 1 < len(set(window.cuts)) < 10) is follows
 
 
 def test_what_was_cut_does_not_come_back_when_results_are_cleared() -> None:

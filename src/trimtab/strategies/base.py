@@ -71,8 +71,8 @@ class EvictionResult:
         protected: First messages of kept units that later steps of a Cascade may shorten, but not evict.
         insertions: Messages to put in, ascending.
         notes: What else the report should say, a sentence each; no text of messages.
-        oldest_cut: When it does not fit: later steps of a Cascade cut no earlier than at this message, so
-            that what was cut away when there was more of it does not come back.
+        planned_cut: When it does not fit: the message at which a later step of a Cascade is to cut, and no
+            earlier, so that both change the prompt at one moment; 0: it is left to that step.
     """
 
     kept: Sequence[Unit] = ()
@@ -85,7 +85,7 @@ class EvictionResult:
     protected: frozenset[int] = frozenset()
     insertions: Sequence[Insertion] = ()
     notes: tuple[str, ...] = ()
-    oldest_cut: int = 0
+    planned_cut: int = 0
 
 
 @runtime_checkable
@@ -167,6 +167,7 @@ class EvictionRequest:
         "led",
         "limit_tokens",
         "oldest_cut",
+        "planned_cut",
         "protected",
         "sizes",
     )
@@ -187,6 +188,7 @@ class EvictionRequest:
         insertions: Sequence[Insertion] = (),
         led: bool = False,
         oldest_cut: int = 0,
+        planned_cut: int = 0,
         question: Callable[[], str] | None = None,
     ) -> None:
         self.insertions = insertions
@@ -207,7 +209,9 @@ class EvictionRequest:
         self.led = led
         """Whether a block in front surely has something that may come first: nothing here needs an opener."""
         self.oldest_cut = oldest_cut
-        """A cut before this message surely does not fit, or a step before rules it out; 0: none is known."""
+        """A cut before this message surely does not fit; 0: none is known."""
+        self.planned_cut = planned_cut
+        """Where a step before wants the cut, which it has made room for, and no earlier; 0: nowhere."""
         self.later: tuple[Strategy, ...] = ()
         """Steps of a Cascade that go on where the one that is asked does not make it fit."""
         self._question = question
@@ -601,7 +605,7 @@ class EvictionRequest:
             edits={index: texts for index, texts in edits.items() if index in present},
             protected=self.protected | result.protected,
             insertions=(*self.insertions, *result.insertions),
-            oldest_cut=result.oldest_cut,
+            planned_cut=result.planned_cut,
         )
 
     def _with_less_room(self, tokens: int, /) -> EvictionRequest:
@@ -616,7 +620,7 @@ class EvictionRequest:
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         protected: frozenset[int] | None = None,
         insertions: Sequence[Insertion] | None = None,
-        oldest_cut: int = 0,
+        planned_cut: int | None = None,
     ) -> EvictionRequest:
         made = EvictionRequest(
             self.history,
@@ -631,7 +635,7 @@ class EvictionRequest:
             insertions=self.insertions if insertions is None else insertions,
             led=self.led,
             question=self._question,
-            oldest_cut=oldest_cut,
+            planned_cut=self.planned_cut if planned_cut is None else planned_cut,
         )
         made.later = self.later
         made._origin, made._edited_sizes, made._weights = self, self._edited_sizes, self._weights
@@ -645,6 +649,11 @@ def latest_words(history: History, /) -> str:
     if at is None:
         return ""
     return history.format.full_text(history.message(at))
+
+
+def follows_plan(strategy: Any, /) -> bool:
+    """Tell whether a strategy lets the oldest leave, and cuts at `EvictionRequest.planned_cut` if that fits."""
+    return bool(getattr(strategy, "follows_plan", False))
 
 
 def waits(strategy: Any, /) -> bool:

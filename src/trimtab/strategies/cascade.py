@@ -14,11 +14,11 @@ from trimtab.strategies.base import (
     EvictionResult,
     Strategy,
     as_strategy,
+    follows_plan,
     strategy_data,
     waits,
 )
 from trimtab.strategies.runner import check_step, checked_answer, clears_results, is_ours, reads_newest
-from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.summarizer import drive
 
 __all__ = ["Cascade"]
@@ -119,8 +119,8 @@ class Cascade:
         )
         for at in range(1, len(self.steps)):
             step, left.later = self.steps[at], (*self.steps[at + 1 :], *later)
-            was_cut = left.oldest_cut > 0 and isinstance(step, SlidingWindow)
-            if not was_cut and left.fits(left.units):
+            cuts = left.planned_cut > 0 and follows_plan(step)
+            if not cuts and left.fits(left.units):
                 answer = EvictionResult()
                 break
             answer = yield from self._ask(at, left)
@@ -138,7 +138,7 @@ class Cascade:
             protected=left.protected,
             insertions=left.insertions,
             notes=notes,
-            oldest_cut=left.oldest_cut,
+            planned_cut=left.planned_cut,
         )
 
     def _ask(self, at: int, request: EvictionRequest) -> Steps[EvictionResult]:

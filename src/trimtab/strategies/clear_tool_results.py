@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_fraction, check_roles, check_whole
 from trimtab.conversation import Unit
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult
-from trimtab.strategies.sliding_window import SlidingWindow
-from trimtab.strategies.strides import HALVINGS, Strides, marks_back
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, follows_plan
+from trimtab.strategies.strides import first_mark, marks_back
 
 __all__ = ["ClearToolResults"]
 
@@ -106,69 +105,29 @@ class ClearToolResults:
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Blank results from the oldest on until it fits, and on to a mark."""
         units = list(request.units)
-        before = request.total(units)
         blanks, end = self._clearable(request, units)
-        count = self._blank_count(request, units, blanks, before)
-        fits = request.total(units, edits=_texts(blanks[:count])) <= request.limit_tokens
-        oldest_cut = 0
         # In a block that others left little room a stride of the whole budget would clear next to nothing.
         has_room = 2 * request.limit_tokens >= request.constant_limit_tokens
-        # Results cleared long ago may stand too far back to be listed; what they made leave stays away, too.
-        clears = count or (not fits and self.keep_results)
-        if clears and self.target_ratio < 1.0 and has_room:
-            goes_on = bool(request.later) and (not fits or self._was_cut(request, blanks))
-            if goes_on:
-                mark = next(marks_back(request, end, self._stride(request)), 0)
-                count, fits = bisect_left(blanks, mark, key=_message_of), False
-                oldest_cut = _Past(request, blanks, self).oldest_cut() if request.additive else 0
-            elif fits:
-                count = self._mark_behind(request, blanks, count, end)
-        return EvictionResult(
-            kept=units,
-            edits=[Edit(index=index, texts=texts) for index, texts, _ in blanks[:count]],
-            fits=fits,
-            actions=("cleared",) if count else (),
-            oldest_cut=oldest_cut,
-        )
-
-    def _was_cut(self, request: EvictionRequest, blanks: list[_Blank]) -> bool:
-        """Tell whether a window that comes next took over earlier, when clearing left too little.
-
-        To clear the last few results, one by one, writes the prompt anew each time for next to no room. And
-        what the window cut away does not come back when the results that were the newest then are cleared.
-        """
-        if not isinstance(request.later[0], SlidingWindow) or not request.additive or not request.is_whole:
-            return False
-        history = request.history
-        tokens = [
-            *accumulate(map(request.message_tokens, range(history.count)), initial=request.fixed_tokens)
-        ]
-        saved = {blank.message: blank.saved_tokens for blank in blanks}
-        results = [index for index in range(history.head, history.count) if history.is_result(index)]
-        spared = [*accumulate((saved.get(index, 0) for index in results), initial=0)]
-        # Just before each result came: those before the newest could be cleared.
-        peaks = (
-            tokens[index] - spared[max(0, number - self.keep_results)] for number, index in enumerate(results)
-        )
-        enough = request.constant_limit_tokens - _LEAST_ROOM * self._stride(request)
-        return any(peak > enough for peak in peaks)
+        strides = self.target_ratio < 1.0 and has_room
+        if strides and request.additive and request.is_whole and any(map(follows_plan, request.later[:1])):
+            border, cut = _Plan(request, blanks, self).places()
+            blanks = blanks[: bisect_left(blanks, border, key=_message_of)]
+            fits = not cut and request.total(units, edits=_texts(blanks)) <= request.limit_tokens
+            return _result(units, blanks, fits=fits, planned_cut=cut)
+        count = self._blank_count(request, units, blanks, request.total(units))
+        fits = request.total(units, edits=_texts(blanks[:count])) <= request.limit_tokens
+        if count and strides and fits:
+            # The first mark behind what must be cleared; one among the newest results is none.
+            last = blanks[count - 1].message
+            mark = first_mark(request, last + 1, self._stride(request), last=end)
+            count = count if mark is None else bisect_left(blanks, mark, key=_message_of)
+        elif count and strides and request.later:
+            mark = next(marks_back(request, end, self._stride(request)), 0)
+            count = bisect_left(blanks, mark, key=_message_of)
+        return _result(units, blanks[:count], fits=fits)
 
     def _stride(self, request: EvictionRequest) -> float:
         return (1.0 - self.target_ratio) * request.constant_limit_tokens
-
-    def _mark_behind(self, request: EvictionRequest, blanks: list[_Blank], needed: int, end: int) -> int:
-        """Return how many results to blank so that it fits: those before the first mark behind what must be.
-
-        Where that is among the newest results, the stride is halved, as that of a cut is.
-        """
-        stride, last = self._stride(request), blanks[needed - 1].message
-        strides = Strides(request, last)
-        for _ in range(HALVINGS + 1):
-            mark = next((mark for mark in strides.marks(stride, last=end) if mark > last), None)
-            if mark is not None:
-                return bisect_left(blanks, mark, key=_message_of)
-            stride /= 2
-        return needed
 
     def _clearable(self, request: EvictionRequest, units: list[Unit]) -> tuple[list[_Blank], int]:
         """List the results that may be blanked, oldest first, with the blank; and say where they end."""
@@ -244,10 +203,16 @@ class ClearToolResults:
         return low
 
 
-_LEAST_ROOM = 0.25
-"""Share of a stride that clearing must be able to leave free; with less, a window that comes next cuts."""
-_FAR = 64
-"""Messages before the room in which the newest results are looked for."""
+def _result(
+    units: list[Unit], blanks: Sequence[_Blank], *, fits: bool, planned_cut: int = 0
+) -> EvictionResult:
+    return EvictionResult(
+        kept=units,
+        edits=[Edit(index=index, texts=texts) for index, texts, _ in blanks],
+        fits=fits,
+        actions=("cleared",) if blanks else (),
+        planned_cut=planned_cut,
+    )
 
 
 def _texts(blanks: Iterable[_Blank]) -> dict[int, Mapping[Path, str]]:
@@ -258,85 +223,106 @@ def _message_of(blank: _Blank) -> int:
     return blank.message
 
 
-class _Past:
-    """What of a conversation stood in the room at earlier moments, worked out from the conversation alone.
+_WHOLE = 0.95
+"""Share of the room for what stands whole; older messages, results cleared, have the rest."""
 
-    When clearing goes on to its next mark, the rest becomes smaller, and what was cut away by then would come
-    back, only to leave again. So from that moment on nothing older is kept than stood there just before; and
-    room is left for a stride, so that clearing and cutting change the prompt at one moment, not at two.
+
+class _Plan:
+    """Where results are cleared and where a window behind is to cut, by the conversation alone.
+
+    The newest messages stand whole, from a border on that moves in strides, as a cut does. Before it stands what
+    fits into the rest of the room with its results cleared. So both change the prompt at one moment, and
+    only forward: what a border looks like is worked out for the moment at which it came to stand there.
     """
 
     def __init__(self, request: EvictionRequest, blanks: list[_Blank], strategy: ClearToolResults) -> None:
         self._request = request
         self._strategy = strategy
-        history, size_of = request.history, request.message_tokens
-        head_tokens = request.sizes.total(0, history.head)
-        self._room = room = request.constant_limit_tokens - request.fixed_tokens - head_tokens
+        self._history = history = request.history
+        size_of = request.message_tokens
+        self._fixed = request.fixed_tokens + request.sizes.total(0, history.head)
+        self._room = room = request.constant_limit_tokens - self._fixed
+        self._whole = _WHOLE * request.constant_limit_tokens - self._fixed
         saved = {blank.message: blank.saved_tokens for blank in blanks}
-        self._low, left = history.count, max(room, request.limit_tokens)
-        while self._low > history.head and left >= 0:
-            self._low -= 1
-            left -= size_of(self._low) - saved.get(self._low, 0)
+        self._oldest = self._back(history.count, room, saved)
+        """No older message can be in view."""
+        self._low = self._back(self._oldest, self._whole, {})
+        """No older one was part of what stood whole since then."""
         span = range(self._low, history.count)
         self._tokens = [*accumulate(map(size_of, span), initial=0)]
         """What stands from the oldest message looked at up to each."""
         self._saved = [*accumulate((saved.get(index, 0) for index in span), initial=0)]
         """What is saved of it where all results are cleared."""
 
-    def oldest_cut(self) -> int:
-        """Return the oldest message that later steps may keep; 0 where nothing rules out any."""
-        request = self._request
-        head, floor, begun = request.history.head, self._low, -1
-        if (newest := self._oldest_of_newest()) is None:
-            return 0
-        marks = marks_back(request, newest, self._strategy._stride(request))
-        for mark, older in pairwise(chain(marks, (head,))):
-            moment = self._allowed_at(mark)
-            if moment <= floor:
-                break
-            if moment != begun:
-                floor = max(floor, self._oldest(mark, moment, self._room_at(mark, moment)))
-            floor, begun = max(floor, self._oldest(older, moment - 1, self._room)), moment
-        return floor if floor > self._low else 0
+    def _back(self, stop: int, room: float, saved: Mapping[int, int]) -> int:
+        """Return the message at which what stands before another passes a room; that is the head at least."""
+        while stop > self._history.head and room >= 0:
+            stop -= 1
+            room -= self._request.message_tokens(stop) - saved.get(stop, 0)
+        return stop
 
-    def _oldest_of_newest(self) -> int | None:
-        """Find the oldest of the newest results, which stay; None if these stand far before the room."""
-        history, left = self._request.history, self._strategy.keep_results
-        index, least = history.count, max(history.head, self._low - _FAR)
-        while left and index > least:
-            index -= 1
-            left -= history.is_result(index)
-        return None if left else index
+    def places(self) -> tuple[int, int]:
+        """Return before which message results are cleared, and at which to cut; 0 where nothing leaves."""
+        history, count = self._history, self._history.count
+        border = self._border(count)
+        newer, cut = border, self._oldest
+        while newer > cut:
+            count = self._moment(newer, count)
+            cut = max(cut, self._tail(newer, count))
+            count -= 1
+            newer = self._border(count)
+        # A unit that alone takes more than its room leaves on the next call, and not on this one.
+        cut = min(cut, history.border_at_or_before(history.count - 1))
+        return border, cut if cut > history.head else 0
 
-    def _allowed_at(self, mark: int) -> int:
-        """Return how many messages there were when results before a mark could first be cleared."""
-        history, left = self._request.history, self._strategy.keep_results
-        while left:
-            left -= history.is_result(mark)
-            mark += 1
-        return mark if self._strategy.keep_results else mark + 1
-
-    def _room_at(self, mark: int, count: int) -> float:
-        """Return the room to fill when results before a mark are cleared: the rest can still grow."""
-        low, ratio, limit = self._low, self._strategy.target_ratio, self._request.constant_limit_tokens
-        newer = self._tokens[count - low] - self._tokens[max(mark, low) - low]
-        return max(self._room - (1.0 - ratio) * limit, newer + ratio * limit / 2)
-
-    def _oldest(self, cleared: int, count: int, room: float) -> int:
-        """Return the oldest message to keep, of so many, in some room.
-
-        Args:
-            cleared: Results before this message are cleared.
-            count: How many messages there were.
-            room: The room.
-        """
-        history, size_of, low = self._request.history, self._request.message_tokens, self._low
-        tokens, saved = self._tokens, self._saved
+    def _border(self, count: int) -> int:
+        """Return from which message on all stood whole when there were so many; it never moves back."""
+        strategy, limit = self._strategy, self._request.constant_limit_tokens
 
         def fits(cut: int) -> bool:
-            user = history.user_at_or_before(cut)
-            opener = size_of(user) if user is not None and history.head <= user < cut else 0
-            spared = saved[max(cleared, cut) - low] - saved[cut - low] if cleared > cut else 0
-            return tokens[count - low] - tokens[cut - low] - spared + opener <= room
+            return self._between(cut, count) + self._opener(cut) <= self._whole
 
-        return low + bisect_left(range(low, count), True, key=fits)
+        def leaves(mark: int) -> bool:
+            return self._fixed + self._between(mark, count) >= strategy.target_ratio * limit / 2
+
+        oldest = self._low + bisect_left(range(self._low, count), True, key=fits)
+        if oldest == self._low:
+            return oldest
+        mark = first_mark(
+            self._request, oldest, strategy._stride(self._request), takes=leaves, last=count - 1
+        )
+        return min(self._history.border_at_or_after(oldest), count) if mark is None else mark
+
+    def _moment(self, border: int, count: int) -> int:
+        """Return how many messages there were when a border came to stand, at most so many."""
+        return border + bisect_left(range(border, count), border, key=self._border)
+
+    def _tail(self, border: int, count: int) -> int:
+        """Return the oldest message to keep before a border that came to stand when there were so many."""
+        first = max(self._oldest, self._first(border, count))
+        room = self._room - self._whole + self._opener(border)
+
+        def fits(cut: int) -> bool:
+            saved = self._saved[border - self._low] - self._saved[cut - self._low]
+            return self._between(cut, border) - saved + self._opener(cut) <= room
+
+        return first + bisect_left(range(first, max(first, border)), True, key=fits)
+
+    def _first(self, border: int, count: int) -> int:
+        """Return the first message before a border that has no result behind it which was to stay."""
+        history, left = self._history, self._strategy.keep_results
+        newest = count
+        while left and newest > self._oldest:
+            newest -= 1
+            left -= history.is_result(newest)
+        results = (at for at in range(border - 1, newest - 1, -1) if history.is_result(at))
+        return next(results, self._oldest - 1) + 1
+
+    def _between(self, start: int, stop: int) -> int:
+        return self._tokens[stop - self._low] - self._tokens[start - self._low]
+
+    def _opener(self, cut: int) -> int:
+        """Return the tokens of the user's message that stays beside a cut."""
+        history = self._history
+        user = history.user_at_or_before(cut) if cut < history.count else cut
+        return 0 if user is None or not history.head <= user < cut else self._request.message_tokens(user)

@@ -27,8 +27,9 @@ class Cuts:
     def __init__(self, request: EvictionRequest) -> None:
         self._request = request
         self._few = 8
-        self._from = max(request.oldest_cut, request.history.head)
-        """A cut before this message surely does not fit; system text at the front is no place to cut at."""
+        self._known_from = max(request.oldest_cut, request.planned_cut)
+        self._from = max(self._known_from, request.history.head)
+        """A cut before this message is none; neither is one at the system text in front."""
         self._list()
 
     def _list(self) -> None:
@@ -129,7 +130,7 @@ class Cuts:
         `fits` must hold for every newer cut once it holds for one. With `also` it is one behind which the
         provider takes what is kept; without it something is put in there.
         """
-        if self._in_row and not self._request.oldest_cut:
+        if self._in_row and not self._known_from:
             self._look_for()
         cut = self._oldest(fits, also)
         while cut is not None and self._part_before(cut):
@@ -150,7 +151,7 @@ class Cuts:
 
     def _oldest(self, fits: Callable[[int], bool], also: Also | None) -> int | None:
         # Where it is known at which message the limit was passed, mostly the first or second place fits.
-        near = 2 if self._request.oldest_cut else 0
+        near = 2 if self._known_from else 0
         at = next((at for at, cut in enumerate(self._firsts[:near]) if fits(cut)), None)
         if at is None:
             if not fits(self._end):

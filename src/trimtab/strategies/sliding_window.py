@@ -11,7 +11,7 @@ from trimtab._shared.checks import check_flag, check_fraction, check_roles, chec
 from trimtab.conversation import Unit
 from trimtab.strategies.base import EvictionRequest, EvictionResult, kept_units
 from trimtab.strategies.cuts import Cuts
-from trimtab.strategies.strides import HALVINGS, Strides
+from trimtab.strategies.strides import first_mark
 
 __all__ = ["SlidingWindow", "beside_cut"]
 
@@ -36,15 +36,16 @@ def stride_cut(
         front_tokens: What stays in front of every cut; strides are of the limit without it.
     """
     limit = max(1, request.constant_limit_tokens - front_tokens)
-    stride, least = (1.0 - ratio) * limit, front_tokens + ratio * limit / 2
-    strides = Strides(request, oldest)
-    for _ in range(HALVINGS + 1):
-        mark = next((m for m in strides.marks(stride) if m >= oldest and _begins(cuts, m)), None)
-        leaves = mark is not None and cuts.tokens(mark, also(mark)) + cuts.saved_tokens(mark) >= least
-        if mark is not None and leaves and cuts.stands(mark, also(mark)):
-            return mark
-        stride /= 2
-    return oldest
+
+    def begins(mark: int) -> bool:
+        return _begins(cuts, mark)
+
+    def takes(mark: int) -> bool:
+        leaves = cuts.tokens(mark, also(mark)) + cuts.saved_tokens(mark)
+        return leaves >= front_tokens + ratio * limit / 2 and cuts.stands(mark, also(mark))
+
+    mark = first_mark(request, oldest, (1.0 - ratio) * limit, begins=begins, takes=takes)
+    return oldest if mark is None else mark
 
 
 def _begins(cuts: Cuts, index: int) -> bool:
@@ -115,6 +116,11 @@ class SlidingWindow:
         return not (self.protect_roles or self.keep_turns or self.keep_first_user or self.keep_cached)
 
     @property
+    def follows_plan(self) -> bool:
+        """True: it cuts where a step before it has made room for a stride."""
+        return True
+
+    @property
     def name(self) -> str:
         """The word for it in reports and data."""
         return "sliding_window"
@@ -162,9 +168,9 @@ class SlidingWindow:
             return EvictionResult(
                 cut=cuts.end, kept=least, fits=False, actions=("evicted",), protected=self._protects(request)
             )
-        moved = cut
-        if self.target_ratio < 1.0:
-            ratio = self.target_ratio
+        moved, ratio = cut, self.target_ratio
+        planned = None if front_tokens else request.planned_cut
+        if ratio < 1.0 and not (planned and fits(planned)):
             moved = stride_cut(request, cuts, cut, ratio=ratio, also=also, front_tokens=front_tokens)
         if self.keep_turns:
             moved = _turn_border(request, cuts, moved)

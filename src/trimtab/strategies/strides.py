@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, islice
 from typing import Any
 
@@ -18,7 +18,7 @@ from trimtab.counting.base import RequestCounter, counter_name
 from trimtab.errors import CountingError
 from trimtab.strategies.base import EvictionRequest
 
-__all__ = ["HALVINGS", "Strides", "marks_back"]
+__all__ = ["HALVINGS", "first_mark", "marks_back"]
 
 _BYTES_PER_TOKEN = 3.5
 _MESSAGE_WEIGHT = 4.0
@@ -66,6 +66,39 @@ class Strides:
             yield mark
             next_grid = head + ((mark - head) // grid + 1) * grid
             mark = min(next_grid, weights.passed_at(mark, stride))
+
+
+def first_mark(
+    request: EvictionRequest,
+    place: int,
+    stride: float,
+    /,
+    *,
+    begins: Callable[[int], bool] | None = None,
+    takes: Callable[[int], bool] | None = None,
+    last: int | None = None,
+) -> int | None:
+    """Return the first mark at or behind a message, if it is taken, else that of a smaller stride.
+
+    Args:
+        request: The request.
+        place: The message, behind the head.
+        stride: The weight between marks; it is halved a few times.
+        begins: Whether a mark is looked at; None: each is.
+        takes: Whether the first of these is taken; None: it is.
+        last: No mark behind this message; None: on to the end.
+
+    Returns:
+        The mark; None if none is taken.
+    """
+    strides = Strides(request, place)
+    for _ in range(HALVINGS + 1):
+        marks = (mark for mark in strides.marks(stride, last=last) if mark >= place)
+        mark = next((mark for mark in marks if begins is None or begins(mark)), None)
+        if mark is not None and (takes is None or takes(mark)):
+            return mark
+        stride /= 2
+    return None
 
 
 def marks_back(request: EvictionRequest, place: int, stride: float, /) -> Iterator[int]:
