@@ -652,7 +652,7 @@ def latest_words(history: History, /) -> str:
 
 
 def follows_plan(strategy: Any, /) -> bool:
-    """Tell whether a strategy lets the oldest leave, and cuts at `EvictionRequest.planned_cut` if that fits."""
+    """Tell whether a strategy lets the oldest leave, and cuts at `planned_cut` where that fits."""
     return bool(getattr(strategy, "follows_plan", False))
 
 

@@ -37,8 +37,8 @@ class ClearToolResults:
     """Blank old tool results, oldest first, until the rest fits.
 
     The newest `keep_results` stay as they are. It goes on to the next mark of a stride, so that the same
-    results are blank from call to call, also where another strategy follows in a Cascade. A SlidingWindow
-    that follows cuts as soon as clearing would leave less than a quarter of a stride free.
+    results are blank from call to call. Before a SlidingWindow in a Cascade the newest messages stand whole
+    in most of the room, what is older stands cleared as far as it fits, and the window cuts when both move.
 
     Args:
         keep_results: The newest results that are left alone.
@@ -230,9 +230,9 @@ _WHOLE = 0.95
 class _Plan:
     """Where results are cleared and where a window behind is to cut, by the conversation alone.
 
-    The newest messages stand whole, from a border on that moves in strides, as a cut does. Before it stands what
-    fits into the rest of the room with its results cleared. So both change the prompt at one moment, and
-    only forward: what a border looks like is worked out for the moment at which it came to stand there.
+    The newest messages stand whole, from a border on that moves in strides, as a cut does. Before it stands
+    what fits into the rest of the room with its results cleared. So both change the prompt at one moment, and
+    only forward: how much stands before a border goes by the moment at which it came to stand there.
     """
 
     def __init__(self, request: EvictionRequest, blanks: list[_Blank], strategy: ClearToolResults) -> None:
