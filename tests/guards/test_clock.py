@@ -21,6 +21,7 @@ EXPLAINED = {
     "tests/session/test_drivers.py interrupt": "no event tells that a thread is in line: looked for again",
     "tests/session/test_drivers.py let": "no event tells that a thread is in line: looked for again",
     "tests/fuzz/__main__.py main": "says how long it took",
+    "tests/mutants/run.py all": "says how long it took",
 }
 """Where a real process or thread is waited for, or where the moment does not matter, and why."""
 

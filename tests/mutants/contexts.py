@@ -128,7 +128,7 @@ CONTEXTS = (
         ),
         ("_parts", "followed = followed or _has_turn(history)", "followed = _has_turn(history)"),
         ("_pins", "if not unit.isdisjoint(pinned)))", "if unit.isdisjoint(pinned)))"),
-        ("compose", " or any(map(asks_model, blocks))", ""),
+        ("compose", " or any(asks_model(block.gives_way_by) for block in blocks)", ""),
         ("Composition.units_across", "        if self.is_bound:\n", "        if True:\n"),
         ("_Removals.run", "else block.cap_tokens(room)", "else room"),
         ("Composition.remainder", "if not any(part.gone for part in self.parts):", "if True:"),
@@ -145,7 +145,7 @@ CONTEXTS = (
         ("_Settlement._claim", "cap_tokens=cap if caps else None", "cap_tokens=cap"),
         ("_Settlement._claim", "caps = cap < room and not block.pinned", "caps = cap < room"),
         ("_Settlement._claim", "floor_tokens=block.floor_tokens(room)", "floor_tokens=0"),
-        ("_Settlement._claim", "once=asks_model(part.block)", "once=False"),
+        ("_Settlement._claim", "once=asks_model(part.block.gives_way_by)", "once=False"),
         ("_may_be_torn", "return outcome.error is not None or not all(", "return not all("),
         (
             "_may_be_torn",
@@ -273,7 +273,7 @@ CONTEXTS = (
         ("_Memory.keep", "if len(self._texts) > _REMEMBERED:", "if False:"),
         ("Summarize._request", "known[0] == len(covered) or", "False or"),
         ("Summarize._request", "reads_all(self.summarizer)", "False"),
-        ("Summarize._request", 'if not getattr(self.summarizer, "takes_existing", True):', "if False:"),
+        ("Summarize._request", "if not takes_existing(self.summarizer):", "if False:"),
         (
             "Summarize._request",
             "            messages = [self._message(request, existing, before), *messages]\n",

@@ -43,6 +43,7 @@ from trimtab.counting.sizes import Base, Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Kind, Request, Structure, format_of, mapping_of, refuse_foreign
 from trimtab.models import facts_for
+from trimtab.strategies.base import asks_model
 from trimtab.strategies.openers import in_order
 
 if TYPE_CHECKING:
@@ -429,7 +430,7 @@ def compose(policy: Policy) -> Composition:
         _parts, policy, blocks, sources, removals, format=format, counter=counter, looked_over=whole
     )
     # no summarizer is to be asked again because a bond was found late
-    is_bound = whole or bool(policy.pending_calls) or any(map(asks_model, blocks))
+    is_bound = whole or bool(policy.pending_calls) or any(asks_model(block.gives_way_by) for block in blocks)
     parts, bonds = make(look=is_bound)
     order = {block.name: at for at, block in enumerate(blocks)}
     return Composition(
@@ -667,11 +668,6 @@ def _has_loose_ends(part: Part) -> bool:
     if history.walked_from == count or walked.odd or walked.unanswered:
         return True
     return history.format.rules.binds_messages
-
-
-def asks_model(block: Block) -> bool:
-    """Tell whether what makes a block smaller may ask a model."""
-    return bool(getattr(block.gives_way_by, "asks_model", False))
 
 
 def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:

@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.allocation import Claim, offers
-from trimtab._fitting.layout import Composition, Part, asks_model, by_block
+from trimtab._fitting.layout import Composition, Part, by_block
 from trimtab._fitting.portion import Decision, ask, in_block
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.request import hold_margin
@@ -23,7 +23,7 @@ from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
 from trimtab.formats import Format, mapping_of
-from trimtab.strategies.base import EvictionRequest, latest_words
+from trimtab.strategies.base import EvictionRequest, asks_model, latest_words
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
 from trimtab.strategies.openers import begin_of
@@ -267,7 +267,7 @@ def _given_less(outcome: Outcome) -> Steps[Outcome]:
     than enough, half of it, to within a part of the room. No summarizer is asked to make it closer.
     """
     composition, room = outcome.composition, outcome.budget.input_tokens
-    asks = any(asks_model(part.block) for part in composition.parts)
+    asks = any(asks_model(part.block.gives_way_by) for part in composition.parts)
     low, less, high = 0, min(room, outcome.tokens - room), room + 1
     found: Outcome | None = None
     while low < less < high:
@@ -389,7 +389,7 @@ class _Settlement:
             floor_tokens=block.floor_tokens(room),
             cap_tokens=cap if caps else None,
             share=block.share,
-            once=asks_model(part.block),
+            once=asks_model(part.block.gives_way_by),
         )
 
     def _settle(self, part: Part, claim: Claim, limit_tokens: int) -> Steps[BlockDecision]:

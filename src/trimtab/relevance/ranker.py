@@ -19,7 +19,7 @@ It is called as `ranker(query, messages)`; the messages are to be read only.
 """
 
 
-def check_ranker(name: str, ranker: Any, /) -> RankerLike:
+def check_ranker(name: str, ranker: object, /) -> RankerLike:
     """Refuse what is no function of a query and messages.
 
     Args:
@@ -36,7 +36,7 @@ def check_ranker(name: str, ranker: Any, /) -> RankerLike:
 
 
 class RankCall(NamedTuple):
-    """What an algorithm yields when it needs scores of a ranker; it is sent a number for each message."""
+    """What an algorithm yields for scores; it is sent a number for each message."""
 
     ranker: RankerLike
     query: str
@@ -80,7 +80,7 @@ class RankCall(NamedTuple):
         answer = self.ranker(self.query, self.messages)
         return None if is_later(answer) else self._check(answer)
 
-    def _check(self, answer: Any) -> list[float]:
+    def _check(self, answer: object) -> list[float]:
         """Return the number for each message that was answered.
 
         No more is read of an answer than is needed to tell that it has too many. What was answered is named

@@ -14,6 +14,7 @@ from trimtab.strategies.base import (
     EvictionResult,
     Strategy,
     as_strategy,
+    asks_model,
     follows_plan,
     strategy_data,
     waits,
@@ -50,7 +51,7 @@ class Cascade:
             as_strategy(step)
         self.steps = steps
         """The strategies, cheapest first."""
-        self.asks_model = any(getattr(step, "asks_model", False) for step in steps)
+        self.asks_model = any(map(asks_model, steps))
         """True if one of the steps asks a model."""
         one_by_one = _one_by_one(steps)
         leaves = next((at for at, step in enumerate(one_by_one) if not clears_results(step)), None)

@@ -70,7 +70,7 @@ class _Places:
         if self._openers is None or not skipped:
             return self._taken
         skipped = self._pass(skipped)
-        left = self._misplaced(sorted(self._taken))
+        left = self._out_of_place(sorted(self._taken))
         if left:
             lost = [at for at in ranked if at in self._taken and not left.isdisjoint(_indices(self._row[at]))]
             self._taken.difference_update(lost)
@@ -123,10 +123,10 @@ class _Places:
         spans = [self._row[one] for one in beside]
         whole = all(one[4] is None or _is_row(one[4]) for one in spans)
         if request.insertions or not whole or any(a[1] > b[0] for a, b in pairwise(spans)) or place == 0:
-            return bool(self._misplaced(places))
-        return bool(self._misplaced(beside, led=True))
+            return bool(self._out_of_place(places))
+        return bool(self._out_of_place(beside, led=True))
 
-    def _misplaced(self, places: list[int], *, led: bool = False) -> frozenset[int]:
+    def _out_of_place(self, places: list[int], *, led: bool = False) -> frozenset[int]:
         """Return the messages of these units that the provider would refuse where they stand."""
         return self._request._in_order([unit_of(self._row[at]) for at in places], led=led)[1]
 

@@ -82,7 +82,7 @@ class PriorityBased:
 
     @property
     def asks_model(self) -> bool:
-        """True if a function of the caller's scores: it is not asked a second time for one fit."""
+        """True if a function of the caller's scores: it is asked once for one fit."""
         return not isinstance(self.score, Weights) and self.score is not default_score
 
     @property
