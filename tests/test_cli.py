@@ -274,6 +274,13 @@ def test_a_strategy_can_be_a_file(tmp_path: Path, name: str, text: str, kept: li
     assert found["messages"] == [CHAT[index] for index in kept]
 
 
+def test_breakpoints_mark_what_comes_out() -> None:
+    """As `fit(…, breakpoints=True)` does, for a provider whose cache wants marks."""
+    chat = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+    (message,) = fit("--budget", "999", "--format", "anthropic", "--breakpoints", chat=chat)["messages"]
+    assert message["content"] == [{**chat[0]["content"][0], "cache_control": {"type": "ephemeral"}}]
+
+
 def test_steady_cuts_in_strides() -> None:
     """As `fit(…, steady=True)` does: further than it must, at a mark."""
     chat = [{"role": "user", "content": f"{number:09}"} for number in range(40)]

@@ -213,7 +213,7 @@ class SummaryError(ContextError):
 
 
 class RankerError(ContextError):
-    """A ranker failed, was too slow, or answered something else than a number for each message.
+    """A ranker failed, was too slow, or answered no number for each message.
 
     `Session.recall` raises it. An `add` catches it, recalls by words, and the report of the view says so. It
     names the class of what was raised and no word of it, which may be a message's; `__cause__` has it all.

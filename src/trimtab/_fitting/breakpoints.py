@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trimtab._fitting.fitted import Plan
 from trimtab.budget import Budget
@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = ["MarkedPlan", "check_breakpoints", "with_breakpoints"]
 
+Mark: TypeAlias = Mapping[str, Any]
+"""A mark in the provider's own words."""
+
 _TOOLS, _SYSTEM = -2, -1
 """Places beside the messages, in the order the provider reads them."""
 
 
-def check_breakpoints(value: Any, /) -> Mapping[str, Any] | None:
+def check_breakpoints(value: object, /) -> Mark | None:
     """Return the mark to set, in the provider's own words; None: none is asked for.
 
     Raises:
@@ -45,7 +48,7 @@ def check_breakpoints(value: Any, /) -> Mapping[str, Any] | None:
     )
 
 
-def with_breakpoints(plan: Plan, mark: Mapping[str, Any] | None, /) -> Plan:
+def with_breakpoints(plan: Plan, mark: Mark | None, /) -> Plan:
     """Return a plan whose output is marked; the plan itself where nothing is asked for, or does not fit."""
     if mark is None or not plan.fits:
         return plan
@@ -65,7 +68,7 @@ class _Output:
 class MarkedPlan:
     """A plan, and its output with marks."""
 
-    def __init__(self, plain: Plan, mark: Mapping[str, Any]) -> None:
+    def __init__(self, plain: Plan, mark: Mark) -> None:
         self.plain = plain
         """The same without marks."""
         self._mark = mark
@@ -192,14 +195,14 @@ def _kind(format: Format, message: Any) -> str:
     return str(format.kind(mapping_of(message)))
 
 
-def _is_long(mark: Any) -> bool:
+def _is_long(mark: object) -> bool:
     return isinstance(mark, Mapping) and mark.get("ttl") == "1h"
 
 
 class _Places:
     """Where one request may be marked, and where it is already."""
 
-    def __init__(self, output: _Output, plan: Plan, mark: Mapping[str, Any]) -> None:
+    def __init__(self, output: _Output, plan: Plan, mark: Mark) -> None:
         self._output, self._plan, self._mark = output, plan, mark
         self._format = plan.format
         self._given = list(self._there())
@@ -280,7 +283,7 @@ class _Places:
         return all(not _is_long(one) or at < place for at, one in self._given)
 
 
-def _marked_at(output: _Output, places: Sequence[int], format: Format, mark: Mapping[str, Any]) -> _Output:
+def _marked_at(output: _Output, places: Sequence[int], format: Format, mark: Mark) -> _Output:
     """Return a copy of the output that is marked at some places."""
     messages, body = list(output.messages), output.body
     for place in places:

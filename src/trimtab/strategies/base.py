@@ -651,17 +651,17 @@ def latest_words(history: History, /) -> str:
     return history.format.full_text(history.message(at))
 
 
-def asks_model(strategy: Any, /) -> bool:
+def asks_model(strategy: object, /) -> bool:
     """Tell whether a strategy may ask a model, or a function of the caller's, which is asked once."""
     return bool(getattr(strategy, "asks_model", False))
 
 
-def follows_plan(strategy: Any, /) -> bool:
+def follows_plan(strategy: object, /) -> bool:
     """Tell whether a strategy lets the oldest leave, and cuts at `planned_cut` where that fits."""
     return bool(getattr(strategy, "follows_plan", False))
 
 
-def waits(strategy: Any, /) -> bool:
+def waits(strategy: object, /) -> bool:
     """Tell whether a strategy may need something from outside, and is asked by its generator `evicting`."""
     return hasattr(strategy, "evicting") and bool(getattr(strategy, "asks_model", True))
 

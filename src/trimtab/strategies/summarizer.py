@@ -366,17 +366,17 @@ async def adrive(make: Callable[[], Steps[T]], /) -> T:
         await missing.fill()
 
 
-def word_of(summarizer: Any, /) -> str:
+def word_of(summarizer: object, /) -> str:
     """Return the word for a summarizer in reports and errors."""
     return f"summarizer {name_of(summarizer)}"
 
 
-def reads_all(summarizer: Any, /) -> bool:
+def reads_all(summarizer: object, /) -> bool:
     """Tell whether a summarizer wants all messages each time, and not its last summary and what is new."""
     return bool(getattr(summarizer, "reads_all", False))
 
 
-def takes_existing(summarizer: Any, /) -> bool:
+def takes_existing(summarizer: object, /) -> bool:
     """Tell whether a summarizer is given the summary so far; one that does not say is."""
     return bool(getattr(summarizer, "takes_existing", True))
 
