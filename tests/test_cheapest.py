@@ -122,8 +122,15 @@ def test_it_cuts_where_the_cache_is_cold_anyway() -> None:
 
 def test_with_few_calls_to_come_no_more_leaves_than_these_need() -> None:
     """One more call: the cut is near the oldest that fits; many: as if nothing was said."""
-    assert cut_at(101, Cheapest(expected_calls=1)) <= 4
+    assert cut_at(101, Cheapest(expected_calls=51)) <= 4
     assert cut_at(101, Cheapest(expected_calls=10_000)) == cut_at(101, Cheapest()) > 4
+
+
+def test_no_cut_moves_back_in_a_chat_whose_end_is_known() -> None:
+    """The cuts before are worked out with what was to come then."""
+    cuts = [cut_at(end, Cheapest(expected_calls=200)) for end in range(101, 400, 2)]
+    assert cuts == sorted(cuts)
+    assert len({*cuts}) > 4
 
 
 def test_dearer_room_makes_cuts_less_deep_and_more_frequent() -> None:

@@ -60,7 +60,7 @@ STRATEGIES = (
         ("Cheapest.free_share", "sqrt(2 * rewrite", "sqrt(rewrite"),
         (
             "Cheapest.free_share",
-            "share = min(share, self.expected_calls * growth_tokens / room_tokens)",
+            "share = min(share, to_come * growth_tokens / room_tokens)",
             "pass",
         ),
         ("_Course._beside", "return self._pinned[cut] + ", "return "),

@@ -358,8 +358,10 @@ class WorkingSet:
         options = self.reader.options
         if options.strategy is None:
             return options.target_ratio
-        room, growth = self.tokens_after_cut(0.0), self.state.growth_tokens
-        free = options.strategy.free_share(growth, room_tokens=room, fixed_tokens=self.permanent_tokens)
+        room, state = self.tokens_after_cut(0.0), self.state
+        free = options.strategy.free_share(
+            state.growth_tokens, room_tokens=room, fixed_tokens=self.permanent_tokens, calls=state.calls
+        )
         return 1.0 - float(free)
 
     @property

@@ -43,7 +43,8 @@ class Cheapest:
         pricing: What the cache costs: a `CachePricing`, its data, or the name of one or of a model.
         room_weight: What a token of room that stays empty costs at each call, in units of the base price
             and beyond what reading it would cost. More of it: cuts that are not so deep.
-        expected_calls: How many more calls will come, about; a cut frees no more than these need. None: many.
+        expected_calls: How many calls the conversation will have in all, about; a cut frees no more than
+            those to come need. Say the same at each call, or a cut may move back. None: many.
         cold_at: How many messages each call had that found the cache cold, system text at the front not
             counted: there a cut costs nothing, and one is made that saves the next.
 
@@ -98,7 +99,9 @@ class Cheapest:
             "cold_at": list(self.cold_at),
         }
 
-    def free_share(self, growth_tokens: float, /, *, room_tokens: int, fixed_tokens: int) -> float:
+    def free_share(
+        self, growth_tokens: float, /, *, room_tokens: int, fixed_tokens: int, calls: int = 0
+    ) -> float:
         """Return the share of a room that a cut is best to free.
 
         A cut that frees a share x writes what is left, (1 - x) of the room, for `write - read` a token
@@ -110,6 +113,7 @@ class Cheapest:
             growth_tokens: What comes with each call.
             room_tokens: The room.
             fixed_tokens: What stands before it.
+            calls: How many calls there were.
         """
         prices = self.pricing
         if room_tokens <= 0:
@@ -118,7 +122,8 @@ class Cheapest:
         rewrite = max(0.0, prices.write - prices.read) * growth_tokens * (room_tokens + short)
         share = sqrt(2 * rewrite / (self.room_weight * (prices.base or 1.0))) / room_tokens
         if self.expected_calls is not None:
-            share = min(share, self.expected_calls * growth_tokens / room_tokens)
+            to_come = max(1, self.expected_calls - calls)
+            share = min(share, to_come * growth_tokens / room_tokens)
         return min(share, _MOST_FREE)
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
@@ -211,7 +216,9 @@ class _Course:
     def _choose(self, cut: int, end: int, calls: int) -> int:
         """Return the place, from the cut so far on, that leaves nearest to what is best free."""
         growth = (self._sums[end] - self._sums[self._history.head]) / calls
-        share = self._strategy.free_share(growth, room_tokens=self._room, fixed_tokens=self._fixed)
+        share = self._strategy.free_share(
+            growth, room_tokens=self._room, fixed_tokens=self._fixed, calls=calls
+        )
         free = share * self._room
         history = self._history
         near = bisect_left(self._sums, self._sums[end] + free - self._room, lo=cut, hi=end)
