@@ -9,7 +9,7 @@ from typing import Any, cast
 from trimtab._shared.checks import check_parameters
 from trimtab._shared.steps import Steps
 from trimtab.errors import ConfigurationError
-from trimtab.relevance.ranker import RankCall
+from trimtab.relevance.ranker import RankCall, RankerLike
 from trimtab.strategies.base import EvictionRequest, EvictionResult
 from trimtab.strategies.greedy import must_stay, take_best
 from trimtab.strategies.scores import (
@@ -122,5 +122,5 @@ class PriorityBased:
         indices, scores = messages_of(request), None
         if self.asks_model:
             ranker = OneByOne(cast("Score", self.score), places(request, indices))
-            scores = yield RankCall(ranker, "", list(map(request.message, indices)))
+            scores = yield RankCall(cast("RankerLike", ranker), "", list(map(request.message, indices)))
         return spread(request, indices, by_role(request, indices) if scores is None else scores)

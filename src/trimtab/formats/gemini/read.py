@@ -332,7 +332,9 @@ def plain_words(message: Dict) -> str:
         raise KeyError
     texts, calls, others = [], [], []
     for part in parts:
-        ((key, data),) = part.items() if len(part) == 1 else ((None, None),)
+        if len(part) != 1:
+            raise KeyError
+        key, data = next(iter(part.items()))
         if key == "text":
             texts.append(data)
         elif key == "functionCall" and data["name"].__class__ is str and data["args"] is not None:
