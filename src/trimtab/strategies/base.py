@@ -657,7 +657,7 @@ def asks_model(strategy: object, /) -> bool:
 
 
 def follows_plan(strategy: object, /) -> bool:
-    """Tell whether a strategy lets the oldest leave, and cuts at `planned_cut` where that fits."""
+    """Tell whether a strategy cuts at `planned_cut` where that fits."""
     return bool(getattr(strategy, "follows_plan", False))
 
 

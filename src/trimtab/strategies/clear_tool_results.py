@@ -210,7 +210,7 @@ def _result(
         kept=units,
         edits=[Edit(index=index, texts=texts) for index, texts, _ in blanks],
         fits=fits,
-        actions=("cleared",) if blanks else (),
+        actions=("cleared",) if blanks and blanks[-1].message >= planned_cut else (),
         planned_cut=planned_cut,
     )
 
