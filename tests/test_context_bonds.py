@@ -12,6 +12,7 @@ import pytest
 from tests.builders import call, places, result, talk, user, words
 from trimtab import (
     BudgetExceededError,
+    Cascade,
     ClearToolResults,
     ConfigurationError,
     Context,
@@ -23,7 +24,8 @@ from trimtab import (
     TruncateText,
     validate,
 )
-from trimtab.counting import EstimateCounter
+from trimtab.counting import EstimateCounter, TextCounter
+from trimtab.models import Framing
 from trimtab.strategies import Relevant
 from trimtab.testing import WordCounter
 
@@ -364,6 +366,16 @@ def test_no_strategy_parts_a_call_from_a_result_in_another_block(share: float) -
         for at, message in enumerate(messages):
             if message["role"] == "tool":
                 assert units[at] == first[message["tool_call_id"]], seed
+
+
+def test_a_result_leaves_with_its_call_in_another_block_of_which_one_was_never_answered() -> None:
+    """Also where the first block was not read as far as its call."""
+    clear = Cascade(ClearToolResults(keep_results=1, placeholder="-"), SlidingWindow(), TruncateText())
+    framing = Framing(per_request_tokens=0, per_message_tokens=0, roles_counted=False)
+    context = Context(14, counter=TextCounter(lambda text: len(text.split()), name="words", framing=framing))
+    context.add("old", talk("cA,B rB9 u2 u5"), strategy=clear, priority=3)
+    context.add("new", talk("a3 rA1 cC rC9"), strategy=PriorityBased(), priority=1)
+    assert [message["role"] for message in context.fit().messages] == ["user", "user", "assistant"]
 
 
 def test_blocks_whose_calls_are_answered_in_them_are_read_no_further_than_they_have_room() -> None:

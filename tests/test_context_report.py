@@ -245,6 +245,18 @@ def test_a_mark_is_charged_to_the_last_message_that_stays() -> None:
     assert [row.tokens_after for row in made.fit().report.messages] == [2, 6, None]
 
 
+def test_a_mark_is_charged_to_the_summary_that_ends_its_block() -> None:
+    """To its row alone, not to a message that left for it."""
+    short = Summarize(summary, max_summary_tokens=8)
+    made = Context(14, counter=MarksCost())
+    made.add("h", talk("u20 a20 u20"), cache_control={"type": "x"}, strategy=short).add("q", "hi", priority=1)
+    fitted = made.fit()
+    (row,) = fitted.report.inserted
+    assert "cache_control" in str(fitted.messages[0])
+    assert row.tokens == MarksCost().count_message(fitted.messages[0])
+    assert [row.tokens_after for row in fitted.report.messages] == [None, None, None, 1]
+
+
 # -- another budget, and summaries
 
 

@@ -24,7 +24,9 @@ from trimtab import (
     TruncateText,
     fit,
 )
+from trimtab.conversation import History
 from trimtab.counting import TextCounter
+from trimtab.formats import get_format
 from trimtab.models import Framing
 from trimtab.strategies import ClampResults, Strategy
 from trimtab.testing import WordCounter, group_all
@@ -255,23 +257,69 @@ FAR = "u1 cA rA2 rA3 a1 u1 a1", "cA u1 a2 rA2 a1 u1 a1"
 """A second answer, and one in the next turn: whose they are, only the whole conversation tells."""
 
 
+TURNS_BEFORE = " ".join(["u2 cA rA3 a2 u1 cB,C rB2 rC3 a2"] * 30)
+
+
+def far_read(messages: list[Any], form: str, limit: int = 30, **options: Any) -> set[int] | None:
+    """Fit, and list what is read more than 20 messages back, but for the first; None if it does not fit."""
+    read: set[int] = set()
+    given = [Model(message, at, read) for at, message in enumerate(messages)]
+    try:
+        fit(given, limit, counter=words(form), format=form, strategy=SlidingWindow(), **options)
+    except BudgetExceededError:
+        return None
+    return {at for at in read if 0 < at < len(messages) - 20}
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_what_stands_far_before_a_cut_is_not_read(form: str) -> None:
     """But for the first message, which may be system text, and what is pinned, with what stands beside it."""
-    before = written(" ".join(["u2 cA rA3 a2 u1 cB,C rB2 rC3 a2"] * 30), form)
+    before = written(TURNS_BEFORE, form)
     for line in TALKS:
-        if "rZ" in line or line in FAR:
-            continue
-        messages = [*before, *written(line, form)]
-        for pins in (), (40,):
-            read: set[int] = set()
-            given = [Model(message, at, read) for at, message in enumerate(messages)]
-            try:
-                fit(given, 30, counter=words(form), format=form, strategy=SlidingWindow(), pin=pins)
-            except BudgetExceededError:
-                continue
-            far = {at for at in read if at < len(messages) - 20}
-            assert far <= {0, *(pin + beside for pin in pins for beside in (-1, 0, 1))}, line
+        if "rZ" not in line and line not in FAR:
+            messages = [*before, *written(line, form)]
+            assert not far_read(messages, form), line
+            assert (far_read(messages, form, pin=[40]) or set()) <= {39, 40, 41}, line
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_of_a_call_pinned_far_back_its_turn_alone_is_read(form: str) -> None:
+    """Its results stand there, and what opens it."""
+    messages = [*written(TURNS_BEFORE, form), *written("u1 a1", form)]
+    history = History(list(messages), format=get_format(form))
+    pin = next(at for at in range(40, 60) if history.has_calls(at))
+    read = far_read(messages, form, limit=40, pin=[pin])
+    assert read is not None
+    assert {pin, pin + 1} <= read <= set(range(pin - 6, pin + 7))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_pending_call_that_was_counted_is_found_without_reading_on(form: str) -> None:
+    """In the middle of what stays, far from both ends."""
+    line = "u1 cA rA1 a1 u1 a1 u1 cZ u1 a1 u1 a1 u1 a1 u1 a1"
+    messages = [*written(TURNS_BEFORE, form), *written(line, form)]
+    assert far_read(messages, form, limit=26, pending_calls=["Z"]) == set()
+
+
+@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+def test_words_beside_results_open_no_turn(form: str) -> None:
+    """They may not come first: what is cut into stays with the message of the user before them."""
+    turn = written("u2 cA rA3 a2 a1 cB rB2 a1", form)
+    words_beside = {"type": "text", "text": "w"} if form == "anthropic" else {"text": "w"}
+    key = "content" if form == "anthropic" else "parts"
+    messages = [dict(message) for message in turn * 3]
+    for message in messages[2::7]:
+        message[key] = [*message[key], words_beside]
+    total = words(form).count(messages)
+    for options in ({}, {"pin": [10]}, {"pin": [9, 20]}):
+        for limit in range(8, total, 3):
+            near = outcome(
+                messages, limit, counter=words(form), format=form, strategy=SlidingWindow(), **options
+            )
+            with group_all():
+                assert near == outcome(
+                    messages, limit, counter=words(form), format=form, strategy=SlidingWindow(), **options
+                ), limit
 
 
 def outcome_rows(
@@ -301,6 +349,12 @@ FOUND: tuple[tuple[str, str, int, dict[str, Any]], ...] = (
         for limit in range(38, 46)  # at 39, 41 and 45 less was kept than fits, until ClampResults came
     ),
     ("openai_responses", "s2 cB s6", 13, {}),
+    (
+        "anthropic",
+        "cA cA u1 cB,C cB a1 rB2 d1 a5 cC,A a2 cB rA2 a2 rB1 a3 a1 rA9",
+        93,
+        {"strategy": CLEAR_ALL},
+    ),
 )
 """Found by random search: each shows one mistake of the way that no conversation above does."""
 
