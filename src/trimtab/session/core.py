@@ -23,6 +23,7 @@ from trimtab.session.options import (
     Options,
     as_given,
     functions_of,
+    hooks_by_name,
     known_options,
     missing_functions,
     omitted_functions,
@@ -316,7 +317,7 @@ class Core:
 
     def tell(self, hook: HookName, *arguments: Any) -> None:
         """Call a hook; what it raises is logged and counted, and stops nothing (SPEC E8)."""
-        function = self.in_force.hooks.by_name[hook]
+        function = hooks_by_name(self.in_force.hooks)[hook]
         if function is None:
             return
         try:

@@ -142,7 +142,7 @@ class SessionHooks:
             value = cls(**value)
         if not isinstance(value, cls):
             raise ConfigurationError(f"hooks is a SessionHooks or a mapping, not {value!r:.80}")
-        for name, hook in value.by_name.items():
+        for name, hook in hooks_by_name(value).items():
             if hook is not None and (not callable(hook) or answers_later(hook)):
                 raise ConfigurationError(f"hook {name} is a function that answers at once, not {hook!r:.80}")
             if hook is not None:
@@ -152,19 +152,19 @@ class SessionHooks:
     @property
     def any(self) -> bool:
         """True if there is one."""
-        return any(hook is not None for hook in self.by_name.values())
+        return any(hook is not None for hook in hooks_by_name(self).values())
 
-    @property
-    def by_name(self) -> Mapping[HookName, Callable[..., object] | None]:
-        """All of them."""
-        return {
-            "on_evict": self.on_evict,
-            "on_summarize": self.on_summarize,
-            "on_budget_exceeded": self.on_budget_exceeded,
-            "on_summary_compressed": self.on_summary_compressed,
-            "on_error": self.on_error,
-            "on_facts": self.on_facts,
-        }
+
+def hooks_by_name(hooks: SessionHooks, /) -> Mapping[HookName, Callable[..., object] | None]:
+    """Return all hooks, also those that were left out."""
+    return {
+        "on_evict": hooks.on_evict,
+        "on_summarize": hooks.on_summarize,
+        "on_budget_exceeded": hooks.on_budget_exceeded,
+        "on_summary_compressed": hooks.on_summary_compressed,
+        "on_error": hooks.on_error,
+        "on_facts": hooks.on_facts,
+    }
 
 
 HooksLike: TypeAlias = SessionHooks | Mapping[str, Callable[..., object]]
