@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -161,24 +162,30 @@ def test_it_keeps_the_contract_of_strategies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("options", "error", "why"),
     [
-        ({"pricing": "no such"}, UnknownNameError),
-        ({"pricing": {"reed": 1}}, UnknownNameError),
-        ({"pricing": 3}, ConfigurationError),
-        ({"room_weight": 0}, ConfigurationError),
-        ({"room_weight": float("nan")}, ConfigurationError),
-        ({"room_weight": "much"}, ConfigurationError),
-        ({"expected_calls": 0}, ConfigurationError),
-        ({"cold_at": "12"}, ConfigurationError),
-        ({"cold_at": [-1]}, ConfigurationError),
-        ({"cold_at": 3}, ConfigurationError),
+        ({"pricing": "no such"}, UnknownNameError, "no such"),
+        ({"pricing": {"reed": 1}}, UnknownNameError, "reed"),
+        ({"pricing": 3}, ConfigurationError, "a CachePricing, the name of one or of a model, or a mapping"),
+        ({"pricing": None}, ConfigurationError, "not NoneType"),
+        ({"room_weight": 0}, ConfigurationError, "room_weight"),
+        ({"room_weight": float("nan")}, ConfigurationError, "room_weight"),
+        ({"room_weight": "much"}, ConfigurationError, "room_weight"),
+        ({"expected_calls": 0}, ConfigurationError, "expected_calls"),
+        ({"cold_at": "12"}, ConfigurationError, "cold_at is a list"),
+        ({"cold_at": [-1]}, ConfigurationError, "each of cold_at is a whole number of at least 0, not -1"),
+        ({"cold_at": 3}, ConfigurationError, "cold_at is a list"),
     ],
 )
-def test_an_option_out_of_range_says_so(options: dict[str, Any], error: type[Exception]) -> None:
+def test_an_option_out_of_range_says_so(options: dict[str, Any], error: type[Exception], why: str) -> None:
     """When it is made, not when it is asked."""
-    with pytest.raises(error):
+    with pytest.raises(error, match=why):
         Cheapest(**options)
+
+
+def test_prices_may_be_a_mapping_of_any_kind() -> None:
+    """As its type says: also one that nobody can change."""
+    assert Cheapest(pricing=MappingProxyType({"write": 2.0})).pricing == CachePricing(write=2.0)
 
 
 def test_known_prices_are_written_by_name_and_others_whole() -> None:

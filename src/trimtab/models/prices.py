@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -110,7 +111,7 @@ class CachePricing:
             ConfigurationError: It is no mapping, or a value is not what may stand there.
             UnknownNameError: A key nobody knows.
         """
-        if not isinstance(data, dict):
+        if not isinstance(data, Mapping):
             raise ConfigurationError(f"a pricing is a mapping, not {type(data).__name__}")
         known = [one.name for one in fields(cls)]
         for key in data:

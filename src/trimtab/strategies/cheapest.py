@@ -82,7 +82,7 @@ class Cheapest:
         put(self, "expected_calls", expected_calls)
         if isinstance(cold_at, str | bytes) or not isinstance(cold_at, Iterable):
             raise ConfigurationError(f"cold_at is a list of whole numbers, not {cold_at!r:.60}")
-        put(self, "cold_at", tuple(sorted({check_whole("cold_at", one, least=0) for one in cold_at})))
+        put(self, "cold_at", tuple(sorted({check_whole("each of cold_at", one, least=0) for one in cold_at})))
 
     @property
     def name(self) -> str:
@@ -147,7 +147,14 @@ class Cheapest:
 def _price_list(value: Any) -> CachePricing:
     if isinstance(value, str):
         return pricing_for(value)
-    return value if isinstance(value, CachePricing) else CachePricing.from_dict(value)
+    if isinstance(value, CachePricing):
+        return value
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(
+            "pricing is a CachePricing, the name of one or of a model, or a mapping of its values,"
+            f" not {type(value).__name__}"
+        )
+    return CachePricing.from_dict(value)
 
 
 def _pricing_data(pricing: CachePricing) -> str | dict[str, Any]:
