@@ -141,6 +141,33 @@ def test_many_files_add_up_in_their_order(tmp_path: Path, jobs: str) -> None:
     assert "d.json" in found.stderr
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"questions": [{"text": "Who?", "evidence": [99]}]},
+        {"questions": [{"at": 2, "evidence": [3]}]},
+        {"questions": 5},
+        {"times": [1.0]},
+    ],
+)
+def test_a_file_with_wrong_questions_or_times_is_named_and_listed(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    """As every file that cannot be read: exit 1, alone as among others."""
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(chat(2)), encoding="utf-8")
+    bad.write_text(json.dumps({"messages": chat(2), **wrong}), encoding="utf-8")
+    for files, count in (((bad,), 0), ((good, bad), 1)):
+        found = run(*files)
+        assert found.exit_code == 1
+        data = json.loads(found.stdout)
+        assert len(data["recordings"]) == count
+        (why,) = data["failed"]
+        assert found.stderr == f"trimtab: {why}\n"
+        assert why.startswith(f"{bad}: {next(iter(wrong))}")
+    assert run(bad, "--output", "text").stdout == ""
+
+
 def test_bodies_of_a_file_are_calls_of_one_conversation(tmp_path: Path) -> None:
     """As a proxy logs them; without the option each is a conversation."""
     messages = chat(4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -151,6 +152,60 @@ def test_a_text_has_the_answer_beside_what_is_asked(text: str, answer: str | Non
     assert seen(recording, lambda given: [user(text), given[-1]]) == Evidence(retold=found, sought=1)
 
 
+@pytest.mark.parametrize(
+    ("fact", "question", "answer", "text", "found"),
+    [
+        pytest.param(
+            "Does Ann own a dog? The vet told us: yes.",
+            "Does Ann own a dog?",
+            "yes",
+            "Yes, Ann and the dog went out.",
+            0,
+            id="assent",
+        ),
+        pytest.param(
+            "Does Ann own a dog? The vet told us: yes.",
+            "Does Ann own a dog?",
+            "Yes.",
+            "Earlier: Does Ann own a dog? The vet told us: yes.",
+            1,
+            id="assent-in-a-quote",
+        ),
+        pytest.param(
+            "Ann has not seen the lake.",
+            "Did Ann see the lake?",
+            "not",
+            "Ann is not at the lake",
+            0,
+            id="stop",
+        ),
+        pytest.param("小雅说她不吃花生。", "小雅吃花生吗？", "是的", "小雅买花生，是的", 0, id="assent-zh"),
+        pytest.param(
+            "Ann said that 7 of them were born.",
+            "How many puppies did Ann get?",
+            "7",
+            "Ann got 7 puppies",
+            1,
+            id="number",
+        ),
+        pytest.param(
+            "It will be Rex then, says Ann.",
+            "How is Ann's dog called?",
+            "Rex",
+            "Ann's dog: Rex",
+            1,
+            id="name",
+        ),
+    ],
+)
+def test_an_answer_without_a_telling_word_counts_by_quote_alone(
+    fact: str, question: str, answer: str, text: str, found: int
+) -> None:
+    """Any line about the same may have a "yes" in it."""
+    recording = asked([user(fact), *talk()[1:]], Question(text=question, evidence=(0,), answer=answer))
+    assert seen(recording, lambda given: [user(text), given[-1]]) == Evidence(retold=found, sought=1)
+
+
 def test_the_words_of_the_question_itself_are_no_evidence() -> None:
     """Nor what another message of the conversation happens to say."""
     question = Question(text=FACT.replace(".", "?"), evidence=(0,))
@@ -213,23 +268,79 @@ def test_the_page_of_charts_has_a_bar_a_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "error"),
+    "question",
     [
-        ({"evidence": [0]}, FormatError),
-        ({"text": 3, "evidence": [0]}, FormatError),
-        ({"text": "Who?", "at": "3", "evidence": [0]}, FormatError),
-        ({"text": "Who?"}, FormatError),
-        ("Who?", FormatError),
-        ({"text": "Who?", "evidence": [999]}, ConfigurationError),
-        ({"text": "Who?", "evidence": []}, ConfigurationError),
+        {"evidence": [0]},
+        {"text": 3, "evidence": [0]},
+        {"text": "Who?", "at": "3", "evidence": [0]},
+        {"text": "Who?"},
+        "Who?",
+        {"text": "Who?", "evidence": [999]},
+        {"text": "Who?", "evidence": []},
     ],
 )
-def test_a_question_that_is_none_is_refused(question: Any, error: type[Exception]) -> None:
-    """It has a place or a text, and evidence that is there."""
-    with pytest.raises(error, match="question"):
-        read_recording({"messages": talk(2), "questions": [question]})
+def test_a_question_that_is_none_is_refused(question: Any) -> None:
+    """It has a place or a text, and evidence that is there; which one of a file is not so is said."""
+    good = {"text": QUESTION, "evidence": [0]}
+    with pytest.raises(FormatError, match=r"questions\[1\]"):
+        read_recording({"messages": talk(2), "questions": [good, question]})
     with pytest.raises(ConfigurationError, match="text"):
         read_recording(talk(2), questions=[Question(evidence=(0,))])
+
+
+@pytest.mark.parametrize("wrong", [5, 0, "abc", {"at": 2, "evidence": [0]}])
+def test_questions_of_a_file_are_a_list(wrong: Any) -> None:
+    """Anything else is told its shape, not taken apart."""
+    with pytest.raises(FormatError, match=r'questions are a list of \{"at": 12, "evidence": \[3, 5\]\}'):
+        read_recording({"messages": talk(2), "questions": wrong})
+    assert read_recording({"messages": talk(2), "questions": None}).questions == ()
+
+
+@pytest.mark.parametrize("notes", [5, "abc", ["of mine"]])
+def test_notes_of_a_body_are_the_callers_own(notes: Any) -> None:
+    """Whatever they are, they say nothing of what was left out."""
+    assert read_recording({"messages": talk(2), "notes": notes}).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("at", "text", "evidence", "place"),
+    [
+        pytest.param(2, None, (0, 3), 3, id="behind"),
+        pytest.param(2, None, (3,), 3, id="nothing-else"),
+        pytest.param(2, None, (0, 2), 2, id="the-question-itself"),
+        pytest.param(2, QUESTION, (1, 2), 2, id="beside-two-messages"),
+    ],
+)
+def test_evidence_stands_before_its_question(
+    at: int, text: str | None, evidence: tuple[int, ...], place: int
+) -> None:
+    """What comes later would never be sought, and a share without it be too good."""
+    late = Question(at=at, text=text, evidence=evidence)
+    why = rf"questions\[1\] has evidence at position {place}, and is asked at {at}"
+    questions = [Question(at=4, evidence=(1,)), late]
+    with pytest.raises(ConfigurationError, match=why):
+        read_recording(talk(2), questions=questions)
+    with pytest.raises(ConfigurationError, match=why):
+        replay(replace(read_recording(talk(2)), questions=tuple(questions)))
+    given = [{"at": one.at, "text": one.text, "evidence": list(one.evidence)} for one in questions]
+    with pytest.raises(FormatError, match=why):
+        read_recording({"messages": talk(2), "questions": given})
+
+
+def test_evidence_that_is_named_twice_counts_once() -> None:
+    """In the share and in what it is a share of."""
+    recording = asked(talk(2), Question(at=2, evidence=(1, 0, 0, 1)))
+    assert recording.questions == (Question(at=2, evidence=(1, 0)),)
+    assert seen(recording, None) == Evidence(whole=2, sought=2)
+
+
+def test_a_question_beside_all_messages_may_say_how_many_these_are() -> None:
+    """It is the same as without a place."""
+    messages = talk(2)
+    at_end = asked(messages, Question(text=QUESTION, evidence=(0, 5), at=6))
+    assert seen(at_end, None) == Evidence(whole=2, sought=2)
+    with pytest.raises(ConfigurationError, match="position 6 of 5 messages"):
+        asked(messages, Question(evidence=(0, 5), at=6))
 
 
 # LoCoMo and BEAM.
@@ -295,10 +406,12 @@ def test_locomo_is_read_in_the_order_of_its_sessions() -> None:
         Question(text="What was shown, and last?", evidence=(0, 2)),
     )
     assert [note.split(",")[0] for note in first.notes] == [
-        "1 questions of category 5",
-        "1 questions without evidence are left out",
-        "1 questions with evidence that names no turn",
+        "1 question of category 5",
+        "1 question without evidence is left out",
+        "1 question with evidence that names no turn",
     ]
+    unknown = {**locomo(), "qa": [*locomo()["qa"], {"question": "Why?"}]}
+    assert "2 questions without evidence are left out" in read_recording(unknown).notes
     assert other.questions == first.questions
     assert len(read_recording(locomo()).questions) == 2
 
@@ -368,7 +481,7 @@ def test_the_command_takes_a_file_of_several_conversations(tmp_path: Path) -> No
     path.write_text(json.dumps([locomo(), locomo("talk-2")]), encoding="utf-8")
     found = CliRunner().invoke(cli.command(), ["replay", str(path), "--budget", "8k", "--output", "text"])
     assert found.exit_code == 0, found.output
-    assert "category 5" in found.stderr
+    assert "locomo10.json: conversation talk-2: 1 question of category 5" in found.stderr
     head, line = (one.split() for one in found.stdout.splitlines())
     told = dict(zip(reversed(head), reversed(line), strict=False))
     assert (told["evidence"], told["whole"], told["of"]) == ("100.0%", "6", "6")

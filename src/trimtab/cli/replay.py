@@ -200,8 +200,9 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
     totals = [reduce(add, column) for column in zip(*(one.results for one in done), strict=True)]
     checked = [one for one, asked in zip(totals, is_asked, strict=False) if asked]
     failed = list(_failures(checked, totals[0], given)) if totals else []
-    if totals:
-        click.echo(_answer(totals, done, failed, job, output=output, calls=given["calls"]), nl=False)
+    if totals or output == "json":
+        told = [*(f"{one.label}: {one.error}" for one in found if one.error is not None), *failed]
+        click.echo(_answer(totals, done, told, job, output=output, calls=given["calls"]), nl=False)
     if given["chart"] and totals:
         _write(given["chart"], chart_page({one.label: one.results for one in done}, title=_title(done)))
     for why in failed:
@@ -290,10 +291,11 @@ def _conversations(work: _Work) -> Iterator[_Work | _Found]:
     if found is None:
         yield work
         return
-    for name, body in found.items():
-        for note in body["notes"]:
-            click.echo(f"trimtab: {plain(work.label)}: {plain(name)}: {note}", err=True)
-        yield _Work(f"{work.label}: {name}", work.place, body)
+    for name, one in found.items():
+        label = f"{work.label}: conversation {name}"
+        for note in one.notes:
+            click.echo(f"trimtab: {plain(label)}: {note}", err=True)
+        yield _Work(label, work.place, one.body)
 
 
 def _log_of(url: str, name: str) -> list[Any]:

@@ -7,13 +7,23 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from trimtab._shared.checks import is_whole
 from trimtab.errors import FormatError
+from trimtab.report.text import plural
 
 Body = dict[str, Any]
-"""Messages with `questions` and `notes` beside them, as `read_recording` reads them."""
+"""Messages with `questions` beside them, as `read_recording` reads them."""
+
+
+class Conversation(NamedTuple):
+    """One conversation of a file."""
+
+    body: Any
+    notes: tuple[str, ...] = ()
+    """What of the file is left out, and why."""
+
 
 _SESSION = re.compile(r"session_(\d+)")
 _TURN_ID = re.compile(r"D:?(\d+):(\d+)")
@@ -22,7 +32,7 @@ _LOCOMO_TURN = '{"speaker": "Ann", "dia_id": "D1:3", "text": "…"}'
 _BEAM_TURN = '{"role": "user", "id": 3, "content": "…"}'
 
 
-def conversations_in(source: Any, /) -> dict[str, Body] | None:
+def conversations_in(source: Any, /) -> dict[str, Conversation] | None:
     """Read the conversations of a file of LoCoMo or BEAM, by their names; None: it is neither.
 
     Raises:
@@ -55,7 +65,7 @@ def _told_apart(names: Sequence[str]) -> list[str]:
 # LoCoMo: sessions of turns of two people, and questions that name turns.
 
 
-def _locomo(name: str, one: Mapping[str, Any]) -> Body:
+def _locomo(name: str, one: Mapping[str, Any]) -> Conversation:
     talk, where = one["conversation"], f"LoCoMo {name}"
     messages, places = list[dict[str, str]](), dict[tuple[int, int], int]()
     keys = sorted(filter(_SESSION.fullmatch, talk), key=lambda key: int(key.partition("_")[2]))
@@ -82,7 +92,7 @@ def _locomo(name: str, one: Mapping[str, Any]) -> Body:
         named = _TURN_ID.findall(" ".join(map(str, given)) if isinstance(given, list) else str(given))
         found = [places.get((int(session), int(turn))) for session, turn in named]
         _add(questions, left, asked, found)
-    return _body(where, messages, questions, left)
+    return _conversation(where, messages, questions, left)
 
 
 def _speech(turn: Mapping[str, Any], place: str) -> str:
@@ -94,7 +104,7 @@ def _speech(turn: Mapping[str, Any], place: str) -> str:
 # BEAM: batches of turns, or plans of batches, and questions by what they try.
 
 
-def _beam(name: str, one: Mapping[str, Any]) -> Body:
+def _beam(name: str, one: Mapping[str, Any]) -> Conversation:
     where = f"BEAM {name}"
     messages, places = list[dict[str, str]](), dict[int, list[int]]()
     for number, turn in enumerate(_turns(_plain(one["chat"], f"{where}: chat"))):
@@ -114,7 +124,7 @@ def _beam(name: str, one: Mapping[str, Any]) -> Body:
             _text(asked, "question", place, '{"question": "…", "source_chat_ids": [3]}')
             found = [places.get(one, []) for one in _numbers(asked.get("source_chat_ids"))]
             _add(questions, left, asked, [one[0] if len(one) == 1 else None for one in found])
-    return _body(where, messages, questions, left)
+    return _conversation(where, messages, questions, left)
 
 
 def _turns(chat: object) -> Iterator[Mapping[str, Any]]:
@@ -164,11 +174,16 @@ def _add(questions: list[Body], left: Counter[str], asked: Body, found: Sequence
         questions.append({"text": asked["question"], "evidence": evidence, "answer": answer})
 
 
-def _body(where: str, messages: list[dict[str, str]], questions: list[Body], left: Counter[str]) -> Body:
+def _conversation(
+    where: str, messages: list[dict[str, str]], questions: list[Body], left: Counter[str]
+) -> Conversation:
     if not messages:
         raise FormatError(f"{where} has no turns")
-    notes = [f"{count:,} questions {why} are left out" for why, count in left.items()]
-    return {"messages": messages, "questions": questions, "notes": notes}
+    notes = (
+        f"{plural(count, 'question')} {why} {'is' if count == 1 else 'are'} left out"
+        for why, count in left.items()
+    )
+    return Conversation({"messages": messages, "questions": questions}, tuple(notes))
 
 
 def _text(one: object, key: str, place: str, shape: str) -> str:

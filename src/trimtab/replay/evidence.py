@@ -19,6 +19,7 @@ from trimtab.relevance import question_terms, text_terms
 from trimtab.replay.players import Player, View
 from trimtab.replay.record import Messages, ModelCall, Question, Recording
 from trimtab.replay.results import Evidence
+from trimtab.session.recollect import telling_terms
 
 _QUOTE = 0.9
 """What share of its words, each by how rare it is, a line has to have to be a sentence that was said.
@@ -67,7 +68,6 @@ class Witness:
                 except BudgetExceededError:
                     seen = None
             places = [place + self._lead for place in question.evidence]
-            places = [place for place in places if place < len(given.messages)]
             found += (
                 Evidence(sought=len(places)) if seen is None else self._count(places, given, seen, question)
             )
@@ -122,10 +122,13 @@ class Witness:
         return whole > 0 and held >= _HALF * whole
 
     def _answers(self, lines: Iterable[str], question: Question) -> bool:
-        """Tell whether a line has the answer, and half of what the question is about."""
+        """Tell whether a line has the answer, and half of what the question is about.
+
+        Any line may have a "yes" beside those words: an answer without a telling word counts by quote alone.
+        """
         answer, asked = _terms(question.answer or ""), frozenset(question_terms(question.text or ""))
         least = _HALF * self._weight(asked)
-        if not answer or not least:
+        if not telling_terms(question.answer or "") or not least:
             return False
         return any(answer <= said and self._weight(asked & said) >= least for said in map(_terms, lines))
 

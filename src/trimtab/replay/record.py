@@ -12,7 +12,7 @@ from trimtab._shared.checks import is_number, is_whole
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, format_of
 from trimtab.formats.values import entry_of
-from trimtab.replay.datasets import conversations_in
+from trimtab.replay.datasets import Conversation, conversations_in
 from trimtab.replay.spans import calls_in_spans, is_spans
 from trimtab.stores import Event
 
@@ -20,6 +20,10 @@ Messages: TypeAlias = Sequence[Any]
 """Messages of any wire form."""
 
 _BODY_KEYS = ("messages", "input", "contents")
+_SHAPE = '{"at": 12, "evidence": [3, 5]} or {"text": "Where is it?", "evidence": [3, 5]}'
+
+_Refusal: TypeAlias = type[ConfigurationError] | type[FormatError]
+"""What is raised of times and questions: an argument is wrong, or what was recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,7 @@ class Question:
     """A question whose answer is known to stand in certain messages.
 
     Args:
-        evidence: Positions of the messages that hold what the answer needs.
+        evidence: Positions of the messages that hold what the answer needs, all of them before `at`.
         at: Position of the message that asks. With a text: how many messages stand before it at least; None:
             all of them.
         text: What is asked, where no message of the conversation does: it is asked beside the conversation,
@@ -113,8 +117,9 @@ def read_recording(
         questions: Questions with known evidence.
 
     Raises:
-        FormatError: It is none of these, holds no call, or holds several conversations.
-        ConfigurationError: Times or questions do not go with the messages.
+        FormatError: It is none of these, holds no call, or holds several conversations; or times or questions
+            that it has do not go with its messages.
+        ConfigurationError: Times or questions that are given do not.
 
     Example:
         >>> from trimtab.replay import read_recording
@@ -125,9 +130,12 @@ def read_recording(
     """
     asked = tuple(questions)
     if isinstance(source, Recording):
-        return replace(source, questions=asked) if asked else source
-    source = _only_one(source)
-    notes: Iterable[str] = ()
+        return _with_check(replace(source, questions=asked or source.questions), ConfigurationError)
+    source, notes = _only_one(source)
+    messages: Messages | None = None  # of the whole conversation, where its calls have to be found
+    calls = list[ModelCall]()
+    wrong_times: _Refusal = FormatError if times is None else ConfigurationError
+    wrong_questions: _Refusal = ConfigurationError if asked else FormatError
     if is_spans(source):
         calls = [ModelCall(**one) for one in calls_in_spans(source)]
         form = format_of(calls[-1].messages if calls else [], format, model)
@@ -136,31 +144,30 @@ def read_recording(
         form = format_of(messages, options.get("format", "auto") if format == "auto" else format, model)
         system = system if options.get("system") is None else options["system"]
         tools = tools if options.get("tools") is None else options["tools"]
-        calls = _calls(messages, form, system, tools, times, asked)
     elif _is_bodies(source):
         form = format_of(source[-1], format, model)
         calls = [_call_of(form, body) for body in source]
     elif isinstance(source, Mapping):
         form = format_of(source, format, model)
         request = form.read_request(source)
+        messages = list(request.messages)
         times = source.get("times") if times is None else times
-        asked = asked or _questions(source.get("questions") or ())
+        asked = asked or _questions(source.get("questions"))
         system = system if request.system is None else request.system
         tools = tools if request.tools is None else request.tools
-        notes = source.get("notes") or ()
-        calls = _calls(list(request.messages), form, system, tools, times, asked)
     elif isinstance(source, Sequence) and not isinstance(source, str | bytes):
-        form = format_of(source, format, model)
-        calls = _calls(list(source), form, system, tools, times, asked)
+        form, messages = format_of(source, format, model), list(source)
     else:
         raise FormatError(f"a recording is a list or a mapping, not {type(source).__name__}")
+    lead = 0
+    if messages is not None:
+        _check_times(times, len(messages), wrong_times)
+        calls = _calls(messages, form, system, tools, times, asked)
+        lead = len(leading_system(system, form))
     if not calls:
         raise FormatError("no model is called in it: there is nothing to replay")
-    is_given_whole = is_spans(source) or _is_bodies(source)  # each call as it was sent
-    lead = 0 if is_given_whole else len(leading_system(system, form))
-    return _with_check(
-        Recording(calls=tuple(calls), format=form, questions=asked, lead=lead, notes=tuple(notes))
-    )
+    found = Recording(calls=tuple(calls), format=form, questions=asked, lead=lead, notes=notes)
+    return _with_check(found, wrong_questions)
 
 
 def read_recordings(source: Any, /, **options: Any) -> dict[str, Recording]:
@@ -187,32 +194,54 @@ def read_recordings(source: Any, /, **options: Any) -> dict[str, Recording]:
     conversations = conversations_in(source)
     if conversations is None:
         return {"": read_recording(source, **options)}
-    return {name: read_recording(body, **options) for name, body in conversations.items()}
+    return {
+        name: replace(read_recording(one.body, **options), notes=one.notes)
+        for name, one in conversations.items()
+    }
 
 
-def _only_one(source: Any) -> Any:
+def _only_one(source: Any) -> Conversation:
     """Take the conversation out of a file of LoCoMo or BEAM that has no other."""
     found = conversations_in(source)
     if found is None:
-        return source
+        return Conversation(source)
     if len(found) > 1:
         raise FormatError(f"it holds {len(found):,} conversations: read_recordings reads all of them")
     return next(iter(found.values()))
 
 
-def _with_check(recording: Recording) -> Recording:
+def _with_check(recording: Recording, refusal: _Refusal) -> Recording:
+    """Name each piece of evidence once.
+
+    Raises:
+        ConfigurationError, FormatError: A question does not go with the messages; which, and why.
+    """
     count = len(recording.messages) - recording.lead
-    for question in recording.questions:
-        places = question.evidence if question.at is None else (question.at, *question.evidence)
-        beyond = [place for place in places if not 0 <= place < count]
-        if question.at is None and question.text is None:
-            raise ConfigurationError(
-                f"a question has the position of the message that asks, or a text: {question}"
-            )
-        if beyond or not question.evidence:
-            what = f"position {beyond[0]} of {count} messages" if beyond else "no evidence"
-            raise ConfigurationError(f"a question has {what}: {question}")
-    return recording
+    for number, question in enumerate(recording.questions):
+        why = _why_not(question, count)
+        if why is not None:
+            raise refusal(f"questions[{number}] {why}")
+    once = (replace(one, evidence=tuple(dict.fromkeys(one.evidence))) for one in recording.questions)
+    return replace(recording, questions=tuple(once))
+
+
+def _why_not(question: Question, count: int) -> str | None:
+    """Say why a question cannot be asked of so many messages; None: it can."""
+    at, evidence = question.at, question.evidence
+    if at is None and question.text is None:
+        return "has neither `at`, the position of the message that asks, nor a text: give one of them"
+    if not evidence:
+        return "has no evidence: name the positions of the messages that hold its answer"
+    ends = count - (question.text is None)  # beside all messages a text may be asked
+    if at is not None and not 0 <= at <= ends:
+        return f"has at={at}, position {at} of {count} messages: take one from 0 to {ends}"
+    beyond = next((place for place in evidence if not 0 <= place < count), None)
+    if beyond is not None:
+        return f"has evidence at position {beyond} of {count} messages: take one from 0 to {count - 1}"
+    late = next((place for place in evidence if at is not None and place >= at), None)
+    if late is not None:
+        return f"has evidence at position {late}, and is asked at {at}: leave it out, or ask later"
+    return None
 
 
 def _is_log(source: object) -> bool:
@@ -253,6 +282,14 @@ def _call_of(form: Format, body: Mapping[str, Any]) -> ModelCall:
     return ModelCall(messages=list(request.messages), system=request.system, tools=request.tools)
 
 
+def _check_times(times: object, count: int, refusal: _Refusal) -> None:
+    if times is None:
+        return
+    is_right = isinstance(times, Sequence) and all(one is None or is_number(one) for one in times)
+    if not is_right or len(times) != count:
+        raise refusal(f"times are as many numbers as messages ({count}), or none")
+
+
 def _calls(
     messages: Messages,
     form: Format,
@@ -261,10 +298,6 @@ def _calls(
     times: Sequence[float | None] | None,
     asked: Sequence[Question],
 ) -> list[ModelCall]:
-    if times is not None:
-        is_right = isinstance(times, Sequence) and all(one is None or is_number(one) for one in times)
-        if not is_right or len(times) != len(messages):
-            raise ConfigurationError(f"times are as many numbers as messages ({len(messages)}), or none")
     lead = leading_system(system, form)
     is_asked = any(question.text is not None for question in asked)
     return [
@@ -293,21 +326,22 @@ def _borders(messages: Messages, form: Format, *, is_asked: bool) -> Iterator[in
         yield len(messages)
 
 
-def _questions(given: Iterable[object]) -> tuple[Question, ...]:
+def _questions(given: object) -> tuple[Question, ...]:
     """Read questions that a file holds."""
-    return tuple(map(_question, given))
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise FormatError(f"questions are a list of {_SHAPE}, not {given!r:.60}")
+    return tuple(_question(number, one) for number, one in enumerate(given))
 
 
-def _question(one: object) -> Question:
+def _question(number: int, one: object) -> Question:
     given: Mapping[Any, Any] = one if isinstance(one, Mapping) else {}
     at, text, evidence = given.get("at"), given.get("text"), given.get("evidence")
     is_asked = (at is not None or text is not None) and (text is None or isinstance(text, str))
     is_placed = (at is None or is_whole(at)) and isinstance(given.get("answer"), str | None)
     if not (is_asked and is_placed and isinstance(evidence, list) and all(map(is_whole, evidence))):
-        raise FormatError(
-            'a question is {"at": 12, "evidence": [3, 5]} or {"text": "Where is it?", "evidence": [3, 5]},'
-            f" not {one!r:.60}"
-        )
+        raise FormatError(f"questions[{number}] is {_SHAPE}, not {one!r:.60}")
     return Question(at=at, text=text, evidence=tuple(evidence), answer=given.get("answer"))
 
 
