@@ -282,11 +282,11 @@ def _call_of(form: Format, body: Mapping[str, Any]) -> ModelCall:
     return ModelCall(messages=list(request.messages), system=request.system, tools=request.tools)
 
 
-def _check_times(times: object, count: int, refusal: _Refusal) -> None:
+def _check_times(times: Sequence[float | None] | None, count: int, refusal: _Refusal) -> None:
     if times is None:
         return
-    is_right = isinstance(times, Sequence) and all(one is None or is_number(one) for one in times)
-    if not is_right or len(times) != count:
+    is_right = isinstance(times, Sequence) and len(times) == count
+    if not is_right or not all(one is None or is_number(one) for one in times):
         raise refusal(f"times are as many numbers as messages ({count}), or none")
 
 
