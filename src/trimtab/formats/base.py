@@ -589,6 +589,10 @@ class Format(ABC):
         written = (*pieces.texts, *(arguments for _, arguments in pieces.calls))
         return sum(map(bytes_of, written)), len(pieces.calls)
 
+    def weights(self, messages: Sequence[Dict], /) -> list[tuple[int, int]]:
+        """Return the same for each of many messages: a form may read plain ones in one go."""
+        return [*map(self.weight, messages)]
+
     def tool_names(self, message: Dict, /) -> dict[str, str]:
         """Map the call ids of a message to the names of the tools called."""
         return {}

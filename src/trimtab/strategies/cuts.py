@@ -169,7 +169,7 @@ class Cuts:
         for span in self._row[max(0, at - 1) : at + 1]:
             if span[3] is None and span[1] > self._from:
                 self._few *= 4
-                self._request.part(span, at=span[0], few=self._few)
+                self._request.part(span, at=max(span[0], self._from), few=self._few)
                 self._list()
                 return True
         return False

@@ -148,7 +148,7 @@ class Weights:
         """Weigh messages by their bytes and calls."""
         return [
             size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls
-            for size, calls in map(self._history.format.weight, messages)
+            for size, calls in self._history.format.weights(messages)
         ]
 
     def _weigh(self, index: int) -> float:
