@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
+from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
@@ -143,14 +144,13 @@ class History:
 
         Args:
             start: The first of them.
-            also: Single messages before it, of which there are few.
+            also: Single messages before it, ascending, of which there are few.
 
         Raises:
             FormatError: With what it looks like; `.path` says which.
         """
-        for index in also:
-            if index < min(start, self._looked_from):
-                self._look_at(index, index + 1)
+        for index in takewhile(min(start, self._looked_from).__gt__, also):
+            self._look_at(index, index + 1)
         if start < self._looked_from:
             self._look_at(start, self._looked_from)
             self._looked_from = start
@@ -167,6 +167,13 @@ class History:
             self._columns(index, index + 1)
             message = self.messages[index]
         return self._kind_of(message)
+
+    def kinds(self, start: int, stop: int, /) -> list[Kind]:
+        """Tell whom neighboring messages are from."""
+        messages = self.messages[start:stop]
+        if set(map(type, messages)) == {dict}:
+            return [*map(self._kind_of, messages)]
+        return [*map(self.kind, range(start, stop))]
 
     def message(self, index: int, /) -> Any:
         """Return one message as a dict, to be read only."""
@@ -247,6 +254,12 @@ class History:
         if self._walked_from <= index and index not in self.walked.odd:
             return False
         return bool(self._columns(index, index + 1).answers)
+
+    def results(self, start: int, stop: int, /) -> list[int]:
+        """List those of neighboring messages that answer calls, or a part of which does."""
+        if self._results_are_messages:
+            return [index for index, kind in enumerate(self.kinds(start, stop), start) if kind == "tool"]
+        return [*filter(self.is_result, range(start, stop))]
 
     def is_sound(self, cut: int, before: Collection[int], /) -> bool:
         """Tell whether no call or result that stays lacks its other half.

@@ -8,7 +8,7 @@ it is asked about lists only, and what a part of one costs is a share of the who
 from __future__ import annotations
 
 import marshal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, cast
@@ -155,19 +155,23 @@ class Sizes:
             message = mapping_of(message)
         return checked_count(lambda: self.counter.count_message(message), self.counter, index)
 
-    def with_text(self, index: int, text: str, /) -> int | None:
-        """Return the size of a message with another text for content; None where that has to be counted.
+    def with_text(self, indices: Iterable[int], text: str, /) -> list[int | None]:
+        """Return the sizes of messages with another text for content; None where that has to be counted.
 
         Of a message with a price for its role and one text, that text alone is charged otherwise.
         """
-        prices, message = self.counter.prices, self.messages[index]
-        if prices is None or type(message) is not dict or message.get("role") not in prices.bases:
-            return None
-        content = message.get("content")
-        if type(content) is not str or not content or not text:
-            return None
-        counts: dict[Any, int] = prices.counts
-        return self.of(index) - counts[content] + counts[text]
+        prices, messages, of = self.counter.prices, self.messages, self.of
+        if prices is None or not text:
+            return [None for _ in indices]
+        counts, bases, found = cast("dict[Any, int]", prices.counts), prices.bases, list[int | None]()
+        for index in indices:
+            message = messages[index]
+            content = message.get("content") if type(message) is dict else None
+            if type(content) is str and content and message.get("role") in bases:
+                found.append(of(index) - counts[content] + counts[text])
+            else:
+                found.append(None)
+        return found
 
     def alone(self, message: Any, /) -> int:
         """Count a message that trimtab wrote; a black box is asked about it, not about a share."""
@@ -219,6 +223,11 @@ class Sizes:
         except (CountingError, FormatError) as error:
             at = next(i for i in range(history.walked_from - 1, -1, -1) if self.known[i] is None)
             raise with_index(error, at) from error.__cause__
+
+    def each(self, start: int, stop: int, /) -> list[int]:
+        """Return the sizes of neighboring messages."""
+        known = self.known[start:stop]
+        return [*map(self.of, range(start, stop))] if None in known else cast("list[int]", known)
 
     def total(self, start: int, stop: int, /) -> int:
         """Sum neighboring messages."""
@@ -315,9 +324,9 @@ class Shares(Sizes):
         except FormatError as error:
             raise (error if index is None else with_index(error, index)) from error.__cause__
 
-    def with_text(self, index: int, text: str, /) -> int | None:
-        """Return None: a black box is asked."""
-        return None
+    def with_text(self, indices: Iterable[int], text: str, /) -> list[int | None]:
+        """Return None for each: a black box is asked."""
+        return [None for _ in indices]
 
     def alone(self, message: Any, /) -> int:
         """Ask for the size of a message that trimtab wrote."""

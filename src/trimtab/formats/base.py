@@ -589,9 +589,12 @@ class Format(ABC):
         written = (*pieces.texts, *(arguments for _, arguments in pieces.calls))
         return sum(map(bytes_of, written)), len(pieces.calls)
 
-    def weights(self, messages: Sequence[Dict], /) -> list[tuple[int, int]]:
-        """Return the same for each of many messages: a form may read plain ones in one go."""
-        return [*map(self.weight, messages)]
+    def weights(self, messages: Sequence[Dict], /) -> list[float]:
+        """Return of each of many messages, by the same, how much of a stride it takes."""
+        return [
+            size / BYTES_PER_TOKEN + MESSAGE_WEIGHT + CALL_WEIGHT * calls
+            for size, calls in map(self.weight, messages)
+        ]
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
         """Map the call ids of a message to the names of the tools called."""
@@ -755,6 +758,12 @@ class Format(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as the name, with what it takes to be made where nobody registered it."""
         return _find_registered, (type(self), self.name, vars(self))
+
+
+BYTES_PER_TOKEN = 3.5
+MESSAGE_WEIGHT = 4.0
+CALL_WEIGHT = 9.0
+"""Weights of research/CUTS.md: only ratios between messages matter, not the unit."""
 
 
 def bytes_of(text: str, /) -> int:

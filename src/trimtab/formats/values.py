@@ -202,6 +202,9 @@ def with_values(owner: Any, values: Mapping[Path, Any]) -> Any:
     """
     if () in values:
         return values[()]
+    if type(owner) is dict and len(values) == 1:  # as nearly all are
+        ((path, value),) = values.items()
+        return {**owner, path[0]: with_values(owner.get(path[0]), {path[1:]: value})}
     inner: dict[str | int, dict[Path, Any]] = {}
     for path, value in values.items():
         inner.setdefault(path[0], {})[path[1:]] = value

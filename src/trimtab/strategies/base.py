@@ -11,7 +11,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from trimtab.conversation import History, Unit
@@ -329,6 +329,13 @@ class EvictionRequest:
         """Return the tokens of a message alone, as earlier steps left it."""
         return self._size_of(index, self._edits.get(index))
 
+    def _each_tokens(self, start: int, stop: int, /) -> list[int]:
+        """Return the same of each of neighboring messages."""
+        tokens = self.sizes.each(start, stop)
+        for index in self._edits.keys() & range(start, stop) if self._edits else ():
+            tokens[index - start] = self.size_with(index, self._edits[index])
+        return tokens
+
     def _size_of(
         self, index: int, texts: Mapping[Path, str] | None, parts: Collection[int] | None = None
     ) -> int:
@@ -351,7 +358,7 @@ class EvictionRequest:
             return size
         known = None
         if len(texts) == 1 and _CONTENT in texts:
-            known = self.sizes.with_text(index, texts[_CONTENT])
+            known = self.sizes.with_text((index,), texts[_CONTENT])[0]
         if known is None:
             message = self.history.messages[index]
             known = self.sizes.message(self.history.format.with_texts(message, texts), index)
@@ -399,7 +406,7 @@ class EvictionRequest:
         fixed_tokens = self._fixed_tokens_of(span_of(units[0]) if units else None, insertions)
         fixed_tokens += sum(map(self.inserted_tokens, insertions))
         if not merged and not any([unit.parts for unit in units]):
-            return fixed_tokens + self.sizes.sum([index for unit in units for index in unit.indices])
+            return fixed_tokens + self.sizes.sum([*chain.from_iterable([unit.indices for unit in units])])
         there: dict[int, set[int]] = {}
         return fixed_tokens + sum(self._added_tokens(unit, there, merged) for unit in units)
 
@@ -441,12 +448,11 @@ class EvictionRequest:
         """
         edits, added = self._edits if edits is None else edits, 0
         if not unit.parts:
-            added = self.sizes.sum(unit.indices)
-            if edits:
-                of, size_with = self.sizes.of, self.size_with
-                added += sum(
-                    [size_with(index, edits[index]) - of(index) for index in unit.indices if index in edits]
-                )
+            first, stop = unit.indices[0], unit.indices[-1] + 1
+            in_row = stop - first == len(unit.indices)
+            added = self.sizes.total(first, stop) if in_row else self.sizes.sum(unit.indices)
+            for index in edits.keys() & unit.indices if edits else ():
+                added += self.size_with(index, edits[index]) - self.sizes.of(index)
             return added
         for index in unit.indices:
             parts, texts = unit.parts.get(index), edits.get(index)
@@ -598,7 +604,7 @@ class EvictionRequest:
     def after(self, result: EvictionResult, /) -> EvictionRequest:
         """Return the request that is left once a result is carried out, for the next step."""
         kept = self.with_openers(kept_units(self, result), result.insertions)
-        present = {index for unit in kept for index in unit.indices}
+        present = set(chain.from_iterable([unit.indices for unit in kept]))
         edits = merge_edits(self._edits, ((edit.index, edit.texts) for edit in result.edits))
         return self._with(
             alive=kept,

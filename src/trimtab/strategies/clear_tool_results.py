@@ -131,20 +131,16 @@ class ClearToolResults:
 
     def _clearable(self, request: EvictionRequest, units: list[Unit]) -> tuple[list[_Blank], int]:
         """List the results that may be blanked, oldest first, with the blank; and say where they end."""
-        names = self._tool_names(request, units)
-        is_result = request.history.is_result
-        results = sorted({index for unit in units for index in unit.indices if is_result(index)})
+        names, history = self._tool_names(request, units), request.history
+        results = _results_of(request)
         newest = max(0, len(results) - self.keep_results)
         pinned = {index for unit in units if unit.state == "pinned" for index in unit.indices}
-        found = []
-        for index in results[:newest]:
-            if index in pinned or names.get(index) in self.exclude_tools:
-                continue
-            if (blank := self._blank(request, index)) is not None:
-                found.append(blank)
-        return found, results[newest] if newest < len(results) else request.history.count
+        may = [index for index in results[:newest] if index not in pinned]
+        if names:
+            may = [index for index in may if names.get(index) not in self.exclude_tools]
+        return self._blanks(request, may), results[newest] if newest < len(results) else history.count
 
-    def _tool_names(self, request: EvictionRequest, units: list[Unit]) -> dict[int, str]:
+    def _tool_names(self, request: EvictionRequest, units: Sequence[Unit]) -> dict[int, str]:
         """Map results to the names of the tools that gave them."""
         if not self.exclude_tools:
             return {}
@@ -158,49 +154,64 @@ class ClearToolResults:
                         names[index] = called[call_id]
         return names
 
-    def _blank(self, request: EvictionRequest, index: int) -> _Blank | None:
-        """Return what blanks a result, if that makes it smaller."""
-        message, sizes, tokens = request.message(index), request.sizes, None
-        if index in request.edits:
-            before = sizes.message(message, index)
-        else:
-            before, tokens = sizes.of(index), sizes.with_text(index, self.placeholder)
-        if tokens is not None:
-            texts: Mapping[Path, str] = self._one_text
-        else:
-            slots = [slot for slot in request.history.format.texts(message) if slot.is_result]
-            if not slots:
-                return None
-            texts = {slot.path: self.placeholder if at == 0 else "" for at, slot in enumerate(slots)}
-            tokens = sizes.message(request.history.format.with_texts(message, texts), index)
-        return _Blank(index, texts, before - tokens) if before > tokens else None
+    def _blanks(self, request: EvictionRequest, results: Sequence[int]) -> list[_Blank]:
+        """List what blanks each of some results, where that makes it smaller."""
+        texts: Mapping[Path, str] = {("content",): self.placeholder}
+        as_they_are = [index for index in results if index not in request.edits]
+        after = dict(zip(as_they_are, request.sizes.with_text(as_they_are, self.placeholder), strict=True))
+        found = []
+        for index in results:
+            if (tokens := after.get(index)) is None:
+                blank = self._blank(request, index)
+            else:
+                request._edited_sizes[index] = texts, tokens
+                blank = _Blank(index, texts, request.sizes.of(index) - tokens)
+            if blank is not None and blank.saved_tokens > 0:
+                found.append(blank)
+        return found
 
-    @property
-    def _one_text(self) -> Mapping[Path, str]:
-        """What blanks a message whose content is one text."""
-        return {("content",): self.placeholder}
+    def _blank(self, request: EvictionRequest, index: int) -> _Blank | None:
+        """Return what blanks a result of any shape; None where there is no text."""
+        message, format = request.message(index), request.history.format
+        slots = [slot for slot in format.texts(message) if slot.is_result]
+        if not slots:
+            return None
+        texts = {slot.path: self.placeholder if at == 0 else "" for at, slot in enumerate(slots)}
+        tokens = request.sizes.message(format.with_texts(message, texts), index)
+        return _Blank(index, texts, request.message_tokens(index) - tokens)
 
     def _blank_count(
-        self,
-        request: EvictionRequest,
-        units: list[Unit],
-        cuts: list[_Blank],
-        before: int,
-    ) -> int:
-        """Return how many results to blank: until it fits, then on to `clear_at_least_tokens`."""
+        self, request: EvictionRequest, units: Sequence[Unit], blanks: list[_Blank]
+    ) -> tuple[int, bool]:
+        """Return how many results to blank: until it fits, then on to `clear_at_least_tokens`.
+
+        And whether it fits then.
+        """
+        before = request.total(units)
         goal = min(request.limit_tokens, before - self.clear_at_least_tokens)
-        if request.additive and not any(unit.parts for unit in units):
-            left = accumulate((-cut.saved_tokens for cut in cuts), initial=before)
-            return next((count for count, tokens in enumerate(left) if tokens <= goal), len(cuts))
-        low, high = 0, len(cuts)
+        if request.additive and not any([unit.parts for unit in units]):
+            saved = [*accumulate([blank.saved_tokens for blank in blanks], initial=0)]
+            count = min(bisect_left(saved, before - goal), len(blanks))
+            return count, before - saved[count] <= request.limit_tokens
+        low, high = 0, len(blanks)
         while low < high:
             middle = (low + high) // 2
-            edits = {index: texts for index, texts, _ in cuts[:middle]}
-            if request.total(units, edits=edits) <= goal:
+            if request.total(units, edits=_texts(blanks[:middle])) <= goal:
                 high = middle
             else:
                 low = middle + 1
-        return low
+        return low, request.total(units, edits=_texts(blanks[:low])) <= request.limit_tokens
+
+
+def _results_of(request: EvictionRequest) -> list[int]:
+    """List the results that are still there, ascending."""
+    history, found = request.history, set[int]()
+    for first, stop, _, _, unit in request.row:
+        if unit is None or stop - first == len(unit.indices):
+            found.update(history.results(first, stop))
+        else:
+            found.update(filter(history.is_result, unit.indices))
+    return sorted(found)
 
 
 def _result(
@@ -251,7 +262,8 @@ class _Plan:
         span = range(self._low, history.count)
         self._tokens = [*accumulate(map(size_of, span), initial=0)]
         """What stands from the oldest message looked at up to each."""
-        self._saved = [*accumulate((saved.get(index, 0) for index in span), initial=0)]
+        span = range(self._low, history.count)
+        self._saved = [*accumulate([saved.get(index, 0) for index in span], initial=0)]
         """What is saved of it where all results are cleared."""
 
     def _back(self, stop: int, room: float, saved: Mapping[int, int]) -> int:

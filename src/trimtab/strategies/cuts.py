@@ -300,14 +300,21 @@ def count_words_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
     However small results become, what is older than the message returned, and that one, cannot all stay.
     """
     apart = history.format.rules.results_are_messages  # else words of the user may stand beside results
-    room, index, head, kind = limit_tokens, history.count, history.head, history.kind
-    while index > head and room >= 0:
-        if index <= history.walked_from:  # as much again as results may take up
+    words = ("assistant", "user") if apart else ("assistant",)
+    room, stop, head = limit_tokens, history.count, history.head
+    while stop > head:
+        if stop <= history.walked_from:  # as much again as results may take up
             sizes.walk(history, head, limit_tokens)
-        index -= 1
-        if kind(index) == "assistant" or (apart and kind(index) == "user"):
-            room -= sizes.of(index)
-    return index
+        start = max(head, min(stop - 1, history.walked_from))
+        for at, kind in zip(
+            range(stop - 1, start - 1, -1), reversed(history.kinds(start, stop)), strict=True
+        ):
+            if kind in words:
+                room -= sizes.of(at)
+                if room < 0:
+                    return at
+        stop = start
+    return stop
 
 
 def _back(history: History, sizes: Sizes, start: int, room_tokens: int) -> int:

@@ -11,7 +11,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, islice
-from typing import Any
 
 from trimtab.conversation import History
 from trimtab.counting.base import RequestCounter, counter_name
@@ -20,10 +19,6 @@ from trimtab.strategies.base import EvictionRequest
 
 __all__ = ["HALVINGS", "first_mark", "marks_back"]
 
-_BYTES_PER_TOKEN = 3.5
-_MESSAGE_WEIGHT = 4.0
-_CALL_WEIGHT = 9.0
-"""Weights of research/CUTS.md: only ratios between messages matter, not the unit."""
 HALVINGS = 4
 """How often the stride is halved when no mark leaves enough."""
 _LEAST_GRID_MESSAGES = 64
@@ -142,21 +137,14 @@ class Weights:
             messages = [history.message(index) for index in range(start, stop)]
         if type(counter).weight is not RequestCounter.weight:
             return [self._weigh(index) for index in range(start, stop)]
-        return self._weigh_texts(messages)
-
-    def _weigh_texts(self, messages: Sequence[Any]) -> list[float]:
-        """Weigh messages by their bytes and calls."""
-        return [
-            size / _BYTES_PER_TOKEN + _MESSAGE_WEIGHT + _CALL_WEIGHT * calls
-            for size, calls in self._history.format.weights(messages)
-        ]
+        return history.format.weights(messages)
 
     def _weigh(self, index: int) -> float:
         """Ask a counter that weighs messages itself."""
         counter, message = self._counter, self._history.messages[index]
         weight = counter.weight(message)
         if weight is None:
-            return self._weigh_texts([message])[0]
+            return self._history.format.weights([message])[0]
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
             name = counter_name(counter)
             raise CountingError(

@@ -13,6 +13,9 @@ from typing import Any
 
 from trimtab.errors import UnknownNameError
 from trimtab.formats.base import (
+    BYTES_PER_TOKEN,
+    CALL_WEIGHT,
+    MESSAGE_WEIGHT,
     Fault,
     Format,
     Kind,
@@ -76,7 +79,6 @@ _UNANSWERED = (
 
 _SAYS = ("content", "tool_calls", "function_call", "refusal", "audio")
 _ONLY_HERE = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
-_TEXT_OR_NULL = (str, type(None))
 _PARTS_ONLY_HERE = frozenset({"image_url", "file"})
 _BODY_MARKS = frozenset(
     {
@@ -195,29 +197,32 @@ class OpenAIChat(Format):
         return changed if is_something else None
 
     def weight(self, message: Dict, /) -> tuple[int, int]:
-        return self.weights((message,))[0]
-
-    # Strides weigh hundreds of messages in each call of a chat; a call for each would take a third longer.
-    def weights(self, messages: Sequence[Dict], /) -> list[tuple[int, int]]:
-        if type(self).weight is not OpenAIChat.weight:  # a form derived from this one weighs in its own way
-            return super().weights(messages)
-        found: list[tuple[int, int]] = []
-        for message in messages:
-            content, made = message.get("content"), message.get("tool_calls")
-            try:
-                if not made and "function_call" not in message:
-                    if content.__class__ is not str:
-                        raise TypeError
-                    found.append((len(content) if content.isascii() else bytes_of(content), 0))
-                    continue
-                if made.__class__ is not list or len(message) != 3 or content.__class__ not in _TEXT_OR_NULL:
-                    raise TypeError
-                size = bytes_of(content) if content else 0
+        content, made = message.get("content"), message.get("tool_calls")
+        if type(content) is str and not made and "function_call" not in message:
+            return bytes_of(content), 0
+        try:
+            if type(made) is list and len(message) == 3 and (content is None or type(content) is str):
+                size = bytes_of(content or "")
                 for call in made:
                     size += bytes_of(call["function"]["arguments"])
-                found.append((size, len(made)))
-            except (KeyError, TypeError, AttributeError):  # not a text or plain function calls
-                found.append(super().weight(message))
+                return size, len(made)
+        except (KeyError, TypeError, AttributeError):
+            pass  # not plain function calls
+        return super().weight(message)
+
+    # Strides weigh hundreds of messages in each call of a chat: plain texts, most of them, take no call here.
+    def weights(self, messages: Sequence[Dict], /) -> list[float]:
+        if type(self).weight is not OpenAIChat.weight:  # a form derived from this one weighs in its own way
+            return super().weights(messages)
+        found: list[float] = []
+        for message in messages:
+            content = message.get("content")
+            if content.__class__ is str and "tool_calls" not in message and "function_call" not in message:
+                size = len(content) if content.isascii() else bytes_of(content)
+                found.append(size / BYTES_PER_TOKEN + MESSAGE_WEIGHT)
+            else:
+                size, calls = self.weight(message)
+                found.append(size / BYTES_PER_TOKEN + MESSAGE_WEIGHT + CALL_WEIGHT * calls)
         return found
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
