@@ -172,7 +172,7 @@ class History:
         """Tell whom neighboring messages are from."""
         messages = self.messages[start:stop]
         if set(map(type, messages)) == {dict}:
-            return [*map(self._kind_of, messages)]
+            return self.format.kinds(messages)
         return [*map(self.kind, range(start, stop))]
 
     def message(self, index: int, /) -> Any:

@@ -479,6 +479,10 @@ class Format(ABC):
         It is "other" for a role nobody knows.
         """
 
+    def kinds(self, messages: Sequence[Dict], /) -> list[Kind]:
+        """Tell the same of each of many messages."""
+        return [*map(self.kind, messages)]
+
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         """Read `messages[start:stop]` into the columns of `structure`.
 

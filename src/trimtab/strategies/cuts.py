@@ -302,18 +302,17 @@ def count_words_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
     apart = history.format.rules.results_are_messages  # else words of the user may stand beside results
     words = ("assistant", "user") if apart else ("assistant",)
     room, stop, head = limit_tokens, history.count, history.head
-    while stop > head:
+    while stop > head and room >= 0:
         if stop <= history.walked_from:  # as much again as results may take up
             sizes.walk(history, head, limit_tokens)
         start = max(head, min(stop - 1, history.walked_from))
-        for at, kind in zip(
-            range(stop - 1, start - 1, -1), reversed(history.kinds(start, stop)), strict=True
-        ):
+        row = zip(history.kinds(start, stop), sizes.known[start:stop], strict=True)
+        for kind, known in reversed([*row]):
+            stop -= 1
             if kind in words:
-                room -= sizes.of(at)
+                room -= sizes.of(stop) if known is None else known
                 if room < 0:
-                    return at
-        stop = start
+                    break
     return stop
 
 

@@ -121,6 +121,14 @@ class OpenAIChat(Format):
         except (KeyError, TypeError):
             return "other"
 
+    def kinds(self, messages: Sequence[Dict], /) -> list[Kind]:
+        if type(self).kind is OpenAIChat.kind:
+            try:
+                return [_KINDS[message["role"]] for message in messages]
+            except (KeyError, TypeError):
+                pass  # a role nobody knows is among them
+        return super().kinds(messages)
+
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         kinds, calls, answers = structure.kinds, structure.calls, structure.answers
         for index in range(start, stop):
