@@ -108,9 +108,6 @@ STRATEGIES = (
         ("Weights.passed_at", "max(index + 1, start", "max(index, start"),
         ("Weights.passed_at", "weight + sums[index - start]", "weight"),
         ("Strides.marks", "// grid + 1) * grid", "// grid + 2) * grid"),
-        ("", "_BYTES_PER_TOKEN = 3.5", "_BYTES_PER_TOKEN = 2.5"),
-        ("", "_MESSAGE_WEIGHT = 4.0", "_MESSAGE_WEIGHT = 0.0"),
-        ("", "_CALL_WEIGHT = 9.0", "_CALL_WEIGHT = 0.0"),
         ("Weights.passed_at", "sums[index - start] < weight:", "sums[index - start] <= weight:"),
         ("Weights.passed_at", "start + bisect_left(", "start + 1 + bisect_left("),
         ("Weights._weigh", "0 <= weight <", "0 < weight <"),
@@ -120,6 +117,13 @@ STRATEGIES = (
         ("marks_back", "place = strides.start - 1", "place = strides.start - 2"),
         ("first_mark", "if mark >= place)", "if mark > place)"),
         ("first_mark", "        stride /= 2\n", "        stride /= 1\n"),
+    ),
+    module(
+        "formats/base.py",
+        "test_strategies.py test_argument_kinds.py test_clear_in_strides.py",
+        ("", "\nBYTES_PER_TOKEN = 3.5", "\nBYTES_PER_TOKEN = 2.5"),
+        ("", "\nMESSAGE_WEIGHT = 4.0", "\nMESSAGE_WEIGHT = 0.0"),
+        ("", "\nCALL_WEIGHT = 9.0", "\nCALL_WEIGHT = 0.0"),
     ),
     module(
         "strategies/openers.py",
@@ -346,8 +350,8 @@ STRATEGIES = (
         ("ClearToolResults._clearable", 'if unit.state == "pinned"', 'if unit.state == "held"'),
         (
             "ClearToolResults._clearable",
-            "in self.exclude_tools:\n                continue",
-            "not in self.exclude_tools:\n                continue",
+            "not in self.exclude_tools]",
+            "in self.exclude_tools]",
         ),
         ("ClearToolResults._blank", "if at == 0 else", "if at == 1 else"),
         (
