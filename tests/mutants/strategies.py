@@ -367,7 +367,11 @@ STRATEGIES = (
         ("ClearToolResults._blank_count", ") <= goal:", ") < goal:"),
         ("ClearToolResults._blank_count", "low = middle + 1", "low = middle + 2"),
         ("ClearToolResults.evict", "(units, blanks[:count], fits=fits)", "(units, blanks, fits=fits)"),
-        ("ClearToolResults._blank_count", "if tokens <= goal)", "if tokens < goal)"),
+        (
+            "ClearToolResults._blank_count",
+            "bisect_left(saved, before - goal)",
+            "bisect_left(saved, before - goal + 1)",
+        ),
         ("ClearToolResults.evict", "2 * request.limit_tokens >= ", "2 * request.limit_tokens > "),
         ("ClearToolResults.evict", "strides = self.target_ratio < 1.0 and has_room", "strides = has_room"),
         (

@@ -114,8 +114,7 @@ class ClearToolResults:
             blanks = blanks[: bisect_left(blanks, border, key=_message_of)]
             fits = not cut and request.total(units, edits=_texts(blanks)) <= request.limit_tokens
             return _result(units, blanks, fits=fits, planned_cut=cut)
-        count = self._blank_count(request, units, blanks, request.total(units))
-        fits = request.total(units, edits=_texts(blanks[:count])) <= request.limit_tokens
+        count, fits = self._blank_count(request, units, blanks)
         if count and strides and fits:
             # The first mark behind what must be cleared; one among the newest results is none.
             last = blanks[count - 1].message
@@ -250,7 +249,6 @@ class _Plan:
         self._request = request
         self._strategy = strategy
         self._history = history = request.history
-        size_of = request.message_tokens
         self._fixed = request.fixed_tokens + request.sizes.total(0, history.head)
         self._room = room = request.constant_limit_tokens - self._fixed
         self._whole = _WHOLE * request.constant_limit_tokens - self._fixed
@@ -259,8 +257,7 @@ class _Plan:
         """No older message can be in view."""
         self._low = self._back(self._oldest, self._whole, {})
         """No older one was part of what stood whole since then."""
-        span = range(self._low, history.count)
-        self._tokens = [*accumulate(map(size_of, span), initial=0)]
+        self._tokens = [*accumulate(request._each_tokens(self._low, history.count), initial=0)]
         """What stands from the oldest message looked at up to each."""
         span = range(self._low, history.count)
         self._saved = [*accumulate([saved.get(index, 0) for index in span], initial=0)]
