@@ -15,7 +15,7 @@ from tests.builders import assistant, call, result, user, words
 from tests.complexity.counting_machine import operations_of
 from trimtab import Session
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, MemoryStore
-from trimtab.summaries import SummaryRequest
+from trimtab.summaries import Fact, FactRequest, SummaryRequest
 from trimtab.testing import WordCounter
 
 FEW, MANY = 1_000, 8_000
@@ -280,6 +280,35 @@ def _ask(session: Session) -> None:
 
 def _recall(session: Session, word: str, found: list[Event]) -> None:
     found += session.recall(word)
+
+
+def _facts(request: FactRequest) -> list[Fact]:
+    """Find one fact in each answer; one of two stands in the place of the newest that is known."""
+    text = request.messages[0]["content"] or ""
+    old = request.known[-1].text if request.known and int(text[8:9] or 0) % 2 else None
+    return [Fact(text=f"noted {request.ids[0]}", sources=request.ids[:1], supersedes=old)]
+
+
+def test_recall_of_a_fact_costs_what_it_finds() -> None:
+    """The oldest of all facts, in a session that was just opened, and in one that recalled before."""
+    costs = []
+    for count in (FEW, MANY):
+        store = Measured()
+        functions: dict[str, Any] = {"counter": WordCounter(), "fact_extractor": _facts}
+        session = Session(1_000, store=store, id="s", max_fact_tokens=60, **functions)
+        for start in range(0, count // 4, 10):
+            session.extend([message for at in range(start, start + 10) for message in talk(at)])
+        hidden = session.status().hidden_facts
+        assert hidden > count / 100
+        oldest = next(one for one in session.history(kinds=("fact",)) if not one.data["supersedes"])
+        for _ in range(2):
+            session = Session(store=store, id="s", **functions)
+            found: list[Event] = []
+            query = oldest.data["text"].split()[1]
+            costs.append(cost(session, partial(_recall, session, query, found)))
+            assert [event.version for event in found if event.kind == "fact"] == [oldest.version]
+    for less, more in zip(*costs[::2], strict=True):
+        assert more <= MOST_GROWTH_OF_ORDERS * less, costs
 
 
 MOST_LINES_OF_A_VIEW = 70

@@ -248,6 +248,62 @@ def test_facts_are_found_by_recall_once_they_are_out_of_view() -> None:
     assert not [one for one in session.recall("thing0") if one.kind == "fact"]
 
 
+def test_what_is_in_force_out_of_view_is_not_kept_twice() -> None:
+    """However often it is said: the log has it once, and what it says fills no answer of `recall`."""
+
+    def find(request: FactRequest) -> list[Fact]:
+        said = [Fact(text=f"day {len(extractor.requests)} has {words(9)}") for _ in range(2)]
+        return [Fact(text="The order number is 7741"), *said, Fact(text="the ORDER number is 7741.")]
+
+    extractor = Extractor(find)
+    session = session_with(extractor)
+    session.add(user("my order number is 7741"))
+    talk(session, 0, 100)
+    assert len(extractor.requests) > 5
+    assert "7741" not in str(session.facts)
+    facts = [one for one in session.history(kinds=("fact",)) if "7741" in one.data["text"]]
+    assert len(facts) == 1
+    found = session.recall("order number 7741", 5)
+    assert facts[0] in found
+    assert [one.kind for one in found].count("fact") == 1
+    assert "my order number is 7741" in [one.data.get("message", {}).get("content") for one in found]
+
+
+def test_what_was_taken_back_may_be_said_again() -> None:
+    """Undone or redacted it is not in force, and is kept when it is said the next time."""
+    extractor = Extractor(lambda request: [Fact(text="tea", sources=request.ids[:1])])
+    session = session_with(extractor, max_fact_tokens=1)
+    talk(session, 0, 40)
+    (first,) = session.history(kinds=("fact",))
+    session.redact(first.data["sources"])
+    talk(session, 40, 80)
+    _, second = session.history(kinds=("fact",))
+    while session.status().hidden_facts:
+        session.undo()
+    talk(session, 80, 120)
+    *_, third = session.history(kinds=("fact",))
+    assert third.version > second.version
+    assert [one for one in session.recall("tea") if one.kind == "fact"] == [third]
+
+
+def test_recall_gives_facts_of_one_text_once_the_newest() -> None:
+    """Two are in force where one of them took another's place."""
+
+    def find(request: FactRequest) -> list[Fact]:
+        asked = len(extractor.requests)
+        old = next((fact.text for fact in request.known if asked == 8), None)
+        texts = {1: "lives in Lisbon", 8: "lives in Lisbon"}
+        return [Fact(text=texts.get(asked, f"day {asked} has {words(9)}"), supersedes=old)]
+
+    extractor = Extractor(find)
+    session = session_with(extractor)
+    talk(session, 0, 200)
+    homes = [one for one in session.history(kinds=("fact",)) if "Lisbon" in one.data["text"]]
+    assert len(homes) == 2
+    assert homes[1].data["supersedes"]
+    assert [one for one in session.recall("Lisbon") if one.kind == "fact"] == [homes[1]]
+
+
 @pytest.mark.parametrize("summarizer", [None, lambda messages: "short"])
 def test_redaction_takes_its_facts_and_no_others(summarizer: Any) -> None:
     """Out of view, out of the log; nothing is read a second time for it."""

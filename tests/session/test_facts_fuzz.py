@@ -119,6 +119,8 @@ def test_facts_hold_through_any_order_of_operations(seed: int) -> None:
         expected = in_force(events)
         shown = [fact.text for fact in session.facts]
         assert shown == [one.data["text"] for one in expected][len(expected) - len(shown) :]
+        found = {one.version for one in session.recall("noted", 200) if one.kind == "fact"}
+        assert found == {one.version for one in expected[: len(expected) - len(shown)]}
         status = session.status()
         assert status.facts + status.hidden_facts == len(expected)
         said = str([one.data for one in events])

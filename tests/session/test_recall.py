@@ -94,6 +94,29 @@ def test_an_answer_is_found_beside_its_question(store: Store) -> None:
     assert texts == ["Where did Nora leave the kayak?", "In the barn."]
 
 
+def ask(session: Session, question: str, answer: str) -> None:
+    """Do what a chat loop does: a question, a view, what the provider reports, the answer."""
+    session.add(user(question))
+    session.record_usage({"prompt_tokens": WORDS.count(session.messages()), "completion_tokens": 1})
+    session.add(assistant(answer))
+
+
+def test_an_answer_is_found_beside_its_question_in_the_log_of_a_real_loop(store: Store) -> None:
+    """Reported usage, what was recalled and evictions stand between the two, and are no step."""
+    session = Session(150, counter=WORDS, store=store, recall_ratio=0.3)
+    for at in range(20):
+        ask(session, f"About filler{at} {words(6)}", words(9))
+    ask(session, "Where did the zebra of filler3 go?", "Ferdinand stayed in Lisbon.")
+    question, answer = list(session.history())[-2:]
+    between = session.history(kinds=None, after=question.version, before=answer.version)
+    assert {"recalled", "usage"} <= {event.kind for event in between}
+    for _ in range(20):
+        ask(session, f"And {words(8)}", words(9))
+    assert session.recall("zebra", 2) == [question, answer]
+    session.add(user("Tell me of the zebra!"))
+    assert "Ferdinand stayed in Lisbon." in str(session.messages()[-2])
+
+
 def test_what_is_redacted_is_found_no_more(store: Store) -> None:
     """Neither by the words it said, nor in a summary, nor in any event of the log."""
     session = one_session(

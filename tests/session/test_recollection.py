@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.builders import assistant, call, result, user, words
-from tests.planted import CHINESE, ENGLISH, Language, planted
+from tests.planted import CHINESE, ENGLISH, Language, Planted, planted
 from trimtab import ConfigurationError, Context, EstimateCounter, Session, validate
 from trimtab.errors import RankerError
 from trimtab.stores import LoadRequest, MemoryStore, SQLiteStore, Store
@@ -378,6 +378,11 @@ def evidence(language: Language, ratio: float) -> float:
     whole = sum(map(EstimateCounter().count_message, conversation.messages))
     base = Session(int(whole * BUDGET_SHARE), recall_ratio=ratio)
     base.extend(conversation.messages)
+    return share_found(base, conversation)
+
+
+def share_found(base: Session, conversation: Planted) -> float:
+    """Ask each question at the end; the share with its answer in view."""
     found = 0
     for question, at in conversation.questions:
         session = base.fork()
@@ -393,6 +398,20 @@ def test_evidence_that_left_is_in_view_when_it_is_asked_for(language: Language) 
     """At a budget where the session without it keeps about a fifth."""
     assert evidence(language, 0.0) <= 0.25
     assert evidence(language, 0.5) >= LEAST_EVIDENCE
+
+
+def test_evidence_is_found_in_the_log_of_a_real_loop() -> None:
+    """With events of usage and of what was recalled between questions and answers, as without them."""
+    conversation = planted(ENGLISH)
+    whole = sum(map(EstimateCounter().count_message, conversation.messages))
+    session = Session(int(whole * BUDGET_SHARE), recall_ratio=0.5)
+    for message in conversation.messages:
+        session.add(message)
+        if message["role"] == "user":
+            session.record_usage(EstimateCounter().count(session.messages()))
+    kinds = {event.kind for event in session.history(kinds=None)}
+    assert {"usage", "recalled"} <= kinds
+    assert share_found(session, conversation) >= LEAST_EVIDENCE
 
 
 LEAST_EVIDENCE = 0.85

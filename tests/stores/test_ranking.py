@@ -83,9 +83,13 @@ def _brute_scores(texts: list[str | None], question: str) -> dict[int, float]:
             score += rarity * often * (1.2 + 1) / (often + 1.2 * norm) * room
         if score:
             scores[version] = score
+    order = sorted(messages)
     near = {
-        version: max(scores.get(version + step, 0.0) / 2 ** abs(step) for step in range(-2, 3))
-        for version in messages
+        version: max(
+            scores.get(order[other], 0.0) / 2 ** abs(other - at)
+            for other in range(max(0, at - 2), min(len(order), at + 3))
+        )
+        for at, version in enumerate(order)
     }
     return {version: score for version, score in near.items() if score}
 
@@ -167,9 +171,24 @@ def test_a_rewrite_leaves_nothing_of_the_old_text(place: Place) -> None:
 
 
 def test_an_answer_without_the_words_of_its_question_is_found_beside_it(place: Place) -> None:
-    """One version away before two, nothing beyond; never an event that is no message."""
-    texts = ["far", "before", "Where is the cat?", "In the barn.", None, "Good night.", "late"]
+    """One message away before two, nothing beyond; what is no message is no step, up to 64 versions away."""
+    texts = ["far", "before", "Where is the cat?", None, None, "In the barn.", None, "Good night.", "late"]
     store = place.make()
     _fill(store, texts)
-    assert _found(store, "Did you see my cat?", 9) == [3, 4, 2, 1]
+    assert _found(store, "Did you see my cat?", 9) == [3, 6, 2, 8, 1]
+    for apart, session in ((64, "near"), (65, "far")):
+        _fill(store, ["cat", *[None] * (apart - 1), "barn"], session=session)
+        assert _found(store, "cat", 9, session=session) == ([1, 65] if apart == 64 else [1])
+        assert _found(store, "barn", 9, session=session) == ([65, 1] if apart == 64 else [66])
     store.close()
+
+
+def test_nothing_is_found_beside_a_fact_nor_a_fact_beside_a_message(place: Place) -> None:
+    """What stands there was said when it was noted, and seldom what it is about."""
+    fact = Event(id="f", kind="fact", time=0.0, data={"text": "The cat is in the barn"})
+    said = [_event(0, "hello"), fact, _event(2, "good night"), _event(3, "a barn"), _event(4, "late")]
+    with place.make() as store:
+        store.append(AppendRequest(session="s", expected_version=0, events=said))
+        assert _found(store, "cat", 9) == [2]
+        assert set(_found(store, "barn", 9)) == {2, 4, 5, 3, 1}
+        assert _found(store, "night", 9) == [3, 4, 1, 5]

@@ -10,19 +10,23 @@ from trimtab.errors import SummaryError, VersionConflictError
 from trimtab.formats import Dict
 from trimtab.session.core import Core
 from trimtab.session.effects import AskFacts, Steps
-from trimtab.session.facts import KnownFact
+from trimtab.session.facts import KnownFact, facts_in_force, next_links
 from trimtab.session.log import Span, oldest_messages
 from trimtab.session.plain import copy_plain
 from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import limits_of
-from trimtab.stores import Event, LoadRequest
+from trimtab.stores import Event, LoadRequest, SearchRequest
+from trimtab.stores.search import fact_key, text_mark
 from trimtab.strategies.fact_extractor import MAX_FACTS, Fact, FactRequest
 
 _log = logging.getLogger("trimtab.session")
 
 MAX_FACT_CHARS = 500
 """A longer fact is cut: it is a line, and one must not take the room of all others."""
+
+_MOST_OF_ONE_TEXT = 16
+"""Facts of one text that are looked at, to see whether it is in force: others were superseded or undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,8 +218,10 @@ def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool
         working_set = (yield from core.again()) if attempt else (yield from core.ready())
         if not (yield from _still_holds(core, working_set, job)):
             break
-        facts = usable_facts(found, job, working_set)
-        events = _fact_events(core, working_set, job, facts)
+        usable = usable_facts(found, job, working_set)
+        facts = yield from _new_facts(core, working_set, usable)
+        links = yield from next_links(core.session, working_set.state.facts)
+        events = _fact_events(core, working_set, job, facts, links)
         try:
             yield from core.append(working_set, events)
         except VersionConflictError:
@@ -256,15 +262,15 @@ def usable_facts(
     sources of that one, too: what is redacted then is in no fact that holds on.
     """
     now = () if working_set.facts is None else working_set.facts.known
-    known = {_key(one.fact.text): one for one in (*job.known, *now)}
+    known = {fact_key(one.fact.text): one for one in (*job.known, *now)}
     made: list[tuple[Fact, KnownFact | None]] = []
     said = set(known)
     for fact in found[:MAX_FACTS]:
         text = _line(fact.text)
-        if not text or _key(text) in said:
+        if not text or fact_key(text) in said:
             continue
-        said.add(_key(text))
-        old = known.pop(_key(_line(fact.supersedes)), None) if isinstance(fact.supersedes, str) else None
+        said.add(fact_key(text))
+        old = known.pop(fact_key(_line(fact.supersedes)), None) if isinstance(fact.supersedes, str) else None
         sources = [one for one in dict.fromkeys(fact.sources) if one in job.ids] or list(job.ids)
         if old is not None:
             sources = list(dict.fromkeys((*old.fact.sources, *sources)))
@@ -274,18 +280,36 @@ def usable_facts(
     return made
 
 
+def _new_facts(
+    core: Core, working_set: WorkingSet, facts: Sequence[tuple[Fact, KnownFact | None]]
+) -> Steps[list[tuple[Fact, KnownFact | None]]]:
+    """Leave out the facts whose text one in force has that is out of view.
+
+    One that supersedes another stays: that one would hold on else.
+    """
+    terms = tuple(text_mark(fact.text) for fact, old in facts if old is None)
+    if not terms:
+        return list(facts)
+    same: list[Event] = yield SearchRequest(
+        session=core.session, terms=terms, limit=_MOST_OF_ONE_TEXT * len(terms)
+    )
+    force = yield from facts_in_force(core.session, working_set.state, same)
+    said = {fact_key(event.data["text"]) for event in same if event.version in force}
+    return [(fact, old) for fact, old in facts if old is not None or fact_key(fact.text) not in said]
+
+
 def _line(text: str) -> str:
     """Return a text as one line that any store can keep, no longer than a fact may be."""
     line = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
     return line if len(line) <= MAX_FACT_CHARS else line[: MAX_FACT_CHARS - 1] + "…"
 
 
-def _key(line: str) -> str:
-    return line.casefold().rstrip(".。!！ ")
-
-
 def _fact_events(
-    core: Core, working_set: WorkingSet, job: FactJob, facts: Sequence[tuple[Fact, KnownFact | None]]
+    core: Core,
+    working_set: WorkingSet,
+    job: FactJob,
+    facts: Sequence[tuple[Fact, KnownFact | None]],
+    links: Mapping[str, object],
 ) -> list[Event]:
     """Make an event of each fact, and the one behind them that puts them in force."""
     made, before = core.first_events(working_set), working_set.state
@@ -314,7 +338,7 @@ def _fact_events(
         core.event(
             working_set,
             "facts",
-            {"facts": len(facts), "messages": len(job.messages), "previous": list(before.facts)},
+            {"facts": len(facts), "messages": len(job.messages), **links},
         )
     )
     return made

@@ -19,7 +19,7 @@ from trimtab.relevance import question_terms
 from trimtab.relevance.stems import stem
 from trimtab.session.core import Core
 from trimtab.session.effects import AskScores, Steps
-from trimtab.session.facts import facts_back_to
+from trimtab.session.facts import facts_in_force
 from trimtab.session.log import Pages, event_at
 from trimtab.session.plain import copy_plain
 from trimtab.session.recollection import (
@@ -33,6 +33,7 @@ from trimtab.session.recollection import (
 )
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest, SearchRequest
+from trimtab.stores.search import fact_key
 
 _log = logging.getLogger("trimtab.session")
 
@@ -109,9 +110,10 @@ def _rank(
         return (yield from _best(core, query, found, limit)) if found else []
     best: list[Event] = []
     scores: dict[int, float] = {}
+    said = set[str]()
     pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=True)
     while events := (yield from pages.next()):
-        hidden = (yield from _hidden_facts(core, working_set, events)) if facts else ()
+        hidden = (yield from _hidden_facts(core, working_set, events, said)) if facts else ()
         unseen = _unseen(working_set, events, hidden)
         listed = [event for event in unseen if not event.data.get("redacted")]
         for at in range(0, len(listed), PAGE):
@@ -134,7 +136,7 @@ def _by_words(
     asked = limit + sum(len(unit.members) for unit in working_set.in_view())
     while True:
         found: list[Event] = yield SearchRequest(session=core.session, terms=tuple(terms), limit=asked)
-        hidden = (yield from _hidden_facts(core, working_set, found)) if facts else ()
+        hidden = (yield from _hidden_facts(core, working_set, found, set())) if facts else ()
         new = [event for event in _unseen(working_set, found, hidden) if event.version > after]
         others = sum(event.kind == "fact" for event in found)
         if len(new) >= limit or len(found) < asked or not others:
@@ -152,14 +154,26 @@ def _unseen(working_set: WorkingSet, events: Iterable[Event], facts: Collection[
     )
 
 
-def _hidden_facts(core: Core, working_set: WorkingSet, events: Iterable[Event]) -> Steps[set[int]]:
-    """Return which events are facts in force that are not in view."""
-    listed = {event.version for event in events if event.kind == "fact"}
-    if not listed:
-        return listed
-    force, _ = yield from facts_back_to(core.session, working_set.state, min(listed))
+def _hidden_facts(
+    core: Core, working_set: WorkingSet, events: Iterable[Event], said: set[str]
+) -> Steps[set[int]]:
+    """Return which events are facts in force that are not in view; of those of one text the newest.
+
+    `said` are texts that newer ones have; they are added to.
+    """
+    facts = [event for event in events if event.kind == "fact"]
+    if not facts:
+        return set()
+    force = yield from facts_in_force(core.session, working_set.state, facts)
     shown = working_set.facts.known if working_set.facts is not None and working_set.shows_facts else ()
-    return listed & force - {one.version for one in shown}
+    said.update(fact_key(one.fact.text) for one in shown)
+    hidden = set[int]()
+    for event in sorted(facts, key=lambda event: event.version, reverse=True):
+        key = fact_key(event.data.get("text", ""))
+        if event.version in force and key not in said:
+            said.add(key)
+            hidden.add(event.version)
+    return hidden
 
 
 def _best(core: Core, query: str, found: Sequence[Event], limit: int) -> Steps[list[Event]]:

@@ -185,10 +185,12 @@ class Session:
                 async. None, the default: what is recalled is found by words.
             max_candidates: How many messages the ranker is given, the best by words. None, the default: all
                 that are out of view, 256 at a time, so that it finds what shares no word with the question.
+                Without a ranker it waits for one: a stored session may be opened with it later.
             fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may be async. What leaves the
                 view is read once more for facts, and the newest that fit stand behind the anchors. It is
                 asked when a summarizer would be, and waited for as long. None, the default: no facts.
             max_fact_tokens: Cap of the facts in view. None, the default: 0.1 of the budget, rounded down.
+                Without a fact extractor it waits for one, as `max_candidates` for a ranker.
             store: Where the log is kept. None: in memory.
             id: Name of the session in the store. None: a new one.
             retry: How to go on after a conflict with another writer, or while a store is away. None: not.

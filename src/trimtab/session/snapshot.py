@@ -12,6 +12,7 @@ from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.formats.values import short_repr
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
+from trimtab.session.facts import next_links
 from trimtab.session.log import Pages, event_at, live_units
 from trimtab.session.messages import SessionUnit
 from trimtab.session.options import SessionOptions, as_given, missing_functions
@@ -148,7 +149,8 @@ def _facts_alone(core: Core, working_set: WorkingSet, first: int) -> Steps[list[
         alone = {**event.data, "supersedes": 0, "older": older, "at": len(made)}
         made.append(replace(event, data=alone))
     if made:
-        data = {"facts": len(made), "messages": 0, "previous": [0, 0]}
+        links = yield from next_links(core.session, (0, 0))
+        data = {"facts": len(made), "messages": 0, **links}
         made.append(core.event(working_set, "facts", data))
     return made
 

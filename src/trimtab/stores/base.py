@@ -121,7 +121,7 @@ class SearchRequest:
     session: str
     terms: tuple[str, ...]
     """What to find, as `trimtab.relevance.question_terms` makes it of a text: messages that have any of it,
-    and those up to two versions beside them."""
+    and the two nearest messages on either side of them."""
     limit: int
     """At most so many."""
     incarnation: str | None = None
@@ -166,9 +166,10 @@ class Store(Protocol):
         """Find messages that have the terms, or stand beside them, best first.
 
         That is by BM25 over the texts of the session's messages, as `trimtab.relevance.Index` has it: terms
-        that few messages have count more, a long text has to say more. A message one version away from
-        another has at least half of its score, two versions away a quarter. Newer before older where they
-        score the same. Of a term that 1,000 messages or more have, only the newest 1,000 are looked at, and
+        that few messages have count more, a long text has to say more. The message next to
+        another has at least half of its score, the one behind that a quarter; events of other kinds are no
+        step, as far as 64 versions, and nothing stands beside a fact. Newer before older where they score
+        the same. Of a term that 1,000 messages or more have, only the newest 1,000 are looked at, and
         it counts for as rare as it is among the versions since the oldest of these.
         """
         ...

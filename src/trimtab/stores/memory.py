@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from threading import RLock
 
+from trimtab._shared.steps import run
 from trimtab.relevance.index import Index
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
 from trimtab.stores.fork import Forked
@@ -22,7 +22,7 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import FOUND_KINDS, MAX_POSTINGS, Ranking, searchable_text, usable_terms
+from trimtab.stores.search import MAX_POSTINGS, Ranking, searchable_text, usable_terms
 
 
 class _Log:
@@ -43,6 +43,10 @@ class _Log:
         for event in new:
             if text := searchable_text(event):
                 self.index.add(text, place=event.version)
+
+    def kinds(self, versions: Sequence[int]) -> dict[int, str]:
+        """Say of what kind events are."""
+        return {version: self.rows[version - 1].kind for version in versions}
 
 
 def _rows(log: _Log, request: LoadRequest) -> list[Row]:
@@ -121,8 +125,8 @@ class MemoryStore(Forked, ThreadedStore):
             index = log.index
             postings = {term: index.newest(term, MAX_POSTINGS) for term in usable_terms(request.terms)}
             ranking = Ranking(len(log.rows), len(index), index.sum_chars, index.chars, postings)
-            found = (log.rows[version - 1] for version in ranking.best(request.limit))
-            rows = list(islice((row for row in found if row.kind in FOUND_KINDS), request.limit))
+            best = run(ranking.best(request.limit), log.kinds)
+            rows = [log.rows[version - 1] for version in best]
         return [from_row(row, session=request.session, incarnation=log.incarnation) for row in rows]
 
     def _log(self, request: AppendRequest | LoadRequest | SearchRequest) -> _Log:

@@ -11,8 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
+from trimtab._shared.steps import Steps
 from trimtab.relevance.index import NEIGHBOR_SHARE, add_scores
 from trimtab.relevance.terms import text_terms
 from trimtab.stores.base import Event
@@ -22,8 +24,13 @@ MAX_POSTINGS = 1_000
 grow with the log. How rare it is, is then known from how close together these stand."""
 
 NEIGHBOR_STEPS = 2
-"""How far from a message that has a term others are found with it: it has half of its score one version
-away, and a quarter two."""
+"""How many messages on either side of one that has a term are found with it: the next has half of its score,
+and the one behind that a quarter."""
+
+NEIGHBOR_REACHES = (4, 16, 64)
+"""How many versions on either side are looked at for these messages, one after the other while some are
+missing. What is written between two messages counts for no step: a reported usage, what was recalled, a
+summary, up to 33 events of facts."""
 
 _OPAQUE = frozenset(
     (
@@ -49,19 +56,41 @@ def usable_terms(terms: Iterable[str], /) -> tuple[str, ...]:
     return tuple(term for term in dict.fromkeys(terms) if term.isprintable() and term and " " not in term)
 
 
-FOUND_KINDS = frozenset({"message", "fact"})
-"""Kinds of events that a search answers with."""
-
-
 def searchable_text(event: Event, /) -> str:
     """Return what a message or fact can be found by; empty for every other kind.
 
-    Of a fact its text. Of a message all texts and numbers: content of any shape, names, arguments of
-    calls. Not roles, types, ids, nor what is encoded (base64, data URLs, signatures).
+    Of a fact its text, a word that all facts of that text have, and one for the fact in whose place it
+    stands: nobody types these words. Of a message all texts and numbers: content of any shape, names,
+    arguments of calls. Not roles, types, ids, nor what is encoded (base64, data URLs, signatures).
     """
     if event.kind == "fact":
-        return str(event.data.get("text", ""))
+        text, old = str(event.data.get("text", "")), event.data.get("supersedes", 0)
+        marks = ([text_mark(text)] if text else []) + ([supersedes_mark(old)] if old else [])
+        return "\n".join([text, *marks] if text else marks)
     return "\n".join(_strings(event.message)) if event.kind == "message" else ""
+
+
+def fact_key(text: str, /) -> str:
+    """Return what two facts that say the same have in common: the text without case and last stop."""
+    return text.casefold().rstrip(".。!！ ")
+
+
+def text_mark(text: str, /) -> str:
+    """Return the term of all facts that have a text."""
+    return _mark(f"text {fact_key(text)}")
+
+
+def supersedes_mark(version: int, /) -> str:
+    """Return the term of all facts that were to stand in the place of one."""
+    return _mark(f"supersedes {version}")
+
+
+def _mark(what: str) -> str:
+    """Return one short word without a vowel: no stem is taken of it."""
+    return blake2b(what.encode("utf-8", "replace"), digest_size=5).hexdigest().translate(_LETTERS)
+
+
+_LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrtv")
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -139,24 +168,42 @@ class Ranking:
                 postings[term].append((event.version, terms[term]))
         return Ranking(self.version, texts, sum_chars, chars, postings)
 
-    def best(self, limit: int, /) -> list[int]:
+    def best(self, limit: int, /) -> Steps[list[int]]:
         """Return the versions to answer with, the best first, newer before older where they are as good.
 
-        Beside messages that have a term these are the versions around the best of them, up to
-        `NEIGHBOR_STEPS` away, at most `1 + 2 * NEIGHBOR_STEPS` times the limit: whoever answers leaves out
-        what is no message, and ends at the limit.
+        Yields lists of versions, and is sent the kinds of the events that have them, by version.
         """
         hits = self._scores()
         # What stands beside a hit scores less than the hit: the best so many are enough to know.
-        best = heapq.nlargest(limit, ((score, version) for version, score in hits.items()))
-        found = {version: score for score, version in best}
-        for score, version in best:
-            for step in range(1, NEIGHBOR_STEPS + 1):
-                share = score * NEIGHBOR_SHARE**step
-                for near in (version - step, version + step):
-                    if 1 <= near <= self.version:
-                        found[near] = max(found.get(near, hits.get(near, 0.0)), share)
-        return sorted(found, key=lambda version: (found[version], version), reverse=True)
+        found = dict(heapq.nlargest(limit, hits.items(), key=lambda hit: (hit[1], hit[0])))
+        for version, messages in (yield from self._beside(list(found))):
+            for step, near in enumerate(messages, 1):
+                share = hits[version] * NEIGHBOR_SHARE**step
+                found[near] = max(found.get(near, hits.get(near, 0.0)), share)
+        return sorted(found, key=lambda version: (found[version], version), reverse=True)[:limit]
+
+    def _beside(self, versions: Sequence[int]) -> Steps[list[tuple[int, list[int]]]]:
+        """List the nearest messages on each side of those versions that are messages; facts have none."""
+        sides = [(version, step) for version in versions for step in (-1, 1)]
+        kinds: dict[int, str] = {}
+        near: dict[tuple[int, int], list[int]] = {}
+        for reach in NEIGHBOR_REACHES:
+            spans = {side: self._span(*side, reach) for side in sides}
+            wanted = {one for (version, _), span in spans.items() for one in (version, *span)} - kinds.keys()
+            if wanted:
+                kinds.update((yield sorted(wanted)))
+            for side, span in spans.items():
+                messages = [one for one in span if kinds.get(one) == "message"]
+                near[side] = messages[:NEIGHBOR_STEPS] if kinds.get(side[0]) == "message" else []
+            sides = [
+                side for side in sides if kinds.get(side[0]) == "message" and len(near[side]) < NEIGHBOR_STEPS
+            ]
+        return [(version, messages) for (version, _), messages in near.items()]
+
+    def _span(self, version: int, step: int, reach: int) -> range:
+        """Return the versions on one side of another, the nearest first, no further than the log goes."""
+        last = min(max(version + step * reach, 1), self.version)
+        return range(version + step, last + step, step)
 
     def _scores(self) -> dict[int, float]:
         """Return what each message that has a term scores, by version."""
@@ -173,7 +220,7 @@ class Ranking:
         return scores
 
 
-def messages_in_order(versions: list[int], events: Iterable[Event], /) -> list[Event]:
-    """Return those events that are messages or facts, in the order of these versions."""
-    at = {event.version: event for event in events if event.kind in FOUND_KINDS}
+def events_in_order(versions: Iterable[int], events: Iterable[Event], /) -> list[Event]:
+    """Return the events that are there, in the order of these versions."""
+    at = {event.version: event for event in events}
     return [at[version] for version in versions if version in at]

@@ -21,6 +21,7 @@ from trimtab.stores import (
     SearchRequest,
     Store,
 )
+from trimtab.stores.search import NEIGHBOR_REACHES
 from trimtab.testing.errors import ContractBroken, ask, fail
 
 E = TypeVar("E", bound=Exception)
@@ -451,8 +452,11 @@ _QUERIES: tuple[tuple[str, list[int]], ...] = (
 )
 """What is asked, and the messages found, by BM25: of texts with the same words the shorter first."""
 
-_APART = 3
+_APART = NEIGHBOR_REACHES[-1] + 1
 """So many versions lie between one message and the next, that none is found for what stands beside it."""
+
+_BOOKKEEPING = ("usage", "recalled", "evicted", "fact")
+"""Kinds of events that stand between a question and its answer, and are none."""
 
 
 def check_search(check: _Check) -> None:
@@ -460,7 +464,9 @@ def check_search(check: _Check) -> None:
     for before in (0, 700):
         session = check.new_session()
         others = [entry({"content": f"filler number {at}"}) for at in range(before)]
-        apart = [one for message in _MESSAGES for one in (note("heron"), note("天气"), entry(message))]
+        apart: list[Event] = []
+        for message in _MESSAGES:
+            apart += [note("heron"), note("天气"), *(note() for _ in range(_APART - 3)), entry(message)]
         check.store.append(append_request(session, 0, [*others, *apart, note("heron otter 天气")]))
         for text, places in _QUERIES:
             check.search(session, text, [before + _APART * place for place in places])
@@ -470,6 +476,20 @@ def check_search(check: _Check) -> None:
     check.search(other, "heron", [])
     check.search(check.new_session(), "heron", [])
     _check_relevance(check)
+    _check_neighbors(check)
+
+
+def _check_neighbors(check: _Check) -> None:
+    """What stands beside a hit is counted in messages: what else is written between two is no step."""
+    session = check.new_session()
+    texts = ("long ago", "hello", "Where does the heron sleep?", "In the reeds.", "Thanks", "bye")
+    events: list[Event] = []
+    for text in texts:
+        events += [entry({"content": text}), *(replace(note("reeds"), kind=kind) for kind in _BOOKKEEPING)]
+    check.store.append(append_request(session, 0, events))
+    found = [1 + (1 + len(_BOOKKEEPING)) * place for place in (2, 3, 1, 4, 0)]
+    check.search(session, "heron", found)
+    check.search(session, "heron", found[:2], limit=2)
 
 
 def _check_relevance(check: _Check) -> None:
@@ -507,15 +527,16 @@ def _check_limits(check: _Check, session: str, before: int) -> None:
 def _check_growth(check: _Check, session: str, before: int) -> None:
     """What was added since is found; what was rewritten is found by its new text only."""
     version = before + _APART * len(_MESSAGES) + 1
-    late = [note(), note(), entry({"content": "late heron"})]
+    late = [*(note() for _ in range(_APART)), entry({"content": "late heron"})]
     check.store.append(append_request(session, version, late))
-    check.search(session, "late", [version + 3])
+    version += len(late)
+    check.search(session, "late", [version])
     stored = check.load(session)[before + _APART - 1]
     new = replace(stored, data={"message": {"role": "user", "content": "withdrawn"}})
-    check.store.append(append_request(session, version + 3, [note()], rewrites=[new]))
+    check.store.append(append_request(session, version, [note()], rewrites=[new]))
     check.search(session, "stands", [])
     check.search(session, "withdrawn", [before + _APART])
-    check.search(session, "heron", [version + 3, before + 2 * _APART, before + 3 * _APART])
+    check.search(session, "heron", [version, before + 2 * _APART, before + 3 * _APART])
 
 
 # What was deleted: who still means it changes nothing and reads nothing.

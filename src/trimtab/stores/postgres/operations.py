@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
-from trimtab._shared.steps import Pause, Steps
+from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
 from trimtab.stores.rows import (
@@ -23,7 +23,7 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, messages_in_order, usable_terms
+from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, events_in_order, usable_terms
 
 # Tables, and the migrations that make them.
 #
@@ -356,15 +356,19 @@ class Operations:
                 WHERE session = %s AND term = q.term ORDER BY version DESC LIMIT %s
             ) t"""
         postings = yield Execute(sql, (list(terms), key, MAX_POSTINGS))
-        best = Ranking.of_rows(head, terms, postings).best(min(request.limit, MOST))
+        ranking = Ranking.of_rows(head, terms, postings)
+        best: list[int] = yield from relay(
+            ranking.best(min(request.limit, MOST)), lambda versions: self._kinds(key, versions)
+        )
         sql = f"SELECT {_COLUMNS} FROM {self._tables.events} e WHERE e.session = %s AND e.version = ANY(%s)"
-        found: list[Event] = []
-        while best and len(found) < request.limit:
-            some, best = best[: request.limit - len(found)], best[request.limit - len(found) :]
-            rows = yield Execute(sql, (key, some))
-            events = [from_row(row, session=request.session, incarnation=str(key)) for row in rows]
-            found += messages_in_order(some, events)
-        return found
+        rows = yield Execute(sql, (key, best))
+        events = [from_row(row, session=request.session, incarnation=str(key)) for row in rows]
+        return events_in_order(best, events)
+
+    def _kinds(self, key: int, versions: Sequence[int]) -> Steps[dict[int, str]]:
+        """Say of what kind events are."""
+        sql = f"SELECT version, kind FROM {self._tables.events} WHERE session = %s AND version = ANY(%s)"
+        return dict((yield Execute(sql, (key, list(versions)))))
 
     def _fill(self, key: int, session: str, *, least: int = 1) -> Steps[int]:
         """Write the terms of the next events, if at least so many wait; say up to which version it was done.

@@ -10,7 +10,7 @@ from math import inf
 from struct import Struct
 from typing import Any, NamedTuple
 
-from trimtab._shared.steps import Pause, Steps
+from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
 from trimtab.stores.rows import (
@@ -28,7 +28,7 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, messages_in_order, usable_terms
+from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, events_in_order, usable_terms
 
 # Scripts. Each touches one key, so that it runs on any cluster.
 #
@@ -209,6 +209,11 @@ if ARGV[1] == 'versions' then
     rows[#rows + 1] = ARGV[at]
     rows[#rows + 1] = redis.call('HGET', key, 'e' .. ARGV[at]) or ''
   end
+elseif ARGV[1] == 'heads' then
+  for at = 2, #ARGV do
+    rows[#rows + 1] = ARGV[at]
+    rows[#rows + 1] = string.match(redis.call('HGET', key, 'e' .. ARGV[at]) or '', '^[^\\n]*')
+  end
 elseif ARGV[1] == 'ids' then
   for at = 2, #ARGV do
     local place = redis.call('HGET', key, 'i' .. ARGV[at])
@@ -237,7 +242,8 @@ return rows
 
 A missing row is ''; the incarnation of no session is null.
 
-ARGV: "ids" and the ids; or "versions" and the versions; or "span", first and last version, 1 or -1, most
+ARGV: "ids" and the ids; or "versions" and the versions; or "heads", the versions, and of each row
+its first line, which says all but the body; or "span", first and last version, 1 or -1, most
 rows.
 """
 
@@ -546,12 +552,21 @@ class Operations:
             events = yield from self.load(page)
             ranking = ranking.with_events(events)
             at = events[-1].version if events else head.version
-        best, found = ranking.best(min(request.limit, MOST)), list[Event]()
-        while best and len(found) < request.limit:
-            some, best = best[: request.limit - len(found)], best[request.limit - len(found) :]
-            _, _, events = yield from self._read(request.session, "versions", *some, wanted=head.incarnation)
-            found += messages_in_order(some, events)
-        return found
+        best: list[int] = yield from relay(
+            ranking.best(min(request.limit, MOST)), lambda versions: self._kinds(request.session, versions)
+        )
+        _, _, events = yield from self._read(request.session, "versions", *best, wanted=head.incarnation)
+        return events_in_order(best, events)
+
+    def _kinds(self, session: str, versions: Sequence[int]) -> Steps[dict[int, str]]:
+        """Say of what kind events are."""
+        kinds: dict[int, str] = {}
+        for at in range(0, len(versions), PAGE_EVENTS):
+            words = ("heads", *versions[at : at + PAGE_EVENTS])
+            _, _, _, _, *rows = yield from self._script(LOAD, self._key(session), words)
+            for place, row in zip(rows[::2], rows[1::2], strict=True):
+                kinds[int(place)] = _columns(row)[2]
+        return kinds
 
     def _look_up(self, request: SearchRequest, terms: Sequence[str]) -> Steps[tuple[_Head, Ranking]]:
         """Ask the index which events have the terms."""
@@ -703,16 +718,19 @@ def _pack(row: Row) -> str:
 
 
 def _event(row: bytes, place: Any, *, session: str, incarnation: str | None) -> Event:
-    at = int(place)
+    # A row of another place does not match its seal here.
+    columns = (int(place), *_columns(row)[1:])
+    return from_row(columns, session=session, incarnation=incarnation or "")
+
+
+def _columns(row: bytes) -> tuple[Any, ...]:
+    """Read the columns of a row; of one that cannot be read they have no body, which is told in one place."""
     try:
         head, _, body = row.decode().partition("\n")
         version, event_id, kind, time, seal = json.loads(head)
-        columns: tuple[Any, ...] = (version, event_id, kind, time, body, seal)
     except (ValueError, TypeError):
-        columns = (at, "", "", 0.0, "", "")  # no JSON in its body: what cannot be read is said in one place
-    if columns[0] != at:
-        columns = (at, *columns[1:])  # a row of another place does not match its seal here
-    return from_row(columns, session=session, incarnation=incarnation or "")
+        return 0, "", "", 0.0, "", ""
+    return version, event_id, kind, time, body, seal
 
 
 def _incarnation(told: Any) -> str | None:

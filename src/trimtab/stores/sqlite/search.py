@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+from trimtab._shared.steps import run
 from trimtab.stores.base import Event
 from trimtab.stores.rows import Row, from_row, missing_event
-from trimtab.stores.search import FOUND_KINDS, MAX_POSTINGS, Ranking, event_terms
+from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms
 from trimtab.stores.sqlite.rows import COLUMNS
 
 BATCH_EVENTS = 200
@@ -128,14 +130,20 @@ def best_rows(
     head = (_head_version(connection, session), known.texts, known.chars)
     waiting = (from_row(row, session=session) for row in _rows(connection, session, after=known.version))
     ranking = Ranking.of_rows(head, terms, postings).with_events(waiting)
-    rows: list[Row] = []
-    for version in ranking.best(limit):
-        if len(rows) == limit:
-            break
-        row = _row(connection, session, version)
-        if row is not None and row[2] in FOUND_KINDS:
-            rows.append(row)
-    return rows
+    best = run(ranking.best(limit), partial(_kinds, connection, session))
+    rows = (_row(connection, session, version) for version in best)
+    return [row for row in rows if row is not None]
+
+
+def _kinds(connection: sqlite3.Connection, session: str, versions: Sequence[int]) -> dict[int, str]:
+    """Say of what kind events are."""
+    kinds: dict[int, str] = {}
+    for at in range(0, len(versions), BATCH_EVENTS):
+        some = versions[at : at + BATCH_EVENTS]
+        places = ", ".join("?" * len(some))
+        query = f"SELECT version, kind FROM trimtab_events WHERE session = ? AND version IN ({places})"
+        kinds.update(connection.execute(query, (session, *some)))
+    return kinds
 
 
 def forget_session(connection: sqlite3.Connection, session: str, /) -> None:
