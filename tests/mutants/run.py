@@ -166,7 +166,12 @@ class Run:
     def __init__(self, folder: Path, modules: Sequence[Module]) -> None:
         self._folder = folder
         self._modules = modules
-        self._jobs = [Job(module, mutant) for module in modules for mutant in module.mutants]
+        self._jobs = [
+            Job(module, mutant)
+            for module in modules
+            for mutant in module.mutants
+            if mutated((SOURCE / "trimtab" / module.path).read_text(encoding="utf-8"), mutant) is not None
+        ]
         self._killed, self._files = _read_results()
         self._todo = [job for job in self._jobs if job.key not in self._killed]
         self._faults: list[str] = []
