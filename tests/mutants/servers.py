@@ -100,11 +100,6 @@ SERVERS = (
         ),
         ("Operations.search", "        while indexed < version:", "        if indexed < version:"),
         ("Operations.search", "ORDER BY version DESC LIMIT %s", "ORDER BY version LIMIT %s"),
-        (
-            "Operations.search",
-            "best = best[: request.limit - len(found)], best[request.limit",
-            "best = best, best[99",
-        ),
         ("Operations._count", "sign * sum(one > 0 for one in chars)", "sign * len(chars)"),
         ("Operations._remove_terms", "sign=-1", "sign=1"),
         ("Operations._fill", "WHERE key = %s FOR UPDATE", "WHERE key = %s"),

@@ -36,6 +36,10 @@ def _message(message: Any, kind: str = "message") -> Event:
     return Event(id="e", kind=kind, time=0.0, data={"message": message})
 
 
+def _fact(data: dict[str, Any]) -> Event:
+    return Event(id="f", kind="fact", time=0.0, data=data)
+
+
 @pytest.mark.parametrize(
     ("message", "text"),
     [
@@ -91,6 +95,22 @@ def test_a_term_is_asked_for_once() -> None:
     """However often a request says it."""
     texts = ["a cat", "x", "y", "z", "a bird"]
     assert _found(texts, ("bird", "cat", "cat", "cat")) == _found(texts, ("bird", "cat"))
+
+
+def test_what_finds_a_fact_beside_its_text_is_one_word_each() -> None:
+    """And stays as it is, so that it can be looked for: the same for the same text, without case."""
+    seen: set[str] = set()
+    for at in range(1, 2_000):
+        facts = [{"text": text, "supersedes": at} for text in (f"Order {at}", f"order {at}.")]
+        said, again = (searchable_text(_fact(fact)) for fact in facts)
+        marks = said.split("\n")[1:]
+        assert marks == again.split("\n")[1:]
+        assert list(text_terms(said)) == ["order", str(at), *marks]
+        assert len(marks) == 2
+        seen.update(marks)
+    assert len(seen) == 2 * 1_999
+    overwritten = {"text": "", "supersedes": 7, "stale": True}
+    assert len(searchable_text(_fact(overwritten)).split()) == 1
 
 
 @given(st.text())

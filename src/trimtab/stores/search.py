@@ -86,11 +86,8 @@ def supersedes_mark(version: int, /) -> str:
 
 
 def _mark(what: str) -> str:
-    """Return one short word without a vowel: no stem is taken of it."""
-    return blake2b(what.encode("utf-8", "replace"), digest_size=5).hexdigest().translate(_LETTERS)
-
-
-_LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrtv")
+    """Return one word that no stem is taken of: it begins with a digit."""
+    return f"0{blake2b(what.encode('utf-8', 'replace'), digest_size=5).hexdigest()}"
 
 
 def _strings(value: Any) -> Iterator[str]:
