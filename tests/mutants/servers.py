@@ -284,7 +284,7 @@ SERVERS = (
             "        return False",
         ),
         ("Operations._rewritten", "        if failed:", "        if False:"),
-        ("_event", "    if columns[0] != at:", "    if False:"),
+        ("_event", "(int(place), *_columns(row)[1:])", "_columns(row)"),
         ("Operations._read", "for place, row in pairs if row", "for place, row in pairs"),
         (
             "",

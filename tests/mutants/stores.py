@@ -155,7 +155,11 @@ STORES = (
         ("Ranking._beside", 'if kinds.get(one) == "message"]', "if one in kinds]"),
         ("Ranking._beside", 'if kinds.get(side[0]) == "message" else []', "if True else []"),
         ("Ranking._beside", "and len(near[side]) < NEIGHBOR_STEPS", "and not near[side]"),
-        ("Ranking._span", "min(max(version + step * reach, 1), self.version)", "max(version + step * reach, 1)"),
+        (
+            "Ranking._span",
+            "min(max(version + step * reach, 1), self.version)",
+            "max(version + step * reach, 1)",
+        ),
         ("Ranking.best", "found.get(near, hits.get(near, 0.0))", "found.get(near, 0.0)"),
         ("Ranking.best", "reverse=True", "reverse=False"),
         ("Ranking._scores", "sorted(them)[-MAX_POSTINGS:]", "sorted(them)"),
