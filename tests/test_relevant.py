@@ -155,8 +155,8 @@ def test_of_two_messages_that_say_as_much_the_users_stays() -> None:
 
 
 def test_a_long_text_has_to_say_more() -> None:
-    """Sixteen times as long, one has half the score beyond what BM25 takes from it."""
-    short, long = "a cat " * 2, "a cat " * 32
+    """Sixteen times as long, one has half the score beyond what BM25 takes; a single word gains nothing."""
+    short, long = "a cat " * 7, "a cat " * 112
     scores = relevance("cat", [short, "", "", "", "", "", "", "", "", "", "", "", long])
     often = [text.count("cat") for text in (short, long)]
     length = (len(short) + len(long)) / 13
@@ -165,6 +165,10 @@ def test_a_long_text_has_to_say_more() -> None:
         for times, text in zip(often, (short, long), strict=True)
     ]
     assert scores[0] / scores[-1] == pytest.approx(2 * by_bm25[0] / by_bm25[1])
+    both, one = relevance(
+        "crane kite", ["a crane and a kite over it", "kite", *["what else is said, and it is longer"] * 9]
+    )[:2]
+    assert both > one
 
 
 # -- a score of one's own

@@ -79,7 +79,9 @@ def _brute_scores(texts: list[str | None], question: str) -> dict[int, float]:
             rarity = math.log((len(messages) - count + 0.5) / (count + 0.5) + 1)
             often = have[version].count(term)
             norm = 1 - 0.75 + 0.75 * len(text) / mean
-            room = (mean / len(text)) ** 0.25  # not in the books: of two, the one that takes less room
+            room = (
+                mean / max(40, len(text))
+            ) ** 0.25  # not in the books: of two, the one that takes less room
             score += rarity * often * (1.2 + 1) / (often + 1.2 * norm) * room
         if score:
             scores[version] = score

@@ -63,6 +63,8 @@ class BlockDecision(Decision[Part]):
     """What its mark for the provider's cache costs beside `settled.tokens`: with most counters nothing."""
     marked: bool = True
     """False if there was no room for its mark."""
+    can_carry: bool = True
+    """False if its last message is none that a mark can be put on."""
 
     @property
     def tokens(self) -> int:
@@ -71,11 +73,13 @@ class BlockDecision(Decision[Part]):
 
     def charge_mark(self, limit_tokens: int | None) -> None:
         """Charge for its mark; leave the mark out where the block would pass a limit with it."""
-        self.mark_tokens = 0
+        self.mark_tokens, self.can_carry = 0, True
         if not self.marked or self.portion.block.cache_control is None:
             return
         for message in self._without_mark()[-1:]:
-            self.mark_tokens = _more(self.portion, _mark(self.portion, message), message)
+            with_mark = _mark(self.portion, message)
+            self.can_carry = with_mark is not message
+            self.mark_tokens = _more(self.portion, with_mark, message)
         if limit_tokens is not None and self.tokens > limit_tokens:
             self.leave_mark()
 
@@ -690,9 +694,10 @@ def _add_up(outcome: Outcome) -> None:
         outcome._messages = None
         outcome.tokens = _total(outcome)
     outcome.notes.extend(
-        f"cache_control of block {one.portion.name!r} was left out: there was no room for its mark."
+        f"cache_control of block {one.portion.name!r} was left out: "
+        + ("its last message can carry no mark." if one.marked else "there was no room for its mark.")
         for one in carry
-        if not one.marked
+        if not (one.marked and one.can_carry)
     )
 
 

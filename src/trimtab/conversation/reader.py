@@ -532,7 +532,7 @@ class History:
             self._marks = self._find_marks()
         at = start
         for first, end in _join(spans):
-            if first >= end:
+            if first >= end or first < head:
                 return None  # no turn is known that it could be read in
             if first > at:
                 found.append((at, first, "free", None, None))

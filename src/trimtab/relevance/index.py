@@ -20,6 +20,9 @@ _LENGTH_WEIGHT = 0.75
 _ROOM_WEIGHT = 0.25
 """How far a text has to say more for the room it takes: one sixteen times as long, twice as much."""
 
+_LEAST_ROOM_CHARS = 40
+"""Texts that are shorter take no less room: a word alone says little, though it is the question's."""
+
 NEIGHBOR_SHARE = 0.5
 """Part of a text's score that those beside it have at least: an answer may lack the words of its question."""
 
@@ -51,7 +54,8 @@ def add_scores(
     rarity = log(1 + (texts - holders + 0.5) / (holders + 0.5)) * (_SATURATION + 1)
     for place, often in postings:
         own = chars[place]
-        score = rarity * often / (often + flat + slope * own) * (length / own) ** _ROOM_WEIGHT
+        room = (length / max(own, _LEAST_ROOM_CHARS)) ** _ROOM_WEIGHT
+        score = rarity * often / (often + flat + slope * own) * room
         scores[place] = scores.get(place, 0.0) + score
 
 
