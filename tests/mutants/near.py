@@ -22,7 +22,7 @@ NEAR = (
         ("History._landmarks", "(start, end, *asked) if self._ordered else (start,)", "(start,)"),
         ("History._spans_of", "if index >= start and index not in odd:", "if index >= start:"),
         ("History._spans_of", "elif self.stands_alone(index) and", "elif"),
-        ("History._row", "if first >= end:", "if False:"),
+        ("History._row", "if first >= end or first < head:", "if False:"),
         ("History._row", "            at = max(at, end)", "            at = end + 1"),
         ("History._row", "        if at < stop:", "        if at < stop - 1:"),
         ("History._row", "        if waiting:", "        if False:"),

@@ -21,8 +21,7 @@ BATCH = 500
 MOST_GROWTH = 1.3
 """Issue 11: at 100,000 events at most so many times what it is at 1,000."""
 MOST_OPERATIONS = 90
-"""One event is found, each statement or script reads some pages or fields, and so do its neighbors; the log has
-100,000 events."""
+"""One event of 100,000 is found; each statement or script reads some pages or fields, its neighbors' too."""
 
 
 def found(store: AnyStore, *words: str, limit: int = 5) -> list[int]:

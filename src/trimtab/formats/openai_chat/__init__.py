@@ -224,7 +224,7 @@ class OpenAIChat(Format):
             return super().weights(messages)
         found: list[float] = []
         for message in messages:
-            content = message.get("content")
+            content: Any = message.get("content")
             if content.__class__ is str and "tool_calls" not in message and "function_call" not in message:
                 size = len(content) if content.isascii() else bytes_of(content)
                 found.append(size / BYTES_PER_TOKEN + MESSAGE_WEIGHT)
