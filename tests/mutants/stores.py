@@ -160,7 +160,7 @@ STORES = (
             "min(max(version + step * reach, 1), self.version)",
             "max(version + step * reach, 1)",
         ),
-        ("Ranking.best", "found.get(near, hits.get(near, 0.0))", "found.get(near, 0.0)"),
+        ("Ranking.best", "max(found.get(near, 0.0), share)", "share"),
         ("Ranking.best", "reverse=True", "reverse=False"),
         ("Ranking._scores", "sorted(them)[-MAX_POSTINGS:]", "sorted(them)"),
         ("Ranking._scores", "if len(newest) == MAX_POSTINGS:", "if False:"),

@@ -107,6 +107,7 @@ def test_what_finds_a_fact_beside_its_text_is_one_word_each() -> None:
         assert marks == again.split("\n")[1:]
         assert list(text_terms(said)) == ["order", str(at), *marks]
         assert len(marks) == 2
+        assert all(mark[0].isdigit() for mark in marks)  # of no such word a stem is taken
         seen.update(marks)
     assert len(seen) == 2 * 1_999
     overwritten = {"text": "", "supersedes": 7, "stale": True}

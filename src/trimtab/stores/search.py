@@ -176,7 +176,7 @@ class Ranking:
         for version, messages in (yield from self._beside(list(found))):
             for step, near in enumerate(messages, 1):
                 share = hits[version] * NEIGHBOR_SHARE**step
-                found[near] = max(found.get(near, hits.get(near, 0.0)), share)
+                found[near] = max(found.get(near, 0.0), share)
         return sorted(found, key=lambda version: (found[version], version), reverse=True)[:limit]
 
     def _beside(self, versions: Sequence[int]) -> Steps[list[tuple[int, list[int]]]]:
