@@ -146,11 +146,10 @@ CONTEXTS = (
         ("_Settlement._claim", "caps = cap < room and not block.pinned", "caps = cap < room"),
         ("_Settlement._claim", "floor_tokens=block.floor_tokens(room)", "floor_tokens=0"),
         ("_Settlement._claim", "once=asks_model(part.block.gives_way_by)", "once=False"),
-        ("_may_be_torn", "return outcome.error is not None or not all(", "return not all("),
         (
             "_may_be_torn",
-            "return outcome.error is not None or not all(",
-            "return outcome.error is not None and not all(",
+            "is_bound and not all(",
+            "is_bound and outcome.error is not None and not all(",
         ),
         (
             "_Settlement._all_fits",

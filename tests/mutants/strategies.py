@@ -321,7 +321,7 @@ STRATEGIES = (
     ),
     module(
         "relevance/index.py",
-        "test_relevance.py",
+        "test_relevance.py test_relevant.py",
         ("relevance", "near *= neighbors", "near = neighbors"),
         ("relevance", "(True, False)", "(True,)"),
         ("add_scores", "flat + slope * own", "flat + slope"),

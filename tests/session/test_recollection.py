@@ -324,6 +324,13 @@ def test_a_ranker_that_goes_on_failing_is_asked_ever_more_seldom() -> None:
     for n in range(180, 185):
         session.add(user(f"where is zebra number {n}?"))
     assert len({*asked}) == 5
+    works = False
+    session.add(user("where is zebra number 185?"))
+    works = True
+    asked.clear()
+    for n in range(186, 189):
+        session.add(user(f"where is zebra number {n}?"))
+    assert len({*asked}) == 2
 
 
 def test_a_ranker_that_hangs_is_waited_for_as_long_as_a_summarizer() -> None:

@@ -245,9 +245,7 @@ def _may_be_torn(outcome: Outcome) -> bool:
     Blocks are read from the newest message back, and no further than they have room: a call that was not
     read may have its result in the next block.
     """
-    if outcome.composition.is_bound:
-        return False
-    return outcome.error is not None or not all(
+    return not outcome.composition.is_bound and not all(
         decision.portion.history.is_sound(decision.settled.cut, decision.settled.before)
         for decision in outcome.decisions
     )
