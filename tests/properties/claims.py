@@ -156,7 +156,7 @@ def texts_of(message: Any) -> list[str]:
     content = message["content"]
     if content is None:
         return []
-    return [content] if isinstance(content, str) else [part["text"] for part in content]
+    return [content] if isinstance(content, str) else [part["text"] for part in content if "text" in part]
 
 
 EVERY = (

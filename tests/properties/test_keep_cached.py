@@ -59,10 +59,15 @@ def last_mark(name: str, messages: list[Any]) -> int:
 
 
 def parted(case: Case, name: str) -> tuple[list[Unit], list[Unit], list[Unit], list[Unit]]:
-    """List the free units up to the mark that stay and that left, and those behind it."""
-    mark = last_mark(name, case.messages)
+    """List the units that may leave, up to the mark those that stay and that left, and those behind it."""
+    mark, roles = last_mark(name, case.messages), getattr(case.strategy, "protect_roles", ())
     gone = {row.index for row in case.attempt.report.messages if row.fate == "evicted"}
-    free = [unit for unit in group(case.messages, format=name) if unit.state == "free"]
+    kinds = [get_format(name).kind(message) for message in case.messages]
+    free = [
+        unit
+        for unit in group(case.messages, format=name)
+        if unit.state == "free" and not any(kinds[at] in roles for at in unit.indices)
+    ]
     front, behind = [one for one in free if one.first <= mark], [one for one in free if one.first > mark]
     return (
         [one for one in front if gone.isdisjoint(one.indices)],
