@@ -174,3 +174,14 @@ EVERY = (
     cuts_are_marked,
 )
 """What holds for every fit, whatever the strategy and the counter."""
+
+FREE_OF_FORM = (
+    within_the_budget,
+    the_error_has_the_numbers,
+    the_input_is_unchanged,
+    what_fits_is_the_same,
+    raised_exactly_when_the_strategy_gives_up,
+    the_report_adds_up,
+    count_all_agrees_with_a_recount,
+)
+"""What holds in every wire form, whatever a message looks like there."""

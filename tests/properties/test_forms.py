@@ -53,23 +53,12 @@ def fits(draw: st.DrawFn, name: str, strategies: tuple[Strategy, ...] = STRATEGI
     return run(messages, limit, strategy, counter, format=name)
 
 
-FREE_OF_FORM = (
-    claims.within_the_budget,
-    claims.the_error_has_the_numbers,
-    claims.the_input_is_unchanged,
-    claims.what_fits_is_the_same,
-    claims.raised_exactly_when_the_strategy_gives_up,
-    claims.the_report_adds_up,
-    claims.count_all_agrees_with_a_recount,
-)
-
-
 @every_form
 @given(data=st.data())
 def test_what_is_free_of_the_form_holds_for_each(name: str, data: st.DataObject) -> None:
     """A1, A4, A5, A6, A8."""
     case = data.draw(fits(name))
-    for claim in FREE_OF_FORM:
+    for claim in claims.FREE_OF_FORM:
         claim(case)
 
 

@@ -65,7 +65,10 @@ class Place:
 # Rules: the part of JSON Schema that says what a single value may be.
 
 Rule = Mapping[str, Any]
-Schema: TypeAlias = dict[str, Any]
+Data: TypeAlias = dict[str, Any]
+"""A table that was read."""
+
+Schema: TypeAlias = Data
 """A rule that is being written."""
 
 
@@ -246,7 +249,7 @@ class Table:
         """Tell whether a value is a table at all."""
         return isinstance(value, Mapping)
 
-    def read(self, value: object, at: Place, /) -> Schema:
+    def read(self, value: object, at: Place, /) -> Data:
         """Read every key; one that nobody knows, or that is needed and missing, is an error."""
         if not isinstance(value, Mapping):
             raise at.wrong(self.what, value)
@@ -367,7 +370,7 @@ class _Strategy:
         " options"
     )
 
-    def read(self, value: object, at: Place, /) -> Schema:
+    def read(self, value: object, at: Place, /) -> Data:
         """Check every option; what comes out is data that `create_strategy` takes."""
         if not isinstance(value, (str, Mapping)):
             raise at.wrong(self.what, value)

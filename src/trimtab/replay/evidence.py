@@ -16,7 +16,7 @@ from trimtab.errors import BudgetExceededError
 from trimtab.formats import mapping_of
 from trimtab.formats.values import compact_json
 from trimtab.relevance import question_terms, text_terms
-from trimtab.replay.players import Player, View
+from trimtab.replay.players import Keys, Player, View
 from trimtab.replay.record import Messages, ModelCall, Question, Recording
 from trimtab.replay.results import Evidence
 from trimtab.session.recollect import telling_terms
@@ -43,7 +43,7 @@ class Witness:
         self._format, self._lead = recording.format, recording.lead
         self._player = player
         self._questions = _by_call(recording)
-        self._keys: dict[int, tuple[Any, str]] = {}
+        self._keys = Keys()
         self._rarity = self._weigh(recording.messages) if recording.questions else {}
 
     def look(self, index: int, call: ModelCall, view: View | None, /) -> Evidence | None:
@@ -97,7 +97,7 @@ class Witness:
         places: dict[int | str, list[int]] = {}
         for place, message in enumerate(given):
             places.setdefault(id(message), []).append(place)
-            places.setdefault(self._key(message), []).append(place)
+            places.setdefault(self._keys.of(message), []).append(place)
         found, others = set[int](), list[Any]()
         for message in reversed(sent):
             same = places.get(id(message)) or places.get(compact_json(mapping_of(message)), [])
@@ -154,13 +154,6 @@ class Witness:
 
     def _texts(self, message: object) -> tuple[str, ...]:
         return self._format.pieces(mapping_of(message)).texts
-
-    def _key(self, message: object) -> str:
-        """Write a message of the recording as a key, once."""
-        known = self._keys.get(id(message))
-        if known is None or known[0] is not message:
-            known = self._keys[id(message)] = (message, compact_json(mapping_of(message)))
-        return known[1]
 
 
 def _by_call(recording: Recording) -> dict[int, list[Question]]:

@@ -186,7 +186,7 @@ class ByStrategy(_Forgetful):
 
     setting: Setting
     strategy: Strategy | None
-    pauses: _Pauses = field(default_factory=lambda: _Pauses())
+    pauses: _Pauses = field(default_factory=_Pauses)
 
     def play(self, call: ModelCall, /) -> View:
         """Fit it."""
@@ -242,21 +242,23 @@ class ByContext(_Forgetful):
 
 
 class Keys:
-    """What recorded messages say, each written once: to tell which were not sent."""
+    """What recorded messages say, each written once: to tell which were sent."""
 
     def __init__(self) -> None:
-        self._known: dict[int, str] = {}
+        self._known: dict[int, tuple[object, str]] = {}
+        """By identity, beside the message: that of one that is gone may be another's."""
 
     def count_gone(self, given: Messages, sent: Messages, /) -> int:
         """Count the messages of a recording that are not among those sent."""
         shown = {compact_json(mapping_of(message)) for message in sent}
-        return sum(self._of(message) not in shown for message in given)
+        return sum(self.of(message) not in shown for message in given)
 
-    def _of(self, message: object) -> str:
-        key = self._known.get(id(message))
-        if key is None:
-            key = self._known[id(message)] = compact_json(mapping_of(message))
-        return key
+    def of(self, message: object, /) -> str:
+        """Write a message as a key."""
+        known = self._known.get(id(message))
+        if known is None or known[0] is not message:
+            known = self._known[id(message)] = (message, compact_json(mapping_of(message)))
+        return known[1]
 
 
 @dataclass(slots=True)

@@ -398,13 +398,18 @@ def _wrap(text: str, *, width: int, first: str, rest: str) -> Iterator[str]:
 
 def runs(numbers: Iterable[int], /) -> str:
     """Write whole numbers as `1–3, 5`."""
-    found: list[list[int]] = []
+    return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in in_runs(numbers))
+
+
+def in_runs(numbers: Iterable[int], /) -> list[tuple[int, int]]:
+    """List the first and the last of each run of whole numbers, ascending."""
+    found: list[tuple[int, int]] = []
     for number in sorted(numbers):
         if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+            found[-1] = found[-1][0], number
         else:
-            found.append([number, number])
-    return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in found)
+            found.append((number, number))
+    return found
 
 
 def plural(number: int, one: str) -> str:

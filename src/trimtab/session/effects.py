@@ -62,10 +62,6 @@ class AskSummary(NamedTuple):
         """Ask, and await the answer."""
         return await asummary_by(self.summarizer, self.request)
 
-    def failure(self, why: str) -> SummaryError:
-        """Make the error for an answer that did not come."""
-        return SummaryError(why)
-
 
 class AskFacts(NamedTuple):
     """A question to a fact extractor; see `AskSummary`."""
@@ -91,10 +87,6 @@ class AskFacts(NamedTuple):
     async def aanswer(self) -> list[Fact]:
         """Ask, and await the answer."""
         return await afacts_by(self.extractor, self.request)
-
-    def failure(self, why: str) -> SummaryError:
-        """Make the error for an answer that did not come."""
-        return SummaryError(why)
 
 
 class AskScores(NamedTuple):
@@ -126,10 +118,6 @@ class AskScores(NamedTuple):
             return await self.call.later()
         except Exception as error:
             raise self._failure(error) from error
-
-    def failure(self, why: str) -> RankerError:
-        """Make the error for an answer that did not come."""
-        return RankerError(why)
 
     def _failure(self, error: Exception) -> RankerError:
         """Name what was raised by its class: its words may be a message's, and this goes into the log."""
@@ -244,9 +232,10 @@ def _answer_of(question: Question) -> Answer:
         return question.answer()
     except ConfigurationError as error:
         # Only its answer told that it is async, and the message is stored by now.
-        raise question.failure(
+        raise _no_answer(
+            question,
             f"{question.word} is async, and a session that is not awaited cannot wait for it:"
-            " await aadd(...) instead of calling add(...)"
+            " await aadd(...) instead of calling add(...)",
         ) from error
 
 
@@ -291,5 +280,10 @@ def is_async(asked: Any, method: Literal["summarize", "extract"], /) -> bool:
     return inspect.iscoroutinefunction(getattr(asked, method)) if known is None else known
 
 
-def _too_slow(question: Question) -> Exception:
-    return question.failure(f"{question.word} did not answer within {question.timeout_seconds:g} seconds")
+def _too_slow(question: Question) -> SummaryError | RankerError:
+    return _no_answer(question, f"{question.word} did not answer within {question.timeout_seconds:g} seconds")
+
+
+def _no_answer(question: Question, why: str) -> SummaryError | RankerError:
+    """Make the error for an answer that did not come."""
+    return RankerError(why) if isinstance(question, AskScores) else SummaryError(why)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from trimtab.errors import CorruptSessionError
 from trimtab.formats import Dict
+from trimtab.report.text import in_runs
 from trimtab.session.effects import Steps
 from trimtab.session.facts import read_facts
 from trimtab.session.messages import MessageReader, SessionUnit, Summary
@@ -80,12 +81,21 @@ class Pages:
 
 def event_at(session: str, version: int) -> Steps[Event]:
     """Read one event."""
-    events: list[Event] = yield LoadRequest(session=session, after=version - 1, before=version + 1)
-    if not events:
-        raise CorruptSessionError(
-            f"session {session!r}: event {version} is missing", session=session, version=version
-        )
-    return events[0]
+    return (yield from events_at(session, (version,)))[version]
+
+
+def events_at(session: str, versions: Iterable[int]) -> Steps[dict[int, Event]]:
+    """Read events by their versions; those that stand behind one another with one request."""
+    found: dict[int, Event] = {}
+    for first, last in in_runs(versions):
+        events: list[Event] = yield LoadRequest(session=session, after=first - 1, before=last + 1)
+        found.update((event.version, event) for event in events)
+        missing = next((version for version in range(first, last + 1) if version not in found), None)
+        if missing is not None:
+            raise CorruptSessionError(
+                f"session {session!r}: event {missing} is missing", session=session, version=missing
+            )
+    return found
 
 
 def state_of(event: Event, session: str) -> State:
@@ -135,11 +145,10 @@ def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Su
 def _read_recollection(session: str, state: State, reader: MessageReader) -> Steps[Recollection]:
     """Read what was recalled; what a redacted message said is not recalled any more."""
     data = (yield from event_at(session, state.recollection)).data
+    told = yield from events_at(session, {version for members in data["units"] for version in members})
     units = list[RecalledUnit]()
     for members in data["units"]:
-        events = []
-        for version in members:
-            events.append((yield from event_at(session, version)))
+        events = [told[version] for version in members]
         if not any(event.data.get("redacted") for event in events):
             units.append(RecalledUnit(tuple(members), unit_text(reader, events)))
     return Recollection(before=data["before"], units=tuple(units), error=data.get("error"))
@@ -219,10 +228,8 @@ def read_unit(
 ) -> Steps[SessionUnit]:
     """Read a unit whose messages are known."""
     new = {} if instead is None else instead
-    events = []
-    for version in members:
-        events.append(new.get(version) or (yield from event_at(session, version)))
-    return _unit(events, reader)
+    old = yield from events_at(session, set(members).difference(new))
+    return _unit([new.get(version) or old[version] for version in members], reader)
 
 
 def live_units(

@@ -13,7 +13,7 @@ from trimtab.formats.values import short_repr
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.facts import next_links
-from trimtab.session.log import Pages, event_at, live_units
+from trimtab.session.log import Pages, event_at, events_at, live_units
 from trimtab.session.messages import SessionUnit
 from trimtab.session.options import SessionOptions, as_given, missing_functions
 from trimtab.session.plain import copy_plain
@@ -134,17 +134,14 @@ def _only_recalled(core: Core, working_set: WorkingSet, units: Sequence[SessionU
     kept = {unit.first for unit in units}
     found = () if working_set.recollection is None else working_set.recollection.units
     versions = {version for unit in found if unit.members[0] not in kept for version in unit.members}
-    events: list[Event] = []
-    for version in sorted(versions):
-        events.append((yield from event_at(core.session, version)))
-    return events
+    return list((yield from events_at(core.session, versions)).values())
 
 
 def _facts_alone(core: Core, working_set: WorkingSet, first: int) -> Steps[list[Event]]:
     """Make events of the facts in view, to stand from a version on; they name nothing that is not there."""
     made: list[Event] = []
-    for version, _ in () if working_set.facts is None else working_set.facts.known:
-        event = yield from event_at(core.session, version)
+    known = () if working_set.facts is None else working_set.facts.known
+    for event in (yield from events_at(core.session, (one.version for one in known))).values():
         older = first + len(made) - 1 if made else 0
         alone = {**event.data, "supersedes": 0, "older": older, "at": len(made)}
         made.append(replace(event, data=alone))
@@ -178,9 +175,7 @@ def _messages_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUni
     state = working_set.state
     apart = {version for members in (*state.beside, *state.left) for version in members}
     versions = {version for unit in units for version in unit.versions}
-    events: list[Event] = []
-    for version in sorted(versions & apart):
-        events.append((yield from event_at(core.session, version)))
+    events = list((yield from events_at(core.session, versions & apart)).values())
     pages = Pages(
         core.session,
         after=min(versions - apart, default=working_set.version + 1) - 1,

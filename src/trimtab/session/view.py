@@ -19,7 +19,7 @@ from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import FitContext, Steps
 from trimtab.session.facts import recount_facts
 from trimtab.session.in_context import NO_ROOM, request_of
-from trimtab.session.log import Pages, event_at, read_working_set, recount, state_of
+from trimtab.session.log import Pages, event_at, events_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.plain import copy_plain
 from trimtab.session.recollection import Recalled
@@ -392,10 +392,8 @@ def diff_views(core: Core, a: int, b: int) -> Steps[ViewDiff]:
     after = yield from working_set_at(core, b)
     old, new = _versions_in(before), _versions_in(after)
     came, left = sorted(new - old), sorted(old - new)
-    events: dict[int, Event] = {}
     recalled = [_recalled_versions(one) for one in (before, after)]
-    for version in {*came, *left, *recalled[0], *recalled[1]}:
-        events[version] = yield from event_at(core.session, version)
+    events = yield from events_at(core.session, {*came, *left, *recalled[0], *recalled[1]})
     return ViewDiff(
         came=tuple(events[version] for version in came),
         left=tuple(events[version] for version in left),

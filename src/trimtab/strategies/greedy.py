@@ -20,8 +20,8 @@ def must_stay(request: EvictionRequest) -> tuple[list[int], list[Unit], Eviction
         Its places in the row of the request, its units, and the answer where these alone do not fit.
     """
     request.count_each()
-    row, protected = request.row, request.protected
-    stays = [at for at, span in enumerate(row) if span[2] != "free" or span[0] in protected]
+    row = request.row
+    stays = [at for at, span in enumerate(row) if request._must_stay(span)]
     staying = [unit_of(row[at]) for at in stays]
     if request.fits(staying):
         return stays, staying, None
