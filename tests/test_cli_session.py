@@ -23,6 +23,7 @@ from trimtab import Budget, CharCounter, Session, cli
 from trimtab.counting import FixedCounter
 from trimtab.formats import get_format
 from trimtab.stores import SQLiteStore
+from trimtab.strategies import Cheapest
 
 SCRIPT = Path(sys.executable).with_name("trimtab")
 HELLO = {"role": "user", "content": "Hello, I am Ada. My order is 77x41."}
@@ -299,12 +300,17 @@ LONG = [
     HELLO,
     {"role": "user", "content": "Look it up."},
     calling(function_call("A")),
-    result("A", "line after line " * 20),
+    result("A", "line after line " * 60),
     *TALK,
     {"role": "user", "content": "What is my order, 77x41?"},
 ]
 """A fact that leaves the view, a result that is larger than its share, and a question about the fact."""
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+BY_DEFAULT: list[dict[str, Any]] = [
+    {"recall_ratio": 0.0},
+    {"max_result_ratio": "auto"},
+    {"breakpoints": False},
+]
 
 
 @pytest.mark.parametrize(
@@ -315,31 +321,75 @@ TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "
         ("--target-ratio", "1", {"target_ratio": 1.0}),
         ("--target-ratio", "0.2", {"target_ratio": 0.2}),
         ("--max-result-ratio", "0.2", {"max_result_ratio": 0.2}),
+        ("--max-result-ratio", "none", {"max_result_ratio": None}),
+        ("--max-result-ratio", "auto", {"max_result_ratio": "auto"}),
+        ("--strategy", "cheapest", {"strategy": "cheapest"}),
+        ("--strategy", '{"kind": "cheapest", "expected_calls": 1}', {"strategy": Cheapest(expected_calls=1)}),
+        ("--breakpoints", None, {"breakpoints": True}),
+        ("--no-breakpoints", None, {"breakpoints": False}),
         ("--tools", json.dumps(TOOLS), {"tools": TOOLS}),
         ("--output-reserve", "30", {"budget": Budget(200, output_reserve=30)}),
     ],
 )
 def test_an_option_of_a_session_does_what_it_does_in_a_program(
-    url: str, tmp_path: Path, option: str, value: str, keyword: dict[str, Any]
+    url: str, tmp_path: Path, option: str, value: str | None, keyword: dict[str, Any]
 ) -> None:
     """The view after each message is the same, and that of a session with none of the options is another."""
-    if option == "--tools":
-        (tmp_path / "tools.json").write_text(value, encoding="utf-8")
-        value = str(tmp_path / "tools.json")
+    if value is not None and value.startswith(("{", "[")):
+        (tmp_path / "data.json").write_text(value, encoding="utf-8")
+        value = str(tmp_path / "data.json")
+    words = (option,) if value is None else (option, value)
     given = {"budget": 200, "counter": CharCounter(4), "system": "Be brief.", "format": "openai_chat"}
     code, plain = Session(**{**given, **keyword}), Session(**given)
     views = []
     for number, message in enumerate(LONG):
-        budget = ("--budget", "200", "--counter", "chars:4", "--system", "Be brief.", option, value)
+        budget = ("--budget", "200", "--counter", "chars:4", "--system", "Be brief.", *words)
         run("add", *at(url), *budget, "--event-id", f"e{number}", data=message)
         code.add(message, id=f"e{number}")  # which is the handle of a result that is cut
-        plain.add(message)
+        plain.add(message, id=f"e{number}")
         views.append((said(run("show", *at(url))), code.messages(), plain.messages()))
     assert [shell for shell, _, _ in views] == [program for _, program, _ in views]
     differs = any(program != without for _, program, without in views)
-    assert differs == (keyword != {"recall_ratio": 0.0})
+    assert differs == (keyword not in BY_DEFAULT)
     assert len(lines(run("history", *at(url), "--kinds", "options"))) == 1
     assert ("77x41" in str(views[-1][0][:-1])) == (keyword == {"recall_ratio": 0.4})
+
+
+def test_the_limit_of_results_and_the_marks_are_taken_away_and_given_back(url: str) -> None:
+    """A word each; what is left out stays as it is."""
+    long = result("A", "line after line " * 60)
+    run("add", *at(url), *BUDGET, "--breakpoints", data=[HELLO, calling(function_call("A")), long])
+    view = json.dumps(said(run("show", *at(url))))
+    assert "all of it: message" in view
+    assert "cache_control" in view
+    changes = (("--max-result-ratio", "none"), ("--no-breakpoints",), ("--max-result-ratio", "auto"))
+    for words in changes:
+        run("add", *at(url), *words, data=HELLO)
+    options = [event["data"]["options"] for event in lines(run("history", *at(url), "--kinds", "options"))]
+    assert [(one["max_result_ratio"], bool(one["breakpoints"])) for one in options] == [
+        ("auto", True),
+        (None, True),
+        (None, False),
+        ("auto", False),
+    ]
+    assert "cache_control" not in json.dumps(said(run("show", *at(url))))
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--strategy", "drop"), "strategy is 'cheapest' or Cheapest(...)"),
+        (("--strategy", "cheapest", "--target-ratio", "0.3"), "give one"),
+        (("--strategy", "cheapst"), "did you mean cheapest"),
+        (("--max-result-ratio", "all"), "all is not a number above 0 and at most 1, auto or none"),
+        (("--max-result-ratio", "0"), "0 is not a number above 0 and at most 1, auto or none"),
+    ],
+)
+def test_an_option_that_no_session_takes_is_refused(url: str, words: tuple[str, ...], why: str) -> None:
+    """Before anything is written, in words that say what there is."""
+    done = run("add", *at(url), *BUDGET, *words, data=HELLO, code=2)
+    assert why in " ".join(done.stderr.split())
+    run("show", *at(url), code=1)
 
 
 @pytest.mark.parametrize(("option", "nothing"), [("--system", ""), ("--anchor", "[]")])

@@ -17,6 +17,7 @@ from trimtab import (
     BudgetExceededError,
     Cascade,
     ConfigurationError,
+    Session,
     SlidingWindow,
     TruncateText,
     afit,
@@ -156,6 +157,32 @@ def test_steady_reuses_most_of_each_prompt_in_8000_tokens(
         before = after
     assert reused / sent > least_reused
     assert sent / count / 8_000 > 0.65
+
+
+def test_a_session_cuts_only_results_that_no_view_could_hold(data_dir: Path) -> None:
+    """And so reuses at least 83.9 % of each prompt of the coding session in 8,000 tokens, where all fit."""
+    messages, counter = coding(data_dir), counter_for("gpt-4o")
+    chat, before = Session(8_000, counter=counter), list[Message]()
+    sent, reused, added, is_over = 0, 0, 0, False
+    said = {one["tool_call_id"]: one for one in messages if one["role"] == "tool"}
+    for asked in calls_of(messages):
+        chat.extend(asked[added:])
+        added = len(asked)
+        is_over = is_over or counter.count(asked) > 8_000
+        try:
+            after = chat.messages()
+        except BudgetExceededError:
+            continue  # what a user wrote, or a call, is larger than all of it
+        for one in after:
+            if one["role"] == "tool" and one != said[one["tool_call_id"]]:
+                whole = said[one["tool_call_id"]]["content"]
+                assert counter.count_text(one["content"]) <= 2_000 < 8_000 < counter.count_text(whole)
+        assert counter.count(after) <= 8_000
+        if is_over:
+            sent += counter.count(after)
+            reused += counter.count(after[: common(before, after)])
+        before = after
+    assert reused / sent >= 0.839
 
 
 def test_steady_is_the_default_strategy_with_a_window_in_strides() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -32,7 +34,7 @@ from trimtab.replay import (
     replay_table,
 )
 from trimtab.stores import MemoryStore, open_store
-from trimtab.summaries import ExtractiveSummarizer
+from trimtab.summaries import ExtractiveSummarizer, Fact
 from trimtab.testing import WordCounter
 
 ANY_PREFIX = CachePricing(read=0.1, write=1.25, min_prefix_tokens=1, lifetime_seconds=300)
@@ -450,6 +452,8 @@ SESSIONS: list[tuple[dict[str, Any], dict[str, Any]]] = [
         },
     ),
     ({"max_result_ratio": 0.2, "min_recent_tokens": 0}, {"max_result_ratio": 0.2, "min_recent_tokens": 0}),
+    ({"max_result_ratio": "auto"}, {}),
+    ({"max_result_ratio": "none"}, {"max_result_ratio": None}),
 ]
 """Sessions as data, and the options that code gives."""
 
@@ -483,6 +487,8 @@ def test_a_session_as_data_is_the_one_that_code_makes(
     [
         ({"kind": "session", "recall_ratio": 1}, "recall_ratio is a number from 0 to below 1, not 1"),
         ({"kind": "session", "recall_ratio": float("nan")}, "recall_ratio is a number from 0 to below 1"),
+        ({"kind": "session", "max_result_ratio": "all"}, "max_result_ratio is 'auto' or 'none', not 'all'"),
+        ({"kind": "session", "max_result_ratio": 0}, "max_result_ratio is a number above 0 and at most 1"),
         ({"kind": "session", "recal_ratio": 0.1}, "did you mean recall_ratio"),
         ({"kind": "session", "summarizer": "mine"}, "summarizer is 'extractive', not 'mine'"),
         ({"kind": "session", "max_summary_tokens": 0}, "max_summary_tokens is a whole number of at least 1"),
@@ -503,6 +509,17 @@ def test_what_is_no_session_is_refused_with_its_key_and_its_file(
             played(chat(2), policy, budget=100)
         assert said in str(caught.value)
         assert str(caught.value).startswith(str(file)) == (policy is file)
+
+
+def test_a_session_word_cuts_what_no_view_could_hold() -> None:
+    """The word "session" has the options of a `Session`; the word "none" stands for None in data."""
+    messages = talk("u5 cA rA900 a30 u4 a3")
+    sizes = [
+        [row.tokens for row in played(messages, policy, budget=400).calls]
+        for policy in ("session", {"kind": "session", "max_result_ratio": "none"})
+    ]
+    assert [size <= 400 for size in sizes[0] + sizes[1]] == [True] * 6
+    assert sizes[0][1] <= 5 + 2 + 100 < 350 < sizes[1][1]
 
 
 @pytest.mark.parametrize("wrong", [7, object(), lambda: "no session", "slidng_window", "missing.toml"])
@@ -584,6 +601,57 @@ def test_a_cut_that_moves_back_is_seen() -> None:
     steady = played(chat(60), SlidingWindow(target_ratio=0.5), budget=202)
     assert found.totals.moved_back > 0
     assert steady.totals.moved_back == 0
+
+
+def zebras(turns: int) -> list[dict[str, Any]]:
+    """Make a talk in which each question asks again for what was said long before."""
+    said_so_far: list[dict[str, Any]] = []
+    for turn in range(turns):
+        asked = user(f"q{turn} which stripes has zebra{turn % 5}? {words(9)}")
+        said_so_far += [asked, call(f"c{turn}"), result(f"c{turn}", f"r{turn} zebra{turn} {words(20)}")]
+        said_so_far.append(assistant(f"a{turn} {words(9)}"))
+    return said_so_far
+
+
+FRONTS: dict[str, dict[str, Any]] = {
+    "recalled": {"recall_ratio": 0.3},
+    "summary": {"summarizer": ExtractiveSummarizer(), "summary_role": "user"},
+    "summary behind what waits": {"summarizer": ExtractiveSummarizer(), "pending_first": True},
+    "facts": {"fact_extractor": lambda request: [Fact(text="zebras have stripes", sources=request.ids[:1])]},
+    "results cut to their share": {"max_result_ratio": 0.05},
+}
+"""What a view of a session has that nobody said, or not so."""
+
+
+@pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("options", FRONTS.values(), ids=FRONTS)
+def test_the_cut_is_where_the_conversation_begins_in_view(options: dict[str, Any], form: str) -> None:
+    """Not what was recalled for a question, a summary or facts; and a result that was cut is in view."""
+    messages = zebras(30) if form == "openai_chat" else said_in(form, zebras(30))
+
+    def begin() -> Session:
+        return Session(300, counter=WordCounter(), format=form, **options)
+
+    found, session, known, cuts = played(messages, begin, budget=300), begin(), 0, list[int]()
+    for one in read_recording(messages).calls:
+        session.extend(list(one.messages[known:]))
+        known = len(one.messages)
+        names = re.findall(
+            r"\b([qar]\d+|c\d+)\b", re.sub(r"<(\w+) [^>]*by=.*?</\1>", "", json.dumps(session.messages()))
+        )
+        given = [set(re.findall(r"\b(?:[qar]\d+|c\d+)\b", json.dumps(one))) for one in one.messages]
+        cuts.append(next(at for at in range(known) if all(names_of & set(names) for names_of in given[at:])))
+    assert [row.cut for row in found.calls] == cuts
+    assert found.totals.cut_moves == sum(a != b for a, b in pairwise(cuts)) < len(found.calls) / 3
+    assert found.totals.moved_back == 0
+
+
+def test_a_mark_that_somebody_said_is_a_message_of_the_conversation() -> None:
+    """Recorded elsewhere, or made up: what was sent as it was given counts, whatever it says."""
+    mark = '<recalled of="1 earlier message" by="trimtab">\nhi\n</recalled>'
+    messages = [message for turn in range(8) for message in (user(f"{turn} {mark}"), assistant(mark))]
+    messages += [user(mark), assistant("so"), user("and?")]
+    assert {row.cut for row in played(messages, "default", budget=500).calls} == {0}
 
 
 def test_cleared_results_count_as_sent() -> None:

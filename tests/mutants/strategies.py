@@ -281,7 +281,7 @@ STRATEGIES = (
         ("ClampResults.clears_results", "return not self.texts", "return True"),
         ("text_size", "return round(estimate(text) * ratio[0])", "return estimate(text)"),
         ("clamp_texts", "if slot.is_result or texts:", "if True:"),
-        ("clamp_texts", "if sum(sizes) > share_tokens:", "if max(sizes) > share_tokens:"),
+        ("clamp_texts", "if sum(sizes) > limit_tokens:", "if max(sizes) > limit_tokens:"),
         ("_result_at", "() if format.rules.results_are_messages else slot.path[:2]", "()"),
         ("_shorten_longest", '"" if slot.is_result and marker in cut.values() else marker', "marker"),
         ("_shorten_longest", "if count(text) < size:", "if True:"),

@@ -93,6 +93,7 @@ class Play:
             anchors=options.anchors,
             pending_first=options.pending_first,
             target_ratio=options.ratio,
+            max_result_ratio=None,  # the model's results are whole, however large
             store=self.store,
             id="s",
             **self.functions(),

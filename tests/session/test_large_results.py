@@ -13,7 +13,7 @@ import pytest
 from tests.builders import call, result, user, words
 from tests.test_clamp_results import in_form, one_large_log
 from tests.test_near_cut import FORMS, written
-from trimtab import ConfigurationError, Context, Session, counter_for, validate
+from trimtab import CharCounter, ConfigurationError, Context, Session, counter_for, validate
 from trimtab.errors import UnknownNameError
 from trimtab.formats import get_format
 from trimtab.stores import SQLiteStore
@@ -39,6 +39,12 @@ def session(**options: Any) -> Session:
     return Session(**{"budget": 400, "counter": WORDS, "max_result_ratio": 0.1, **options})
 
 
+LIMITS = pytest.mark.parametrize(
+    ("options", "size"), [({}, 100), ({"max_result_ratio": "auto"}, 450)], ids=["a share", "auto"]
+)
+"""Options of a session of 400 tokens, and the words of a result that it cuts."""
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_one_large_log_leaves_the_other_steps_in_view(form: str) -> None:
     """At 3,000 tokens; the log keeps it whole, and the marker says where."""
@@ -56,7 +62,7 @@ def test_one_large_log_leaves_the_other_steps_in_view(form: str) -> None:
     assert view[at] != messages[at]
     assert chat.view_of(handle) == messages[at]
     assert [event.message for event in chat.history()] == messages
-    without = Session(3_000, counter=counter_for("gpt-4o"), format=form)
+    without = Session(3_000, counter=counter_for("gpt-4o"), format=form, max_result_ratio=None)
     without.extend(messages)
     assert len(without.messages()) < len(messages) - 4
 
@@ -112,16 +118,142 @@ def test_tags_in_a_result_are_no_marks_because_it_was_cut() -> None:
     assert chat.messages()[-1]["content"].startswith("<summary>Weather")
 
 
+# -- what no view could hold, by default
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("size", "shown"), [(300, 300), (400, 400), (401, 100), (9_000, 100)])
+def test_by_default_a_result_larger_than_the_budget_is_shown_at_a_quarter(
+    form: str, size: int, shown: int
+) -> None:
+    """One that is as large as the budget is not cut to a share, whatever a view has room for."""
+    chat = Session(400, counter=WORDS, format=form, min_recent_tokens=0)
+    chat.extend(in_form(form, steps(1, size - 1)))  # the step has a number, too
+    (slot,) = [slot for slot in get_format(form).texts(chat.messages()[-1]) if slot.is_result]
+    assert bool(handles(chat.messages())) == (size > 400)
+    assert shown - 10 < WORDS.count_text(slot.text) <= shown
+    assert chat.fit().report.tokens_after <= 400
+
+
+def test_by_default_such_a_result_is_shown_alike_in_every_view() -> None:
+    """From the first one on; and nothing leaves for it."""
+    chat, shown = Session(400, counter=WORDS), set[str]()
+    chat.extend([user("read it"), call("a"), result("a", words(5_000))])
+    for at in range(8):
+        shown.update(one["content"] for one in chat.messages() if one["role"] == "tool")
+        chat.add(user(f"and {at}? {words(20)}"))
+    assert len(shown) == 1
+    assert len(chat.messages()) == 11
+
+
+def test_several_results_in_one_message_are_each_held_to_the_budget() -> None:
+    """In the wire form of Anthropic: the one of them that passes it is cut."""
+    chat = Session(400, counter=WORDS, format="anthropic")
+    made = [{"type": "tool_use", "id": one, "name": "f", "input": {}} for one in "ab"]
+    done = [
+        {"type": "tool_result", "tool_use_id": one, "content": words(count)}
+        for one, count in zip("ab", (90, 410), strict=True)
+    ]
+    chat.extend([user("look"), {"role": "assistant", "content": made}, {"role": "user", "content": done}])
+    first, second = chat.messages()[-1]["content"]
+    assert first == done[0]
+    assert handles([second])
+    assert WORDS.count_text(second["content"]) <= 100
+
+
+class Bytes(WordCounter):
+    """A token a byte, which is the most that a tokenizer makes of a text; knows what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def count_text(self, text: str, /) -> int:
+        """Count its bytes."""
+        self.asked.append(text)
+        return len(text.encode())
+
+
+def test_a_text_with_no_more_bytes_than_the_budget_is_not_counted_for_it() -> None:
+    """A counter is asked what it is asked without the option; one byte more, and the result is cut."""
+    asked = []
+    for ratio in ("auto", None):
+        counter = Bytes()
+        chat = Session(400, counter=counter, max_result_ratio=ratio)
+        chat.extend([*steps(9, 60), call("a"), result("a", "é" * 200)])
+        assert handles(chat.messages()) == []
+        asked.append(counter.asked)
+    assert asked[0] == asked[1]
+    chat.extend([call("b"), result("b", "é" * 200 + "e")])
+    assert handles(chat.messages()) == []
+    other = Session(400, counter=Bytes())
+    other.extend([call("b"), result("b", "é" * 200 + "e")])
+    assert len(handles(other.messages())) == 1
+
+
+@pytest.mark.parametrize(
+    "counter",
+    [CharCounter(0.5), lambda messages: sum(2 * len(one["content"] or "") for one in messages)],
+    ids=["additive", "black box"],
+)
+def test_a_counter_that_charges_more_than_a_token_a_byte_has_a_result_cut_later(counter: Any) -> None:
+    """Once it has more bytes than the budget has tokens; until then it is as without a limit."""
+    for size, is_cut in ((390, False), (410, True)):
+        views = []
+        for ratio in ("auto", None):
+            chat = Session(400, counter=counter, max_result_ratio=ratio)
+            chat.extend([user("go"), call("a"), result("a", "b" * size)])
+            views.append(chat.messages())
+            assert chat.fit().report.tokens_after <= 400
+        assert bool(handles(views[0])) == is_cut
+        assert (views[0] == views[1]) == (not is_cut)
+
+
+def test_a_number_holds_results_to_their_share_whatever_a_token_is() -> None:
+    """Also where a counter charges more than a token for each byte."""
+    chat = Session(400, counter=CharCounter(0.5), max_result_ratio=0.5)
+    chat.extend([user("go"), call("a"), result("a", "b" * 150)])
+    assert len(handles(chat.messages())) == 1
+
+
+@pytest.mark.parametrize("ratio", ["auto", 0.25])
+def test_a_session_with_the_window_of_its_model_shows_small_results_whole(ratio: Any) -> None:
+    """The share is of the window less its output reserve, where no budget is given."""
+    chat = Session(model="gpt-4o", max_result_ratio=ratio)
+    chat.extend(steps(2))
+    assert handles(chat.messages()) == []
+    chat.extend([call("a"), result("a", "a word " * 200_000)])
+    assert len(handles(chat.messages())) == 1
+
+
+def test_a_session_of_an_older_log_has_no_limit_until_it_is_given_one() -> None:
+    """Nothing in it is counted again; logs that do not know the option at all are older still."""
+    data = Session(400, counter=WORDS, max_result_ratio=None).snapshot()
+    for known in (
+        data["options"],
+        {key: value for key, value in data["options"].items() if "ratio" not in key},
+    ):
+        chat = Session.restore({**data, "version": 1, "options": known}, counter=WORDS)
+        chat.extend([user("go"), call("a"), result("a", words(450))])
+        assert handles(chat.messages()) == []
+        assert chat.recall(next(iter(chat.history())).id) == []
+    new = Session.restore(data, counter=WORDS, max_result_ratio="auto")
+    new.extend([user("go"), call("a"), result("a", words(450))])
+    assert len(handles(new.messages())) == 1
+
+
 # -- a handle outlives what becomes of the session
 
 
-def test_a_handle_survives_reopening_and_forking(tmp_path: Path) -> None:
+@LIMITS
+def test_a_handle_survives_reopening_and_forking(tmp_path: Path, options: Any, size: int) -> None:
     """The view is the same, and so is what the handle gives."""
     store = SQLiteStore(tmp_path / "chats.db")
-    chat = session(store=store, id="one")
-    messages = steps(6)
+    chat = session(store=store, id="one", **options)
+    messages = steps(6, size)
     chat.extend(messages)
     view = chat.messages()
+    assert handles(view)
     again = Session.open(store, "one", counter=WORDS)
     assert again.messages() == view
     assert again.token_count == chat.token_count == WORDS.count(view)
@@ -131,18 +263,21 @@ def test_a_handle_survives_reopening_and_forking(tmp_path: Path) -> None:
         assert asyncio.run(again.aview_of(handle)) == again.view_of(handle)
 
 
+@LIMITS
 @pytest.mark.parametrize("history", [True, False])
-def test_a_handle_survives_a_snapshot(history: bool) -> None:
+def test_a_handle_survives_a_snapshot(history: bool, options: Any, size: int) -> None:
     """As long as the snapshot has the message."""
-    chat = session()
-    chat.extend(steps(12))
+    chat = session(**options)
+    chat.extend(steps(12, size))
     view = chat.messages()
     restored = Session.restore(chat.snapshot(history=history), counter=WORDS)
     assert restored.messages() == view
     assert [restored.view_of(one) for one in handles(view)] == [chat.view_of(one) for one in handles(view)]
 
 
-def test_a_handle_survives_a_summary_and_its_undo() -> None:
+@LIMITS
+@pytest.mark.parametrize("background", [False, True])
+def test_a_handle_survives_a_summary_and_its_undo(options: Any, size: int, background: bool) -> None:
     """The summary is made of what was in view; undone, the messages are shown as before."""
     told: list[Any] = []
 
@@ -150,12 +285,15 @@ def test_a_handle_survives_a_summary_and_its_undo() -> None:
         told.extend(messages)
         return "steps were made"
 
-    chat = session(summarizer=gist)
-    chat.extend(steps(4))
+    chat = session(summarizer=gist, background=background, **options)
+    chat.extend(steps(3, size))
     known = handles(chat.messages())
-    for message in steps(20)[9:]:
+    assert known
+    for message in steps(20, size)[9:]:
         chat.add(message)
+        chat.drain()
     assert chat.summary is not None
+    assert max(WORDS.count_text(one["content"] or "") for one in told) <= 100
     assert set(handles(told)) & set(known)
     assert all(WORDS.count_text(chat.view_of(one)["content"]) > 90 for one in known)
     while chat.summary is not None:
@@ -189,12 +327,12 @@ def test_recall_finds_a_message_by_its_handle() -> None:
 
 
 def test_the_share_may_be_changed_when_the_session_is_opened_again(tmp_path: Path) -> None:
-    """Then all is counted again; a view of an earlier version is as it was."""
+    """Then all is counted again; a view of an earlier version is as it was. "auto" is not 0.25."""
     store = SQLiteStore(tmp_path / "chats.db")
     chat = session(store=store, id="one")
-    chat.extend(steps(3))
+    chat.extend(steps(3, 110))
     before, version = chat.messages(), chat.version
-    for ratio, largest in ((0.2, 80), (None, 101), (0.1, 40)):
+    for ratio, largest in ((0.2, 80), (None, 111), (0.25, 100), ("auto", 111), (0.25, 100), (0.1, 40)):
         again = Session(store=store, id="one", counter=WORDS, max_result_ratio=ratio)
         again.add(user("and?"))
         view = again.messages()
@@ -203,10 +341,23 @@ def test_the_share_may_be_changed_when_the_session_is_opened_again(tmp_path: Pat
         assert again.view_at(version) == before
 
 
-def test_a_smaller_budget_leaves_the_share_as_it_was() -> None:
+def test_the_budget_may_be_changed_when_a_session_is_opened_again(tmp_path: Path) -> None:
+    """What no view could hold goes by the one in force, and all is counted again."""
+    store = SQLiteStore(tmp_path / "chats.db")
+    Session(1_000, counter=WORDS, store=store, id="one").extend(steps(1, 450))
+    for budget, largest in ((400, 100), (1_000, 451), (440, 110)):
+        again = Session(budget, store=store, id="one", counter=WORDS)
+        again.add(user("and?"))
+        view = again.messages()
+        assert largest - 10 < max(WORDS.count_text(one["content"] or "") for one in view) <= largest
+        assert again.token_count == WORDS.count(view)
+
+
+@LIMITS
+def test_a_smaller_budget_leaves_the_share_as_it_was(options: Any, size: int) -> None:
     """It is of the budget that the session was made with: no view changes for it."""
-    chat = session()
-    chat.extend(steps(3))
+    chat = session(**options)
+    chat.extend(steps(3, size))
     shown = chat.messages()
     chat.set_budget(200)
     assert all(one in shown for one in chat.messages())
@@ -223,10 +374,36 @@ def test_in_a_context_the_share_is_of_the_cap_of_the_history() -> None:
         assert sizes == {40}
 
 
-@pytest.mark.parametrize("ratio", [0, 1.5, -0.5, "half", True])
+@pytest.mark.parametrize("cap", [400, None])
+@pytest.mark.parametrize("more", [0, 1])
+def test_in_a_context_a_result_is_held_to_the_most_that_the_history_may_have(
+    cap: int | None, more: int
+) -> None:
+    """The cap of its block, or the whole budget: whatever the other blocks hold now, they may hold less."""
+    size, is_cut = (cap or 800) + more, bool(more)
+    for other in (5, 300):
+        context = Context(800, counter=WORDS).add("system", words(other), priority=9)
+        context.add("history", None, max_tokens=cap)
+        chat = Session(context=context)
+        chat.extend([user("go"), call("a"), result("a", words(size))])
+        assert bool(handles(chat.messages())) == is_cut
+
+
+def test_a_session_that_gets_a_context_counts_by_the_room_there(tmp_path: Path) -> None:
+    """What was small in its own budget passes that of the history there."""
+    store = SQLiteStore(tmp_path / "chats.db")
+    Session(2_000, counter=WORDS, store=store, id="one").extend(steps(1, 450))
+    context = Context(2_000, counter=WORDS).add("history", None, max_tokens=400)
+    again = Session(store=store, id="one", context=context, allow_missing=True)
+    again.add(user("and?"))
+    assert len(handles(again.messages())) == 1
+    assert again.token_count == WORDS.count(again.messages())
+
+
+@pytest.mark.parametrize("ratio", [0, 1.5, -0.5, "half", "none", True])
 def test_a_share_that_is_none_is_refused(ratio: Any) -> None:
-    """When the session is made."""
-    with pytest.raises(ConfigurationError, match="max_result_ratio must be a number above 0 and at most 1"):
+    """When the session is made; the error names what else there is."""
+    with pytest.raises(ConfigurationError, match=r"max_result_ratio must be a number above 0 .* 'auto'"):
         session(max_result_ratio=ratio)
 
 

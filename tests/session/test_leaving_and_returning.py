@@ -97,7 +97,13 @@ def test_the_result_of_a_summarized_call_is_no_limit_for_the_next_summary() -> N
         asked.append([message["content"][:2] for message in messages])
         return "tea"
 
-    session = Session(200, counter=LETTERS, summarizer=summarize, summarize_threshold_tokens=150)
+    session = Session(
+        200,
+        counter=LETTERS,
+        summarizer=summarize,
+        summarize_threshold_tokens=150,
+        max_result_ratio=None,
+    )
     session.add(calls("x1"))
     session.add(answers("x1", "r1" + "r" * 300))
     for n in range(2, 9):

@@ -618,7 +618,16 @@ _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
     "target_ratio": _FRACTION,
     "strategy": STRATEGY,
     "breakpoints": _MARKS,
-    "max_result_ratio": _FRACTION,
+    "max_result_ratio": _Either(
+        (
+            _Value(
+                "'auto' or 'none'",
+                {"enum": ["auto", "none"]},
+                lambda word: None if word == "none" else word,  # TOML has no null
+            ),
+            _FRACTION,
+        )
+    ),
     "min_recent_tokens": _whole(0),
     "pending_first": _FLAG,
     "summarizer": _choice("extractive"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +28,10 @@ from trimtab.replay.record import (
     read_recording,
 )
 from trimtab.replay.results import CallRow, Replayed, totals_of
+from trimtab.session.messages import RECALL_TAG
+from trimtab.strategies import CUT_MARKER
+from trimtab.strategies.fact_extractor import FACTS_TAG
+from trimtab.strategies.summarizer import SUMMARY_TAG
 
 _REMEMBERED = 100_000
 """Messages whose sizes are remembered."""
@@ -228,11 +233,32 @@ class _Stage:
 
 
 def cut_of(given: Messages, view: View, form: Format, /) -> int:
-    """Return the position from which on everything was sent; messages in another shape count as sent."""
-    cut, left = len(given), len(view.messages)
-    while cut and left and _is_same(given[cut - 1], view.messages[left - 1], form, changed=view.changed):
-        cut, left = cut - 1, left - 1
+    """Return the position from which on everything was sent; messages in another shape count as sent.
+
+    What trimtab wrote itself is no message of the conversation, wherever it stands: a summary, facts, and
+    earlier messages that were recalled for a question, which stand in front of it.
+    """
+    cut = len(given)
+    for sent in reversed(view.messages):
+        if not cut:
+            break
+        is_own = given[cut - 1] != sent and _is_own(sent, form)
+        if not is_own and not _is_same(given[cut - 1], sent, form, changed=view.changed):
+            break
+        cut -= not is_own
     return cut
+
+
+_OWN = re.compile(f'<(?:{"|".join((SUMMARY_TAG, FACTS_TAG, RECALL_TAG))}) [^\n]*by="trimtab">\n')
+"""Begins a text that trimtab wrote."""
+
+_CUT = CUT_MARKER.removesuffix("]")
+"""Begins what stands where a text was cut, with or without a handle."""
+
+
+def _is_own(message: object, form: Format) -> bool:
+    """Tell whether trimtab wrote a message, and nobody said it."""
+    return any(_OWN.match(slot.text) for slot in form.texts(mapping_of(message))[:1])
 
 
 def _count_blocks(message: object, form: Format) -> int:
@@ -245,10 +271,10 @@ def _is_same(one: object, sent: object, form: Format, *, changed: bool) -> bool:
     """Tell whether a message was sent, perhaps shortened."""
     if one is sent or one == sent:
         return True
-    if not changed:
-        return False
     a, b = mapping_of(one), mapping_of(sent)
     if form.kind(a) != form.kind(b):
+        return False
+    if not changed and not any(_CUT in slot.text for slot in form.texts(b)):
         return False
     first, second = form.pieces(a), form.pieces(b)
     return (first.result_id, first.calls, first.results) == (second.result_id, second.calls, second.results)

@@ -63,7 +63,8 @@ class CallRow:
         cold: Whether what the cache held had expired.
         price: Of the input, and of the summaries that were written for it.
         evicted: Messages of the call that were not sent.
-        cut: Position from which on everything was sent; None where it was refused.
+        cut: Position from which on everything was sent; None where it was refused. A summary, facts and what
+            was recalled are no messages of the conversation.
         moved_back: Whether that is an older message than at the call before.
         summarizer_calls: How often a model was asked for a summary.
         summarizer_tokens: Tokens that it read and wrote for that, where they are known.

@@ -19,9 +19,11 @@ from trimtab.session.log import event_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import (
     FUNCTIONS,
+    Clamp,
     HookName,
     Options,
     as_given,
+    clamp_for,
     functions_of,
     hooks_by_name,
     known_options,
@@ -200,7 +202,7 @@ class Core:
             state = state.with_anchors(0)
         if not changed.isdisjoint(("counted_by", "model")):
             state = state.without_usage()
-        if "counted_by" in changed or options.result_share_tokens != self._share_known(known):
+        if "counted_by" in changed or options.clamp != self._clamp_known(known):
             state = yield from recount(
                 self.session, state, version=head.version, reader=MessageReader(options)
             )
@@ -216,11 +218,14 @@ class Core:
         ) > 0
         return working_set
 
-    def _share_known(self, known: Mapping[str, Any]) -> int | None:
-        """Return the share of a result by which the sizes in the log were counted."""
-        if known.get("max_result_ratio") is None:
+    def _clamp_known(self, known: Mapping[str, Any]) -> Clamp | None:
+        """Say which results were cut when the sizes in the log were counted."""
+        ratio, budget_tokens = known["max_result_ratio"], known.get("budget_tokens")
+        if ratio is None:
             return None
-        return self.options_of(known).result_share_tokens
+        if is_whole(budget_tokens, least=1):
+            return clamp_for(ratio, budget_tokens)
+        return self.options_of(known).clamp  # the budget is a context's
 
     def options_data(self) -> dict[str, Any]:
         """Write the options in force; who has the functions that are missing opens the session after us."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from trimtab.conversation.pairing import pair
 from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
-from trimtab.formats import Dict, Format, Path, Structure, mapping_of
+from trimtab.formats import Dict, Format, Path, Structure, TextSlot, mapping_of
 from trimtab.formats.foreign import check_message
 from trimtab.session.options import Options
 from trimtab.session.plain import copy_plain, holds_texts
@@ -163,6 +163,7 @@ class MessageReader:
         # In a context, what stands beside the messages is charged there.
         fixed = Fixed(system=self.system_apart, tools=options.tools) if options.context is None else None
         self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed)
+        self._clamp = options.clamp
         self._count_text = text_size(sizes_for(options.tokens_by, [], Fixed()), self.format)
 
     @property
@@ -262,12 +263,23 @@ class MessageReader:
         return Shown(said, as_text=False, escaped=safe is not message, clamped=said is not safe)
 
     def clamp(self, message: Dict, id: str | None, /) -> Dict:
-        """Cut results above their share; where, a marker says by which id the whole is found."""
-        share_tokens = self.options.result_share_tokens
-        if share_tokens is None or id is None:
+        """Cut results that are too large; where, a marker says by which id the whole is found."""
+        clamp = self._clamp
+        if clamp is None or id is None:
             return message
-        slots, marker = self.format.texts(message), CLAMP_MARKER.format(id)
-        cut = clamp_texts(self.format, slots, share_tokens, count=self._count_text, marker=marker)
+        slots = self.format.texts(message)
+        if self.options.max_result_ratio == "auto" and _byte_count(slots) <= clamp.limit_tokens:
+            # A token holds a byte or more, so none of this can pass the budget: it is not counted for it.
+            # Where a counter charges more than that, a result that does may stay whole, as with no limit.
+            return message
+        cut = clamp_texts(
+            self.format,
+            slots,
+            clamp.share_tokens,
+            count=self._count_text,
+            limit_tokens=clamp.limit_tokens,
+            marker=CLAMP_MARKER.format(id),
+        )
         return mapping_of(self.format.with_texts(message, cut)) if cut else message
 
     def system_message(self) -> Dict | None:
@@ -284,6 +296,12 @@ class MessageReader:
     def facts_message(self, texts: Sequence[str], /) -> Dict:
         """Write facts as a message, marked and escaped, in the role of a summary."""
         return facts_message(self.format, self.options.summary_role, texts)
+
+
+def _byte_count(slots: Iterable[TextSlot]) -> int:
+    """Return how many bytes the results among texts have in UTF-8."""
+    texts = (slot.text for slot in slots if slot.is_result)
+    return sum(len(text if text.isascii() else text.encode(errors="surrogatepass")) for text in texts)
 
 
 @dataclass(slots=True)

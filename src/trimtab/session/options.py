@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Literal, TypeAlias, TypedDict, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, cast, get_args
 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.breakpoints import check_breakpoints
@@ -55,6 +55,29 @@ TARGET_RATIO = 0.5
 
 Measured (design/023-session-strides.md): a fifth of the bill of 1, with views that are three quarters full.
 """
+
+
+AUTO_RESULT_RATIO = 0.25
+"""What is shown of a result that no view could hold, as a share of the budget (design/021-clamps.md)."""
+
+
+class Clamp(NamedTuple):
+    """Which tool results a view shows cut, and to what."""
+
+    limit_tokens: int
+    """A result whose text has more is cut."""
+    share_tokens: int
+    """What is shown of it."""
+
+
+def clamp_for(ratio: float | Literal["auto"] | None, whole_tokens: int, /) -> Clamp | None:
+    """Return what `max_result_ratio` means of a budget; None: no result is cut."""
+    if ratio is None:
+        return None
+    if ratio == "auto":
+        return Clamp(whole_tokens, share_of(None, AUTO_RESULT_RATIO, whole_tokens))
+    share_tokens = share_of(None, _check_result_ratio(ratio), whole_tokens)
+    return Clamp(share_tokens, share_tokens)
 
 
 def session_budget(value: Any, counter: Any, tools: Any = None, /) -> Budget:
@@ -201,7 +224,7 @@ class SessionOptions(TypedDict, total=False):
     format: str | Format
     context: Context | None
     on_trim: OnTrim | None
-    max_result_ratio: float | None
+    max_result_ratio: float | Literal["auto"] | None
     recall_ratio: float
     ranker: RankerLike | None
     max_candidates: int | None
@@ -243,7 +266,7 @@ class Options:
     format: Any = "auto"
     context: Context | None = None
     on_trim: OnTrim | None = None
-    max_result_ratio: float | None = None
+    max_result_ratio: float | Literal["auto"] | None = "auto"
     recall_ratio: float = 0.0
     ranker: RankerLike | None = None
     max_candidates: int | None = None
@@ -261,8 +284,8 @@ class Options:
     """The blocks of the context when its room was measured."""
     room: Room = field(init=False, default=NO_ROOM)
     """What the context leaves for the history."""
-    result_share_tokens: int | None = field(init=False, default=None)
-    """What the text of one result may have in a view; None: all of it."""
+    constant_tokens: int = field(init=False, default=0)
+    """What the context leaves for the history at most, whatever its other blocks hold."""
 
     def __post_init__(self) -> None:
         """Check every value."""
@@ -299,10 +322,8 @@ class Options:
             self.resolved = session_budget(self.budget, self.tokens_by, self.tools)
             self.budget_tokens = self.resolved.input_tokens
         self.measure_context()
-        if self.max_result_ratio is not None:
-            check_fraction("max_result_ratio", self.max_result_ratio)
-            whole = self.budget_tokens if self.context is None else constant_room(self)
-            self.result_share_tokens = share_of(None, self.max_result_ratio, whole)
+        if self.max_result_ratio is not None and self.context is not None:
+            self.constant_tokens = constant_room(self)
 
     def _check_rest(self) -> None:
         if isinstance(self.anchors, (str, Mapping)) or not isinstance(self.anchors, Sequence):
@@ -312,6 +333,8 @@ class Options:
         check_flag("pending_first", self.pending_first)
         self.target_ratio = check_fraction("target_ratio", self.target_ratio)
         self.strategy = _cheapest_given(self.strategy, self.target_ratio)
+        if self.max_result_ratio not in (None, "auto"):
+            _check_result_ratio(self.max_result_ratio)
         self.breakpoints = check_breakpoints(self.breakpoints)
         if self.breakpoints is not None and self.context is not None:
             raise ConfigurationError(
@@ -396,6 +419,13 @@ class Options:
         """Name of the counter, as the log remembers it: sizes by another one are not taken over."""
         overhead = "" if self.message_overhead == 4 else f"+{self.message_overhead}"
         return f"{counter_name(self.tokens_by)}{overhead}"
+
+    @property
+    def clamp(self) -> Clamp | None:
+        """Which results a view shows cut; None: none."""
+        return clamp_for(
+            self.max_result_ratio, self.budget_tokens if self.context is None else self.constant_tokens
+        )
 
     def rank(self, query: str = "", messages: Sequence[Any] = ()) -> RankCall:
         """Make the question to the ranker there is."""
@@ -521,6 +551,15 @@ def _cheapest_given(value: Any, target_ratio: float) -> Cheapest | None:
             f"target_ratio={target_ratio} says how deep a cut goes, and strategy='cheapest', too: give one"
         )
     return made
+
+
+def _check_result_ratio(ratio: Any) -> float:
+    try:
+        return check_fraction("max_result_ratio", ratio)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{error}; 'auto' cuts only what no view could hold, None cuts no result"
+        ) from None
 
 
 def _check_recall(ratio: Any, candidates: Any) -> float:

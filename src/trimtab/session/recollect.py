@@ -84,7 +84,7 @@ def recall_messages(core: Core, query: str, limit: int) -> Steps[list[Event]]:
 
 def _by_handle(core: Core, query: str) -> Steps[Event | None]:
     """Find the message whose id a query is: a marker names it where a result was cut."""
-    if core.in_force.result_share_tokens is None or not query or query != "".join(query.split()):
+    if core.in_force.clamp is None or not query or query != "".join(query.split()):
         return None
     event = yield from core.known_event(query)
     return event if event is not None and event.kind == "message" else None

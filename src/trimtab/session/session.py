@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.fitted import Fitted
@@ -116,7 +116,7 @@ class Session:
         format: str | Format = "auto",
         context: Context | Unset | None = UNSET,
         on_trim: OnTrim | None = None,
-        max_result_ratio: float | Unset | None = UNSET,
+        max_result_ratio: float | Literal["auto"] | Unset | None = UNSET,
         recall_ratio: float | Unset = UNSET,
         ranker: RankerLike | Unset | None = UNSET,
         max_candidates: int | Unset | None = UNSET,
@@ -177,7 +177,9 @@ class Session:
                 that view, and stays in the log. Given again each time, as no log can keep it.
             max_result_ratio: The largest share of the budget that the text of one tool result has in a view,
                 0 < ratio <= 1; both ends of a larger one are shown, and `view_of` gives all of it. The budget
-                is the one given when the session was made or opened. None, the default: no such limit.
+                is the one given when the session was made or opened. "auto", the default: a result larger
+                than all of it, which no view could hold, is shown at a quarter; every other stays whole.
+                None: no limit.
             recall_ratio: The share of a view, beside system text and anchors, for what the log knows about
                 the newest question, marked as earlier text; 0, the default, up to below 1. It is kept free
                 once something has left the recent messages.
@@ -540,8 +542,8 @@ class Session:
         """Find messages and facts that are not in view.
 
         Those the `ranker` gives the best scores (what it does wrong is a RankerError), or with more words of
-        the query; newer ones first where they have as many. With `max_result_ratio` a query that is the id
-        of a message finds that one, in view or not.
+        the query; newer ones first where they have as many. A query that is the id of a message finds
+        that one, in view or not, unless `max_result_ratio` is None.
         """
         return self._runner.run(recall_messages, query, limit)
 

@@ -156,10 +156,11 @@ def clamp_texts(
     share_tokens: int,
     *,
     count: CountText,
+    limit_tokens: int | None = None,
     texts: bool = False,
     marker: str = CUT_MARKER,
 ) -> dict[Path, str]:
-    """Cut the texts of a message so that no result in it has more than its share.
+    """Cut the texts of a message so that each result that is too large comes to its share.
 
     A result of several texts is measured as one: the longest of them give way, down to one length.
 
@@ -167,12 +168,14 @@ def clamp_texts(
         slots: The texts of the message that may be cut.
         share_tokens: What one result may have.
         count: Tokens of a text.
+        limit_tokens: A result that has no more stays whole. None: its share.
         texts: Whether what is no result is held to the share, too, as one text.
         marker: What stands where text was cut.
 
     Returns:
         New texts by path; empty if nothing is above the share.
     """
+    limit_tokens = share_tokens if limit_tokens is None else limit_tokens
     together: dict[Path | None, list[TextSlot]] = {}
     for slot in slots:
         if slot.is_result or texts:
@@ -180,7 +183,7 @@ def clamp_texts(
     cut: dict[Path, str] = {}
     for its in together.values():
         sizes = [count(slot.text) for slot in its]
-        if sum(sizes) > share_tokens:
+        if sum(sizes) > limit_tokens:
             cut.update(_shorten_longest(its, sizes, share_tokens, count=count, marker=marker))
     return cut
 

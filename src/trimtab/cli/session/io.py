@@ -18,7 +18,15 @@ import click
 
 from trimtab.budget import Budget
 from trimtab.cli.input import LINE_SUFFIXES, dump, entries, parse, standard_input
-from trimtab.cli.options import Number, RequestOptions, format_option, room_options, text_of, together
+from trimtab.cli.options import (
+    Number,
+    RequestOptions,
+    format_option,
+    room_options,
+    strategy_of,
+    text_of,
+    together,
+)
 from trimtab.cli.output import encode, leave_pipe
 from trimtab.context import Fitted
 from trimtab.counting import EstimateCounter
@@ -79,9 +87,21 @@ def _check_message(value: Any, at: int) -> None:
 
 
 _FRACTION = Number("a number above 0 and at most 1", lambda number: 0 < number <= 1)
+_SHARE = Number("a number above 0 and at most 1, auto or none", lambda number: 0 < number <= 1)
+
+
+class _ResultRatio(click.ParamType[Any]):
+    """A share, or a word: the share that is the default, or no limit."""
+
+    name = "ratio"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Take a word as it is, anything else as a number."""
+        return value if value in ("auto", "none") else _SHARE.convert(value, param, ctx)
+
+
 RATIOS = {
     "target_ratio": (_FRACTION, "Share of its room that a cut leaves; 0.5 by default."),
-    "max_result_ratio": (_FRACTION, "Largest share of the budget for one tool result."),
     "recall_ratio": (
         Number("a number from 0 to below 1", lambda number: 0 <= number < 1),
         "Share of the view for what is recalled for the newest question.",
@@ -96,6 +116,23 @@ begin_options = together(
         metavar="TEXT|JSON|@FILE",
         multiple=True,
         help="Message that never leaves, after the system text. Repeatable.",
+    ),
+    click.option(
+        "--breakpoints/--no-breakpoints",
+        default=None,
+        help="Mark each view for a prompt cache that stores marked prefixes only.",
+    ),
+    click.option(
+        "--strategy",
+        metavar="cheapest|FILE",
+        help="How deep cuts go, in place of --target-ratio: cheapest, or a JSON or TOML file of it.",
+    ),
+    click.option(
+        "--max-result-ratio",
+        type=_ResultRatio(),
+        metavar="RATIO|auto|none",
+        help="Largest share of the budget for one tool result; by default auto: a quarter for one that is"
+        " larger than the budget.",
     ),
     *(
         click.option(f"--{name.replace('_', '-')}", name, type=kind, metavar="RATIO", help=about)
@@ -121,9 +158,13 @@ def options_in(given: Mapping[str, Any]) -> dict[str, Any]:
         if given["anchors"]
         else None,
         "budget": _budget(given, asked),
+        "strategy": strategy_of(given["strategy"]),
+        "breakpoints": given["breakpoints"],
+        "max_result_ratio": given["max_result_ratio"],
         **{name: given[name] for name in RATIOS},
     }
-    return {name: value for name, value in options.items() if value is not None}
+    kept = {name: value for name, value in options.items() if value is not None}
+    return {**kept, "max_result_ratio": None} if given["max_result_ratio"] == "none" else kept
 
 
 def _budget(given: Mapping[str, Any], asked: RequestOptions) -> Budget | None:
