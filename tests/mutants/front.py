@@ -108,6 +108,39 @@ FRONT = (
         ("Anthropic.mark_last", 'and not block.get("defer_loading")', ""),
     ),
     module(
+        "_fitting/fitted.py",
+        "test_positions.py",
+        ("Fitted.changed", "was is not None and message is not given[was]", "was is not None"),
+        ("_positions_in", "at - span.start for at", "at for at"),
+        ("_positions_in", "at is None or at not in span", "at is None"),
+        ("Fitted.__reduce__", "Places(self.positions, self.changed, ", "Places(self.positions, [], "),
+    ),
+    module(
+        "_fitting/portion.py",
+        "test_positions.py",
+        ("Decision.positions", "portion.start + portion.source_index(at)", "portion.start + at"),
+        ("Decision.positions", "if at >= portion.lead else None", "if at > portion.lead else None"),
+        ("Decision.positions", "portion.start + portion", "portion"),
+    ),
+    module(
+        "_fitting/context_plan.py",
+        "test_positions.py",
+        ("ContextPlan.positions", "[None] * bool(own)", "own"),
+        ("ContextPlan.positions", "return found[self._system_count() :]", "return found"),
+        ("ContextPlan.positions", "[None] * len(self.outcome.composition.lead)", "[]"),
+    ),
+    module(
+        "_fitting/layout.py",
+        "test_positions.py",
+        ("Part.given", "made if isinstance(item, str) or is_text_with_attachments(item) else item", "made"),
+    ),
+    module(
+        "_fitting/fit_plan.py",
+        "test_positions.py",
+        ("FitPlan.given", "if work.origin is not None else", "if work.origin is None else"),
+        ("FitPlan.given", "originals_from(work.lead)", "originals_from(0)"),
+    ),
+    module(
         "_fitting/fit_plan.py",
         "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py"
         " test_front_door_errors.py",

@@ -155,6 +155,16 @@ class MarkedPlan:
         return self.plain.source
 
     @property
+    def given(self) -> Sequence[Any]:
+        """What the caller gave."""
+        return self.plain.given
+
+    @property
+    def spans(self) -> Mapping[str, range]:
+        """Where the messages of each block stand."""
+        return self.plain.spans
+
+    @property
     def format(self) -> Format:
         """The wire form."""
         return self.plain.format
@@ -167,6 +177,10 @@ class MarkedPlan:
     def messages(self) -> list[Any]:
         """Put the output together; marked messages are shallow copies."""
         return list(self._marked.messages)
+
+    def positions(self) -> list[int | None]:
+        """List where each message of the output was."""
+        return self.plain.positions()
 
     def report(self, messages: list[Any], /) -> Report:
         """Make the report of the fit; what marks cost is beside the messages."""

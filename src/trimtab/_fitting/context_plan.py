@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.settle import Outcome, settle_blocks
@@ -68,6 +68,17 @@ class ContextPlan:
         return self.outcome.composition.source
 
     @property
+    def given(self) -> list[Any]:
+        """What stands in the blocks: a message written from text is its own."""
+        return list(chain.from_iterable(part.given for part in self.outcome.composition.parts))
+
+    @property
+    def spans(self) -> dict[str, range]:
+        """Where the messages of each block stand."""
+        parts = self.outcome.composition.parts
+        return {part.name: range(part.start, part.start + len(part.source)) for part in parts}
+
+    @property
     def format(self) -> Format:
         """The wire form."""
         return self.outcome.format
@@ -82,6 +93,14 @@ class ContextPlan:
     def messages(self) -> list[Any]:
         """Put the output together."""
         return self.outcome.messages()[self._system_count() :]
+
+    def positions(self) -> list[int | None]:
+        """List where each message of the output was; one that documents were joined to is trimtab's."""
+        found: list[int | None] = [None] * len(self.outcome.composition.lead)
+        for decision in self.outcome.decisions:
+            own = decision.positions()
+            found += own if decision.portion.joint is None else [None] * bool(own)
+        return found[self._system_count() :]
 
     def _system_count(self) -> int:
         """Count the messages at the front whose text goes with the request instead."""

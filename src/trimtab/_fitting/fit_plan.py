@@ -75,6 +75,17 @@ class FitPlan(Decision[Work]):
         return self.portion.source
 
     @property
+    def given(self) -> list[Any]:
+        """The same, where objects of an SDK were read into dicts: the objects."""
+        work = self.portion
+        return work.source if work.origin is not None else work.history.originals_from(work.lead)
+
+    @property
+    def spans(self) -> dict[str, range]:
+        """The one block."""
+        return {BLOCK: range(len(self.portion.source))}
+
+    @property
     def format(self) -> Format:
         """The wire form."""
         return self.portion.format

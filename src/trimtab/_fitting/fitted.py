@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from trimtab._fitting.request import budget_for
+from trimtab._shared.checks import in_words, near_names
 from trimtab.budget import Budget
 from trimtab.counting.awaited import CountsNeeded
-from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.errors import BudgetExceededError, ConfigurationError, UnknownNameError
 from trimtab.formats import Format, Request
 
 if TYPE_CHECKING:
@@ -68,8 +69,22 @@ class Plan(Protocol):
         """What was asked for, as a request."""
         ...
 
+    @property
+    def given(self) -> Sequence[Any]:
+        """What the caller gave for each of `source`: the message itself, or what it was written from."""
+        ...
+
+    @property
+    def spans(self) -> Mapping[str, range]:
+        """Where in `source` the messages of each block stand."""
+        ...
+
     def messages(self) -> list[Any]:
         """Put the output together."""
+        ...
+
+    def positions(self) -> list[int | None]:
+        """List where in `source` each message of the output was; None: trimtab put it in."""
         ...
 
     def report(self, messages: list[Any], /) -> Report:
@@ -119,7 +134,9 @@ class Fitted(Generic[M]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle without counter, strategy and callbacks."""
-        return _copy, (self.messages, self.system, self.tools, self.request, self.report, self.evicted)
+        places = Places(self.positions, self.changed, dict(self._plan.spans))
+        read = (self.messages, self.system, self.tools, self.request, self.report, self.evicted, places)
+        return _copy, read
 
     @property
     def system(self) -> Any:
@@ -145,8 +162,39 @@ class Fitted(Generic[M]):
 
         Reads the rows of the report. A message of which a part stays is not among them.
         """
-        source = self._plan.source
-        return [source[row.index] for row in self.report.messages if row.fate == "evicted"]
+        given = self._plan.given
+        return [given[row.index] for row in self.report.messages if row.fate == "evicted"]
+
+    @property
+    def positions(self) -> list[int | None]:
+        """For each of the messages its index in the input; None if trimtab put it in.
+
+        The input is the list that was given or that of the body; in a `Context` it is the messages of all
+        blocks in the order of the request (see `positions_in`), and for a view of a session what the session
+        listed: the rows of `report.messages` have the same index. Put in are summaries, lines for what left,
+        system text that became a message, and what joined documents became. Where a message was given twice,
+        each has its own index; one of which a repair put parts in several places is there once for each.
+        """
+        return self._plan.positions()
+
+    def positions_in(self, block: str, /) -> list[int | None]:
+        """For each of the messages its index in the list given for a block; None for all others.
+
+        Raises:
+            UnknownNameError: No block with messages has this name; that of `fit` is "history".
+        """
+        return _positions_in(block, self.positions, self._plan.spans)
+
+    @property
+    def changed(self) -> list[int]:
+        """Which of `messages`, by index, trimtab changed: the input has another object in their place.
+
+        They are shallow copies with a text, a part, a role or a mark that differs. What was put in is not
+        among them, nor is what merely moved.
+        """
+        plan, given = self._plan, self._plan.given
+        pairs = enumerate(zip(plan.messages(), plan.positions(), strict=True))
+        return [at for at, (message, was) in pairs if was is not None and message is not given[was]]
 
     @property
     def report(self) -> Report:
@@ -219,10 +267,33 @@ def _at_once(call: Callable[[], T], instead: str) -> T:
         ) from None
 
 
+class Places(NamedTuple):
+    """Where the messages of an output were, as a copy keeps it."""
+
+    positions: list[int | None]
+    changed: list[int]
+    spans: dict[str, range]
+
+
+def _positions_in(
+    block: str, positions: Sequence[int | None], spans: Mapping[str, range]
+) -> list[int | None]:
+    span = spans.get(block)
+    if span is None:
+        near = near_names(block, spans)
+        raise UnknownNameError(
+            f"no block with messages is named {block!r}; there are: {', '.join(spans) or 'none'}"
+            f"{in_words(near)}",
+            name=block,
+            near=near,
+        )
+    return [None if at is None or at not in span else at - span.start for at in positions]
+
+
 class CopiedFitted(Fitted[M]):
     """What of a `Fitted` is there after copying or pickling: all there is to read."""
 
-    __slots__ = ("_evicted", "_kept_report", "_request", "_system", "_tools")
+    __slots__ = ("_evicted", "_kept_report", "_places", "_request", "_system", "_tools")
 
     def __init__(
         self,
@@ -233,9 +304,11 @@ class CopiedFitted(Fitted[M]):
         tools: Any,
         request: Any,
         evicted: list[M],
+        places: Places,
     ) -> None:
         self.messages = messages
         self._evicted = evicted
+        self._places = places
         self._kept_report = report
         self._system = system
         self._tools = tools
@@ -266,6 +339,24 @@ class CopiedFitted(Fitted[M]):
     def evicted(self) -> list[M]:
         """The messages of the input that left, in its order."""
         return list(self._evicted)
+
+    @property
+    def positions(self) -> list[int | None]:
+        """For each of the messages its index in the input; None if trimtab put it in."""
+        return list(self._places.positions)
+
+    def positions_in(self, block: str, /) -> list[int | None]:
+        """For each of the messages its index in the list given for a block; None for all others.
+
+        Raises:
+            UnknownNameError: No block with messages has this name.
+        """
+        return _positions_in(block, self.positions, self._places.spans)
+
+    @property
+    def changed(self) -> list[int]:
+        """Which of `messages`, by index, trimtab changed."""
+        return list(self._places.changed)
 
     @property
     def report(self) -> Report:
@@ -308,9 +399,17 @@ class CopiedFitted(Fitted[M]):
 
 
 def _copy(
-    messages: list[Any], system: Any, tools: Any, request: Any, report: Report, evicted: list[Any]
+    messages: list[Any],
+    system: Any,
+    tools: Any,
+    request: Any,
+    report: Report,
+    evicted: list[Any],
+    places: Places,
 ) -> CopiedFitted[Any]:
-    return CopiedFitted(messages, report, system=system, tools=tools, request=request, evicted=evicted)
+    return CopiedFitted(
+        messages, report, system=system, tools=tools, request=request, evicted=evicted, places=places
+    )
 
 
 def fitted_for(plan: Plan) -> Fitted[Any]:

@@ -297,6 +297,14 @@ class Part(Portion):
     whole: bool
     """True: it stays whole if its cap allows, whatever its rank (SPEC D7), or whatever its cap (pinned)."""
 
+    @property
+    def given(self) -> list[Any]:
+        """The block's own messages, also where they got another role; what was written from text is ours."""
+        return [
+            made if isinstance(item, str) or is_text_with_attachments(item) else item
+            for item, made in zip(_items_of(self.block), self.source, strict=True)
+        ]
+
 
 @dataclass(slots=True, kw_only=True)
 class Composition:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from trimtab._shared.steps import Steps
 from trimtab.conversation import History
+from trimtab.conversation.assemble import put_in
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import CountingError, FormatError, move_error
 from trimtab.strategies.base import EvictionRequest, Strategy, waits
@@ -64,6 +65,13 @@ class Decision(Generic[P_co]):
     portion: P_co
     settled: Settled
     request: EvictionRequest
+
+    def positions(self) -> list[int | None]:
+        """List, for each message that comes out, its position in the request; None: trimtab put it in."""
+        portion, settled = self.portion, self.settled
+        there = [*settled.before, *range(settled.cut, len(portion.history))]
+        found = [portion.start + portion.source_index(at) if at >= portion.lead else None for at in there]
+        return put_in(found, settled.before, [replace(one, message=None) for one in settled.insertions])
 
 
 def ask(
