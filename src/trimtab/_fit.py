@@ -8,7 +8,8 @@ from typing import Any, TypeVar, overload
 
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.fit_plan import decide_marked
-from trimtab._fitting.fitted import Fitted, fitted_for
+from trimtab._fitting.fitted import Fitted, Plan, fitted_for
+from trimtab._fitting.objects import Objects, ReadsSeveral
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
 from trimtab._shared.steps import rerun
@@ -65,6 +66,8 @@ def fit(
     on_trim: OnTrim | None = None,
     repair: bool = False,
     strict: bool = False,
+    read: Callable[[M], Any] | None = None,
+    write: Callable[[M | None, list[dict[str, Any]]], M | None] | None = None,
 ) -> Fitted[M]: ...
 
 
@@ -85,6 +88,8 @@ def fit(
     on_trim: OnTrim | None = None,
     repair: bool = False,
     strict: bool = False,
+    read: Any = None,
+    write: Any = None,
 ) -> Fitted[Any]:
     """Fit a conversation into a token budget, valid for its provider.
 
@@ -120,6 +125,12 @@ def fit(
         on_trim: Called with a `TrimContext` before anything is decided, also when everything fits.
         repair: Mend orphaned results and unanswered calls first.
         strict: Raise where the input (or what a repair left of it) holds what the provider refuses.
+        read: Reads a framework's own message, of which `messages` is then a list: `read(object)` gives a wire
+            message, or, for every object, a list of them. Called once for an object; where it gives single
+            messages only for those the fit looks at. Name `format`, or all are looked at to tell it.
+        write: Given with `read`: `write(object, messages)` returns a copy of the object that says what these
+            wire messages say, where some changed or left. `write(None, [message])` makes an object of one
+            that was put in; None leaves it out. What nothing changed comes out itself.
 
     Returns:
         A `Fitted`: `messages` ready to send and the `report`. Within budget, always.
@@ -143,26 +154,36 @@ def fit(
         >>> len(fitted.messages), fitted.report.tokens_after
         (6, 18)
     """
-    work = prepare(
-        Ask(
-            messages=messages,
-            budget=budget,
-            model=model,
-            counter=counter,
-            format=format,
-            system=system,
-            tools=tools,
-            strategy=strategy,
-            steady=steady,
-            breakpoints=breakpoints,
-            pin=pin,
-            pending_calls=pending_calls,
-            on_trim=on_trim,
-            repair=repair,
-            strict=strict,
-        )
+    ask = Ask(
+        messages=messages,
+        budget=budget,
+        model=model,
+        counter=counter,
+        format=format,
+        system=system,
+        tools=tools,
+        strategy=strategy,
+        steady=steady,
+        breakpoints=breakpoints,
+        pin=pin,
+        pending_calls=pending_calls,
+        on_trim=on_trim,
+        repair=repair,
+        strict=strict,
     )
-    return fitted_for(drive(decide_marked(work, work.budget)))
+    if read is None and write is None:
+        return fitted_for(_decide(ask))
+    objects = Objects(ask, read, write)
+    while True:
+        try:
+            return fitted_for(objects.show(_decide(objects.ask())))
+        except ReadsSeveral:
+            objects.read_all()
+
+
+def _decide(ask: Ask) -> Plan:
+    work = prepare(ask)
+    return drive(decide_marked(work, work.budget))
 
 
 # `afit`: `fit`, for counters and summarizers that have to be awaited.
@@ -208,6 +229,8 @@ async def afit(
     on_trim: OnTrim | None = None,
     repair: bool = False,
     strict: bool = False,
+    read: Callable[[M], Any] | None = None,
+    write: Callable[[M | None, list[dict[str, Any]]], M | None] | None = None,
 ) -> Fitted[M]: ...
 
 
@@ -228,6 +251,8 @@ async def afit(
     on_trim: OnTrim | None = None,
     repair: bool = False,
     strict: bool = False,
+    read: Any = None,
+    write: Any = None,
 ) -> Fitted[Any]:
     """Fit a conversation into a token budget, as `fit` does; awaits what is async.
 
@@ -260,8 +285,19 @@ async def afit(
         repair=repair,
         strict=strict,
     )
-    if on_trim is not None and ask.counter is not None and ask.counter.is_awaited:
+    if read is None and write is None:
+        return fitted_for(await _adecide(ask))
+    objects = Objects(ask, read, write)
+    while True:
+        try:
+            return fitted_for(objects.show(await _adecide(objects.ask())))
+        except ReadsSeveral:
+            objects.read_all()
+
+
+async def _adecide(ask: Ask) -> Plan:
+    if ask.on_trim is not None and ask.counter is not None and ask.counter.is_awaited:
         before = await rerun(lambda: prepare(replace(ask, on_trim=keep_all)))
         await rerun(before.sizes.count_each)  # a callback is run once, and may ask for any size
     work = await rerun(lambda: prepare(replace(ask)))
-    return fitted_for(await adrive(lambda: decide_marked(work, work.budget)))
+    return await adrive(lambda: decide_marked(work, work.budget))

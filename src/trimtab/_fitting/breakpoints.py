@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from trimtab._fitting.fitted import Plan
+from trimtab._fitting.fitted import Plan, PlanAround
 from trimtab.budget import Budget
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
-from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Request, mapping_of
 
 if TYPE_CHECKING:
@@ -65,12 +65,11 @@ class _Output:
     """Where it was marked, the most worth first."""
 
 
-class MarkedPlan:
+class MarkedPlan(PlanAround):
     """A plan, and its output with marks."""
 
     def __init__(self, plain: Plan, mark: Mark) -> None:
-        self.plain = plain
-        """The same without marks."""
+        super().__init__(plain)
         self._mark = mark
         self._notes: tuple[str, ...] = ()
         self._cost = 0
@@ -120,54 +119,9 @@ class MarkedPlan:
         return tuple(sorted({max(0, place + 1) for place in self._marked.places}))
 
     @property
-    def budget(self) -> Budget:
-        """The budget it was decided for."""
-        return self.plain.budget
-
-    @property
-    def fits(self) -> bool:
-        """True: nothing else is marked."""
-        return self.plain.fits
-
-    @property
     def tokens(self) -> int:
         """Tokens of the whole request, marks included."""
         return self.plain.tokens + self._cost
-
-    @property
-    def model(self) -> str | None:
-        """The model it was asked for."""
-        return self.plain.model
-
-    @property
-    def counter(self) -> Any:
-        """What counts."""
-        return self.plain.counter
-
-    @property
-    def stable(self) -> int:
-        """Messages that stand in front of every cut."""
-        return self.plain.stable
-
-    @property
-    def source(self) -> Sequence[Any]:
-        """The caller's messages."""
-        return self.plain.source
-
-    @property
-    def given(self) -> Sequence[Any]:
-        """What the caller gave."""
-        return self.plain.given
-
-    @property
-    def spans(self) -> Mapping[str, range]:
-        """Where the messages of each block stand."""
-        return self.plain.spans
-
-    @property
-    def format(self) -> Format:
-        """The wire form."""
-        return self.plain.format
 
     @property
     def body(self) -> Request:
@@ -177,10 +131,6 @@ class MarkedPlan:
     def messages(self) -> list[Any]:
         """Put the output together; marked messages are shallow copies."""
         return list(self._marked.messages)
-
-    def positions(self) -> list[int | None]:
-        """List where each message of the output was."""
-        return self.plain.positions()
 
     def report(self, messages: list[Any], /) -> Report:
         """Make the report of the fit; what marks cost is beside the messages."""
@@ -195,14 +145,6 @@ class MarkedPlan:
     def at(self, budget: Budget, /) -> Plan:
         """Decide for another budget."""
         return with_breakpoints(self.plain.at(budget), self._mark)
-
-    def count_all(self) -> None:
-        """Count what the fit did not need to."""
-        self.plain.count_all()
-
-    def budget_error(self) -> BudgetExceededError:
-        """Make the error for what does not fit."""
-        return self.plain.budget_error()
 
 
 def _kind(format: Format, message: Any) -> str:

@@ -102,6 +102,10 @@ class ContextPlan:
             found += own if decision.portion.joint is None else [None] * bool(own)
         return found[self._system_count() :]
 
+    def stays(self) -> set[int]:
+        """List where what is in the output was, joined documents included."""
+        return set().union(*[decision.stays() for decision in self.outcome.decisions])
+
     def _system_count(self) -> int:
         """Count the messages at the front whose text goes with the request instead."""
         if not self.format.rules.lifts_system:

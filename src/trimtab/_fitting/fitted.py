@@ -15,7 +15,7 @@ from trimtab.formats import Format, Request
 if TYPE_CHECKING:
     from trimtab.report import Report
 
-__all__ = ["Fitted", "Plan", "fitted_for"]
+__all__ = ["Fitted", "Plan", "PlanAround", "fitted_for"]
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -87,6 +87,10 @@ class Plan(Protocol):
         """List where in `source` each message of the output was; None: trimtab put it in."""
         ...
 
+    def stays(self) -> set[int]:
+        """List where in `source` stands what is in the output, or a part of it."""
+        ...
+
     def report(self, messages: list[Any], /) -> Report:
         """Make the report of the fit that gave these messages."""
         ...
@@ -102,6 +106,89 @@ class Plan(Protocol):
     def budget_error(self) -> BudgetExceededError:
         """Make the error for what does not fit."""
         ...
+
+
+class PlanAround:
+    """A plan that shows the output of another one otherwise."""
+
+    def __init__(self, plain: Plan) -> None:
+        self.plain = plain
+        """The other one."""
+
+    @property
+    def budget(self) -> Budget:
+        """The budget it was decided for."""
+        return self.plain.budget
+
+    @property
+    def fits(self) -> bool:
+        """False if what must stay passes the budget."""
+        return self.plain.fits
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request."""
+        return self.plain.tokens
+
+    @property
+    def model(self) -> str | None:
+        """The model it was asked for."""
+        return self.plain.model
+
+    @property
+    def counter(self) -> Any:
+        """What counts."""
+        return self.plain.counter
+
+    @property
+    def stable(self) -> int:
+        """Messages that stand in front of every cut."""
+        return self.plain.stable
+
+    @property
+    def source(self) -> Sequence[Any]:
+        """The caller's messages."""
+        return self.plain.source
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.plain.format
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        return self.plain.body
+
+    @property
+    def given(self) -> Sequence[Any]:
+        """What the caller gave."""
+        return self.plain.given
+
+    @property
+    def spans(self) -> Mapping[str, range]:
+        """Where the messages of each block stand."""
+        return self.plain.spans
+
+    def positions(self) -> list[int | None]:
+        """List where each message of the output was."""
+        return self.plain.positions()
+
+    def stays(self) -> set[int]:
+        """List where what is in the output was."""
+        return self.plain.stays()
+
+    def report(self, messages: list[Any], /) -> Report:
+        """Make the report of the other one."""
+        return self.plain.report(self.plain.messages())
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        self.plain.count_all()
+
+    def budget_error(self) -> BudgetExceededError:
+        """Make the error for what does not fit."""
+        return self.plain.budget_error()
 
 
 class Fitted(Generic[M]):
@@ -134,7 +221,7 @@ class Fitted(Generic[M]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle without counter, strategy and callbacks."""
-        places = Places(self.positions, self.changed, dict(self._plan.spans))
+        places = Places(self.positions, self.changed, dict(self._spans))
         read = (self.messages, self.system, self.tools, self.request, self.report, self.evicted, places)
         return _copy, read
 
@@ -160,10 +247,10 @@ class Fitted(Generic[M]):
     def evicted(self) -> list[M]:
         """The messages of the input that left, in its order: the caller's own objects.
 
-        Reads the rows of the report. A message of which a part stays is not among them.
+        A message of which a part stays is not among them.
         """
-        given = self._plan.given
-        return [given[row.index] for row in self.report.messages if row.fate == "evicted"]
+        stay = self._plan.stays()
+        return [message for at, message in enumerate(self._plan.given) if at not in stay]
 
     @property
     def positions(self) -> list[int | None]:
@@ -178,19 +265,33 @@ class Fitted(Generic[M]):
         return self._plan.positions()
 
     def positions_in(self, block: str, /) -> list[int | None]:
-        """For each of the messages its index in the list given for a block; None for all others.
+        """For each message its index in the list given for a block; None for others.
 
         Raises:
             UnknownNameError: No block with messages has this name; that of `fit` is "history".
         """
-        return _positions_in(block, self.positions, self._plan.spans)
+        spans = self._spans
+        if block not in spans:
+            near = near_names(block, spans)
+            raise UnknownNameError(
+                f"no block with messages is named {block!r}; there are: {', '.join(spans) or 'none'}"
+                f"{in_words(near)}",
+                name=block,
+                near=near,
+            )
+        span = spans[block]
+        return [None if at is None or at not in span else at - span.start for at in self.positions]
+
+    @property
+    def _spans(self) -> Mapping[str, range]:
+        return self._plan.spans
 
     @property
     def changed(self) -> list[int]:
-        """Which of `messages`, by index, trimtab changed: the input has another object in their place.
+        """Which of `messages`, by index, trimtab changed.
 
-        They are shallow copies with a text, a part, a role or a mark that differs. What was put in is not
-        among them, nor is what merely moved.
+        The input has another object in their place: they are shallow copies with a text, a part, a role or
+        a mark that differs. What was put in is not among them, nor is what merely moved.
         """
         plan, given = self._plan, self._plan.given
         pairs = enumerate(zip(plan.messages(), plan.positions(), strict=True))
@@ -275,21 +376,6 @@ class Places(NamedTuple):
     spans: dict[str, range]
 
 
-def _positions_in(
-    block: str, positions: Sequence[int | None], spans: Mapping[str, range]
-) -> list[int | None]:
-    span = spans.get(block)
-    if span is None:
-        near = near_names(block, spans)
-        raise UnknownNameError(
-            f"no block with messages is named {block!r}; there are: {', '.join(spans) or 'none'}"
-            f"{in_words(near)}",
-            name=block,
-            near=near,
-        )
-    return [None if at is None or at not in span else at - span.start for at in positions]
-
-
 class CopiedFitted(Fitted[M]):
     """What of a `Fitted` is there after copying or pickling: all there is to read."""
 
@@ -345,13 +431,9 @@ class CopiedFitted(Fitted[M]):
         """For each of the messages its index in the input; None if trimtab put it in."""
         return list(self._places.positions)
 
-    def positions_in(self, block: str, /) -> list[int | None]:
-        """For each of the messages its index in the list given for a block; None for all others.
-
-        Raises:
-            UnknownNameError: No block with messages has this name.
-        """
-        return _positions_in(block, self.positions, self._places.spans)
+    @property
+    def _spans(self) -> Mapping[str, range]:
+        return self._places.spans
 
     @property
     def changed(self) -> list[int]:

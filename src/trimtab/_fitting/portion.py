@@ -73,6 +73,10 @@ class Decision(Generic[P_co]):
         found = [portion.start + portion.source_index(at) if at >= portion.lead else None for at in there]
         return put_in(found, settled.before, [replace(one, message=None) for one in settled.insertions])
 
+    def stays(self) -> set[int]:
+        """List the positions in the request of what comes out, or a part of it."""
+        return {at for at in self.positions() if at is not None}
+
 
 def ask(
     strategy: Strategy,

@@ -1,0 +1,221 @@
+"""Messages of a framework: read into wire messages where the engine looks, and written back where it changed.
+
+An object that reads as one message is read when its message is looked at, and no other is. Where objects
+read as lists, all are read: how many messages stand before one is told by no part of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from trimtab._fitting.fitted import Plan, PlanAround
+from trimtab._fitting.request import Ask
+from trimtab._shared.checks import check_messages, check_parameters
+from trimtab.budget import Budget
+from trimtab.conversation.units import resolve_pins
+from trimtab.errors import ConfigurationError, FormatError
+from trimtab.formats import Dict, mapping_of
+
+__all__ = ["Objects", "ReadsSeveral"]
+
+Read = Callable[[Any], object]
+Write = Callable[[Any, list[Dict]], object]
+
+
+class ReadsSeveral(
+    BaseException
+):  # no Exception: it passes what catches the errors of counters and strategies
+    """Breaks off a fit that took objects for one message each: it begins again, with all of them read."""
+
+
+class Objects:
+    """The objects of one fit, and what was read of them."""
+
+    def __init__(self, ask: Ask, read: Any, write: Any) -> None:
+        for name, value, words in (("read", read, ("object",)), ("write", write, ("object", "messages"))):
+            if not callable(value):
+                raise ConfigurationError(
+                    "read= and write= are given together: functions read(object) -> message, or a list of"
+                    f" messages, and write(object, messages) -> object; {name} is {value!r:.60}"
+                )
+            check_parameters(name, value, *words)
+        if isinstance(ask.messages, Mapping):
+            raise ConfigurationError(
+                "read= takes a list of objects, and a mapping is given: pass the objects it holds, and"
+                " system= and tools= beside them"
+            )
+        check_messages(ask.messages)
+        self._ask = ask
+        self.given: list[object] = list(ask.messages)
+        self.write: Write = write
+        self._read: Read = read
+        self._readings: dict[int, list[Dict]] = {}
+        self._several: list[list[Dict]] | None = None
+        """What every object reads as, where they read as lists."""
+        self.owners: Sequence[int] = range(len(self.given))
+        """The object of each wire message."""
+        self._decided = False
+        self._pins = (
+            resolve_pins(ask.pin, self.given) if ask.pin != () and ask.pin is not None else frozenset()
+        )
+
+    def one(self, at: int) -> Dict:
+        """Return the one message an object reads as, read once."""
+        if at not in self._readings:
+            answer = self._answer(at)
+            if not isinstance(answer, (list, tuple)):
+                self._readings[at] = [self._message(answer, at)]
+            elif self._decided:
+                raise FormatError(
+                    f"objects[{at}] reads as a list, and newer objects read as one message: a read= that may"
+                    " give several messages gives a list for every object"
+                )
+            else:
+                self._readings[at] = [self._message(one, at) for one in answer]
+                raise ReadsSeveral
+        return self._readings[at][0]
+
+    def read_all(self) -> None:
+        """Read every object that was not read."""
+        self._several = list(map(self._list, range(len(self.given))))
+        self.owners = [at for at, messages in enumerate(self._several) for _ in messages]
+
+    def _list(self, at: int) -> list[Dict]:
+        if at not in self._readings:
+            answer = self._answer(at)
+            found = answer if isinstance(answer, (list, tuple)) else [answer]
+            self._readings[at] = [self._message(one, at) for one in found]
+        return self._readings[at]
+
+    def _answer(self, at: int) -> object:
+        try:
+            return self._read(self.given[at])
+        except Exception as error:
+            error.add_note(f"raised by read= for objects[{at}]")
+            raise
+
+    def _message(self, answer: object, at: int) -> Dict:
+        try:
+            return mapping_of(answer)
+        except FormatError as error:
+            raise FormatError(f"objects[{at}]: what read= gave is no message: {error}") from None
+
+    def ask(self) -> Ask:
+        """Return what is asked of the engine: the same with wire messages, read and unread."""
+        if self._several is None:
+            known = self._readings
+            messages: list[object] = [
+                known[at][0] if at in known else Unread(self, at) for at in range(len(self.given))
+            ]
+        else:
+            messages = [message for one in self._several for message in one]
+        pins = [index for index, owner in enumerate(self.owners) if owner in self._pins] if self._pins else ()
+        return replace(self._ask, messages=messages, pin=pins)
+
+    def show(self, plan: Plan) -> ObjectsPlan:
+        """Show the output of a plan as objects."""
+        self._decided = True
+        return ObjectsPlan(plan, self)
+
+    def count(self, at: int) -> int:
+        """Return how many messages an object reads as."""
+        return 1 if self._several is None else len(self._several[at])
+
+    def blanks(self, at: int) -> Iterator[tuple[int, object]]:
+        """List the objects behind one that read as no message: they stay with it."""
+        while self._several is not None and at + 1 < len(self._several) and not self._several[at + 1]:
+            at += 1
+            yield at, self.given[at]
+
+    def rewrite(self, at: int, messages: list[Dict]) -> object:
+        """Have an object written that is to say something else."""
+        made = self.write(self.given[at], messages)
+        if made is None:
+            raise ConfigurationError(
+                f"write= gave None for objects[{at}], of which {len(messages)} of {self.count(at)} messages"
+                " stay: return a copy that says what these say. Left out, a call could lack its result"
+            )
+        return made
+
+
+class Unread(Mapping[str, object]):
+    """The one message of an object, which is read when it is looked at."""
+
+    __slots__ = ("_at", "_objects")
+
+    def __init__(self, objects: Objects, at: int) -> None:
+        self._objects = objects
+        self._at = at
+
+    def __getitem__(self, key: str) -> object:
+        return self._objects.one(self._at)[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._objects.one(self._at))
+
+    def __len__(self) -> int:
+        return len(self._objects.one(self._at))
+
+
+class ObjectsPlan(PlanAround):
+    """A plan over wire messages, and its output as objects."""
+
+    def __init__(self, plain: Plan, objects: Objects) -> None:
+        super().__init__(plain)
+        self._objects = objects
+        self._rows = list(self._write())
+
+    def _write(self) -> Iterator[tuple[int | None, object]]:
+        """Give each object of the output with its position; what nothing changed is the very object."""
+        objects, given = self._objects, self.plain.given
+        yield from objects.blanks(-1)
+        entries = zip(self.plain.messages(), self.plain.positions(), strict=True)
+        for owner, run in groupby(
+            entries, lambda entry: None if entry[1] is None else objects.owners[entry[1]]
+        ):
+            found = list(run)
+            if owner is None:
+                made = (objects.write(None, [mapping_of(message)]) for message, _ in found)
+                yield from ((None, one) for one in made if one is not None)
+                continue
+            places = [was for _, was in found if was is not None]
+            whole = places == list(range(places[0], places[0] + objects.count(owner)))
+            if whole and all(message is given[was] for (message, _), was in zip(found, places, strict=True)):
+                yield owner, objects.given[owner]
+            else:
+                yield owner, objects.rewrite(owner, [mapping_of(message) for message, _ in found])
+            yield from objects.blanks(owner)
+
+    @property
+    def source(self) -> Sequence[object]:
+        """The caller's objects."""
+        return self._objects.given
+
+    @property
+    def given(self) -> Sequence[object]:
+        """The same."""
+        return self._objects.given
+
+    @property
+    def spans(self) -> Mapping[str, range]:
+        """The one block."""
+        return dict.fromkeys(self.plain.spans, range(len(self._objects.given)))
+
+    def messages(self) -> list[object]:
+        """List the objects of the output."""
+        return [made for _, made in self._rows]
+
+    def positions(self) -> list[int | None]:
+        """List where each object of the output was."""
+        return [at for at, _ in self._rows]
+
+    def stays(self) -> set[int]:
+        """List the objects of which something is in the output."""
+        return {at for at, _ in self._rows if at is not None}
+
+    def at(self, budget: Budget, /) -> Plan:
+        """Decide for another budget."""
+        return ObjectsPlan(self.plain.at(budget), self._objects)
