@@ -115,6 +115,13 @@ FRONT = (
         ("ReadCache.__call__", "self._kept.pop(id(object), None)", "self._kept.get(id(object))"),
     ),
     module(
+        "_shared/plugins.py",
+        "test_plugins.py",
+        ("_load", "if len(found) > 1:", "if False:"),
+        ("_load", "if point.dist is not None else", "if point.dist is None else"),
+        ("make_plugin", "if not callable(make):", "if False:"),
+    ),
+    module(
         "_fitting/objects.py",
         "test_objects.py",
         ("Objects.one", "elif self._decided:", "elif False:"),

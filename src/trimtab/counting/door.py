@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from trimtab._shared.checks import answers_later
+from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.counting.base import AdditiveCounter, RequestCounter, counter_name, failure_of
 from trimtab.counting.estimate import EstimateCounter
@@ -132,17 +133,20 @@ def counter_in_words(words: str, /) -> AdditiveCounter | None:
         raise ConfigurationError(f"{words}: {why}") from error
 
 
-def _in_words(words: str) -> AdditiveCounter:
+def _in_words(words: str) -> RequestCounter:
     try:
         counter = counter_in_words(words)
     except ConfigurationError as error:
         raise ConfigurationError(f"counter={error}") from error
-    if counter is None:
-        raise ConfigurationError(
-            f"counter={words!r} is none of 'estimate' and 'chars:N' (as 'chars:4'); for the counter of a"
-            f" model pass model={words!r}"
-        )
-    return counter
+    if counter is not None:
+        return counter
+    if (made := make_plugin("counters", words)) is not None:
+        return as_counter(made)
+    published = "".join(f", {name!r}" for name in plugin_names("counters"))
+    raise ConfigurationError(
+        f"counter={words!r} is none of 'estimate', 'chars:N' (as 'chars:4'){published}; for the counter of a"
+        f" model pass model={words!r}"
+    )
 
 
 def _is_hashable(function: object) -> bool:

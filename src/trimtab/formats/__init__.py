@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from trimtab._shared.checks import in_words, move, near_names
+from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats.anthropic import Anthropic
 from trimtab.formats.base import (
@@ -76,6 +77,8 @@ def formats() -> list[str]:
 def get_format(name: str | Format, /) -> Format:
     """Return the wire form of that name; one that is given itself comes back.
 
+    A name that is none of ours is looked up in the entry points `trimtab.formats`.
+
     Raises:
         UnknownNameError: No form has this name; `.near` holds the ones spelled like it.
         ConfigurationError: It is neither a name nor a `Format`.
@@ -84,15 +87,18 @@ def get_format(name: str | Format, /) -> Format:
         return name
     if not isinstance(name, str):
         return _as_format(name)
-    try:
+    if name in REGISTRY:
         return REGISTRY[name]
-    except KeyError:
-        near = near_names(name, REGISTRY)
-        raise UnknownNameError(
-            f"no format is called {name!r}; there are: {', '.join(formats())}, and 'auto'{in_words(near)}",
-            name=name,
-            near=near,
-        ) from None
+    if (made := make_plugin("formats", name)) is not None:
+        REGISTRY[name] = form = _as_format(made)
+        return form
+    known = [*formats(), *plugin_names("formats")]
+    near = near_names(name, known)
+    raise UnknownNameError(
+        f"no format is called {name!r}; there are: {', '.join(known)}, and 'auto'{in_words(near)}",
+        name=name,
+        near=near,
+    )
 
 
 def register_format(format: Format, /, *, replace: bool = False) -> None:

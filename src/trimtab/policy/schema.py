@@ -20,8 +20,9 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 from trimtab._fitting.allocation import Ties
 from trimtab._fitting.blocks import Block, Tier
 from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.plugins import plugin_names
 from trimtab.budget import Budget
-from trimtab.counting.door import WORDS, counter_in_words
+from trimtab.counting.door import WORDS, as_counter, counter_in_words
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
 from trimtab.models import CachePricing
@@ -303,6 +304,8 @@ class _Named:
     def read(self, value: object, at: Place, /) -> Any:
         if not isinstance(value, str):
             raise at.wrong(self.what, value)
+        if self.noun == "summarizer" and value not in at.names and value in plugin_names("summarizers"):
+            return value
         if value not in at.names:
             raise at.unknown(f"no {self.noun} is called {value!r}", value, known=at.names, there="names= has")
         return at.names[value] if self.gives_value else value
@@ -352,6 +355,8 @@ class _Counter:
     def read(self, value: object, at: Place, /) -> Any:
         if isinstance(value, str) and value in at.names:
             return at.names[value]
+        if isinstance(value, str) and not is_counter(value) and value in plugin_names("counters"):
+            return as_counter(value)
         if not isinstance(value, str) or not is_counter(value):
             raise at.wrong(self.what, value)
         return counter_in_words(value)
@@ -384,6 +389,8 @@ class _Strategy:
             raise place.wrong(kinds, word)
         if word in at.names or word in PRESETS:
             return _WITHOUT_OPTIONS.read(table, at)
+        if word not in _KINDS and word in plugin_names("strategies"):
+            return dict(table)  # what made it knows its options
         if word not in _KINDS:
             known, there = [*_KINDS, *PRESETS, *at.names], "there are, with those in names="
             raise place.unknown(f"no strategy is called {word!r}", word, known=known, there=there)

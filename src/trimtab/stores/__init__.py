@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trimtab._shared.checks import in_words, near_names
 from trimtab._shared.lazy import later
+from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Retry, SearchRequest, Store
 from trimtab.stores.copy import acopy_session, copy_session
@@ -40,7 +41,8 @@ def open_store(url: str, /) -> Store:
     """Return the store that a URL names.
 
     `memory://`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://…`, `redis://…` or
-    `rediss://…`; the last three with what their clients take. Nothing is opened before first use.
+    `rediss://…`; the last three with what their clients take. Nothing is opened before first use. Another
+    scheme is looked up in the entry points `trimtab.stores`.
 
     Raises:
         UnknownNameError: No store has such URLs; `.near` has the schemes spelled like it.
@@ -80,13 +82,23 @@ def open_store(url: str, /) -> Store:
 
             return RedisStore(url)
         case _:
-            near = near_names(scheme, _SCHEMES)
+            if (made := make_plugin("stores", scheme.lower(), url)) is not None:
+                return _as_store(made, scheme)
+            published = plugin_names("stores")
+            near = near_names(scheme, [*_SCHEMES, *published])
+            shown = ", ".join((_SHOWN, *(f"{one}://…" for one in published)))
             raise UnknownNameError(
-                f"no store has URLs {scheme}://; there are: {_SHOWN}, and others are passed as objects"
+                f"no store has URLs {scheme}://; there are: {shown}, and others are passed as objects"
                 f"{in_words(near)}",
                 name=scheme,
                 near=near,
             )
+
+
+def _as_store(made: Any, scheme: str) -> Store:
+    if not isinstance(made, Store):
+        raise ConfigurationError(f"what is published for {scheme}:// is no Store: {made!r:.80}")
+    return made
 
 
 if TYPE_CHECKING:

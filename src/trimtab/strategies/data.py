@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.strategies.base import Strategy, as_strategy
 from trimtab.strategies.cascade import Cascade
@@ -94,7 +95,8 @@ def create_strategy(
 
     Args:
         data: `"sliding_window"`, or `{"kind": "sliding_window", "target_ratio": 0.7}`; a Cascade has
-            `steps`, a list of the same. Or `"agent"`, a Cascade for agents with large tool results.
+            `steps`, a list of the same. Or `"agent"`, a Cascade for agents with large tool results. Another
+            kind is looked up in the entry points `trimtab.strategies`, and called with the options.
         names: Functions by the names used in the data, as in `{"score": "mine"}`.
 
     Raises:
@@ -118,12 +120,10 @@ def create_strategy(
         return _from_name(word, names[word], options)
     if word in PRESETS:
         return _preset(word, options)
-    kind = _kind_of(word)
-    known = option_names(kind)
-    unknown = [key for key in options if key not in known]
-    if unknown:
-        allowed = ", ".join(known) or "no options"
-        raise ConfigurationError(f"{kind} has no option {unknown[0]!r}; it has: {allowed}")
+    if word not in ALIASES and word not in list(StrategyKind):
+        return _published(word, options)
+    kind = ALIASES.get(word) or StrategyKind(word)
+    _check_options(kind, options)
     if kind is StrategyKind.CASCADE:
         return _cascade(options.get("steps"), names)
     if kind in (StrategyKind.PRIORITY_BASED, StrategyKind.RELEVANT):
@@ -134,19 +134,27 @@ def create_strategy(
     return made
 
 
-def _kind_of(word: str) -> StrategyKind:
-    if word in ALIASES:
-        return ALIASES[word]
-    try:
-        return StrategyKind(word)
-    except ValueError:
-        near = near_names(word, [*StrategyKind, *PRESETS, *ALIASES])
-        there = ", ".join((*StrategyKind, *PRESETS))
-        raise UnknownNameError(
-            f"no strategy is called {word!r}; there are: {there}{in_words(near)}",
-            name=word,
-            near=near,
-        ) from None
+def _check_options(kind: StrategyKind, options: Mapping[str, Any]) -> None:
+    known = option_names(kind)
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        allowed = ", ".join(known) or "no options"
+        raise ConfigurationError(f"{kind} has no option {unknown[0]!r}; it has: {allowed}")
+
+
+def _published(word: str, options: Mapping[str, Any]) -> Strategy:
+    """Make the strategy another package publishes under a name."""
+    made = make_plugin("strategies", word, **options)
+    if made is not None:
+        return as_strategy(made)
+    published = plugin_names("strategies")
+    near = near_names(word, [*StrategyKind, *PRESETS, *ALIASES, *published])
+    there = ", ".join((*StrategyKind, *PRESETS, *published))
+    raise UnknownNameError(
+        f"no strategy is called {word!r}; there are: {there}{in_words(near)}",
+        name=word,
+        near=near,
+    )
 
 
 def _from_name(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
@@ -210,6 +218,8 @@ def _function(option: str, name: Any, names: Mapping[str, Any]) -> Any:
     """Look a function up by the name used in data."""
     if not isinstance(name, str):
         raise ConfigurationError(f"{option} must be a name in names=, not {name!r}")
+    if name not in names and (made := make_plugin("summarizers", name)) is not None:
+        return made
     if name not in names:
         near = near_names(name, names)
         raise UnknownNameError(

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from trimtab._shared.checks import answers_later, is_later, name_of
+from trimtab._shared.checks import answers_later, in_words, is_later, name_of, near_names
+from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab._shared.steps import Missing, Steps, arun, run
-from trimtab.errors import ConfigurationError, SummaryError
+from trimtab.errors import ConfigurationError, SummaryError, UnknownNameError
 from trimtab.formats import Format, detect, mapping_of
 from trimtab.relevance.ranker import RankCall
 
@@ -167,17 +168,35 @@ def _takes_two(function: Callable[..., Any]) -> bool:
 
 
 def require_summarizer(value: Any, /) -> Summarizer:
-    """Return a summarizer as it is, and a function as one.
+    """Return a summarizer as it is, a function as one, and for a name what is published in its name.
 
     Raises:
-        ConfigurationError: It is neither.
+        ConfigurationError: It is none of these.
+        UnknownNameError: No package publishes such a name.
     """
+    if isinstance(value, str):
+        value = _published(value)
     if not isinstance(value, type) and callable(getattr(value, "summarize", None)):
         summarizer: Summarizer = value
         return summarizer
     if value is None:
         raise ConfigurationError("a summary needs a summarizer: a function of messages, or a Summarizer")
     return summarizer_from(value)
+
+
+def _published(name: str) -> Any:
+    """Make the summarizer another package publishes in the entry points `trimtab.summarizers`."""
+    made = make_plugin("summarizers", name)
+    if made is None:
+        known = plugin_names("summarizers")
+        near = near_names(name, known)
+        raise UnknownNameError(
+            "a summarizer is a function of messages, a Summarizer, or the name of one that a package"
+            f" publishes ({', '.join(known) or 'there are none'}), not {name!r}{in_words(near)}",
+            name=name,
+            near=near,
+        )
+    return made
 
 
 def default_prompt(messages: Sequence[Any], /) -> str:
