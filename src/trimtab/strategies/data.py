@@ -121,7 +121,7 @@ def create_strategy(
     if word in PRESETS:
         return _preset(word, options)
     if word not in ALIASES and word not in list(StrategyKind):
-        return _published(word, options)
+        return _plugin_of(word, options)
     kind = ALIASES.get(word) or StrategyKind(word)
     _check_options(kind, options)
     if kind is StrategyKind.CASCADE:
@@ -142,7 +142,7 @@ def _check_options(kind: StrategyKind, options: Mapping[str, Any]) -> None:
         raise ConfigurationError(f"{kind} has no option {unknown[0]!r}; it has: {allowed}")
 
 
-def _published(word: str, options: Mapping[str, Any]) -> Strategy:
+def _plugin_of(word: str, options: Mapping[str, Any]) -> Strategy:
     """Make the strategy another package publishes under a name."""
     made = make_plugin("strategies", word, **options)
     if made is not None:

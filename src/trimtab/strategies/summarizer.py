@@ -175,7 +175,7 @@ def require_summarizer(value: Any, /) -> Summarizer:
         UnknownNameError: No package publishes such a name.
     """
     if isinstance(value, str):
-        value = _published(value)
+        value = _plugin_of(value)
     if not isinstance(value, type) and callable(getattr(value, "summarize", None)):
         summarizer: Summarizer = value
         return summarizer
@@ -184,7 +184,7 @@ def require_summarizer(value: Any, /) -> Summarizer:
     return summarizer_from(value)
 
 
-def _published(name: str) -> Any:
+def _plugin_of(name: str) -> Any:
     """Make the summarizer another package publishes in the entry points `trimtab.summarizers`."""
     made = make_plugin("summarizers", name)
     if made is None:
