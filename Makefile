@@ -14,13 +14,16 @@ RUN_READY := .venv/.ready-run
 DEV_READY := .venv/.ready-dev
 BENCH_READY := .venv-bench/.ready
 
-.PHONY: demo test lint types docs bench accuracy mutants all clean
+.PHONY: demo test test-integrations lint types docs bench accuracy mutants all clean
 
 demo: $(RUN_READY)  ## fit the recorded agent session into a small budget and print the report
 	$(BIN)/python examples/demo.py
 
 test: $(DEV_READY)  ## tests and doctests; TESTS="tests/test_units.py -k late" for some, WORKERS=0 for a debugger
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+
+test-integrations: $(DEV_READY)  ## adapters, each in an environment of its own; ADAPTERS="langchain" for some, ALL=1 for all
+	$(BIN)/python tests/integrations/run.py $(ADAPTERS)
 
 lint: $(DEV_READY)  ## format and lint, changing nothing; `make format` changes
 	$(BIN)/ruff format --check .

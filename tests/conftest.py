@@ -51,8 +51,8 @@ LONGEST = (
 What is begun last is short then, and all processes are busy to the end. The fuzz has processes of its own.
 """
 
-# Checked by mypy and pyright, or run by `make mutants`; never imported by pytest.
-collect_ignore = ["typing", "mutants"]
+# Checked by mypy and pyright, or run by `make mutants` and `make test-integrations`; never imported here.
+collect_ignore = ["typing", "mutants", "integrations"]
 
 settings.register_profile(
     "default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]

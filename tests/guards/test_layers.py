@@ -20,7 +20,7 @@ FLOORS = (
     ("_fitting",),
     ("_fit", "context", "history"),
     ("session", "policy", "summaries", "testing"),
-    ("replay",),
+    ("replay", "integrations"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -1,0 +1,226 @@
+"""What every adapter does with the messages of a call: one budget, one set of options, one way back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from os import PathLike
+from typing import Any, Generic, TypeAlias, TypedDict, TypeVar
+
+from trimtab._fit import Fitted, afit, fit
+from trimtab._fitting.objects import ReadCache
+from trimtab.budget import Budget
+from trimtab.context import Context
+from trimtab.counting import CounterLike
+from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.formats import get_format
+from trimtab.models import facts_for
+from trimtab.policy import load_policy
+from trimtab.policy.conversations import blocks_for
+from trimtab.strategies import Cascade, ClampResults, SlidingWindow, StrategyLike, TruncateText
+
+M = TypeVar("M")
+
+BudgetLike: TypeAlias = int | float | Budget | Context | str | PathLike[str] | None
+"""Tokens; a `Budget`; a share of the model's window as text, `"80%"`; a `Context`, or the path of a policy,
+whose block "history" is filled; None: the model's window less what its answer may take."""
+
+OnFitted: TypeAlias = Callable[[Fitted[Any]], object]
+"""Called with what each fit gave."""
+
+STEADY = Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=0.75), TruncateText())
+"""How a request gives way by default: no result takes more than a quarter of the budget, and the cut moves in
+strides, so that a prompt cache knows what most requests begin with (design/028)."""
+
+DEEP = Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=0.55), TruncateText())
+"""The same where the framework forgets what left: cuts that are remembered may be deeper and rarer."""
+
+MOST_READINGS = 10_000
+"""How many messages an adapter remembers the reading of; each lives as long as it is remembered."""
+
+_SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+
+
+class FitOptions(TypedDict, total=False):
+    """Keyword arguments of `trimtab.fit` that every adapter takes."""
+
+    model: str | None
+    """Name of the model; None or missing: that of the call."""
+    counter: CounterLike | None
+    strategy: StrategyLike | None
+    steady: bool
+    breakpoints: bool | Mapping[str, Any]
+    pin: Iterable[int] | Callable[[Any, int], bool]
+    pending_calls: Collection[str]
+    repair: bool
+    strict: bool
+
+
+class Trimmer(Generic[M]):
+    """Fits the messages of each call of a model, and gives them back as the framework's own.
+
+    Args:
+        budget: See `BudgetLike`.
+        format: Wire form that messages are read in.
+        read: Writes a message as one of the wire form, or each as several.
+        write: Given a message and what its wire messages became, returns a changed copy; given None and a
+            wire message that trimtab put in, a new one.
+        on_fitted: Called with the `Fitted` of each call.
+        options: What the user said of `fit`.
+        strategy: How requests give way where the user says nothing.
+
+    Raises:
+        ConfigurationError: The budget is none of those, or options contradict each other.
+    """
+
+    def __init__(
+        self,
+        budget: BudgetLike,
+        *,
+        format: str,
+        read: Callable[[M], Any],
+        write: Callable[[M | None, list[dict[str, Any]]], M | None],
+        on_fitted: OnFitted | None,
+        options: FitOptions,
+        strategy: StrategyLike = STEADY,
+    ) -> None:
+        self._budget = _budget_given(budget)
+        self._format, self._write = format, write
+        self._read = ReadCache(read, most_objects=MOST_READINGS)
+        self._on_fitted = on_fitted
+        self._options: dict[str, Any] = {**options}
+        if isinstance(self._budget, Context):
+            others = sorted(self._options.keys() - {"counter", "model", "pending_calls", "strict"})
+            if others:
+                raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context say these themselves")
+        elif "strategy" not in options and not options.get("steady"):
+            self._options["strategy"] = strategy
+
+    def fit(
+        self, messages: Sequence[M], *, model: str | None = None, system: Any = None, tools: Any = None
+    ) -> list[M]:
+        """Return the messages that fit."""
+        given = self._given(model, system, tools)
+        if isinstance(self._budget, Context):
+            blocks = _Blocks(self._budget, messages, self._format, self._read, given)
+            return list(blocks.objects(self._tell(blocks.context.fit()), self._write))
+        fitted = fit(messages, self._tokens(model), read=self._read, write=self._write, **given)
+        return self._tell(fitted).messages
+
+    async def afit(
+        self, messages: Sequence[M], *, model: str | None = None, system: Any = None, tools: Any = None
+    ) -> list[M]:
+        """Return the messages that fit; waits for async counters and summarizers."""
+        given = self._given(model, system, tools)
+        if isinstance(self._budget, Context):
+            blocks = _Blocks(self._budget, messages, self._format, self._read, given)
+            return list(blocks.objects(self._tell(await blocks.context.afit()), self._write))
+        fitted = await afit(messages, self._tokens(model), read=self._read, write=self._write, **given)
+        return self._tell(fitted).messages
+
+    def _given(self, model: str | None, system: Any, tools: Any) -> dict[str, Any]:
+        """Say with what a call is fitted; a model that nobody knows is counted by estimate."""
+        model = self._options.get("model") or model
+        known = model if model is not None and _is_known(model) else None
+        given = {"model": known, "system": system, "tools": tools or None, "format": self._format}
+        return {**self._options, **given}
+
+    def _tokens(self, model: str | None) -> Budget | None:
+        """Return the budget of a call; a share is that of its model's window."""
+        if isinstance(self._budget, Budget) or self._budget is None:
+            return self._budget
+        assert isinstance(self._budget, str)
+        model = self._options.get("model") or model
+        window = facts_for(model).window_tokens if model and _is_known(model) else None
+        if window is None:
+            raise ConfigurationError(
+                f"budget={self._budget!r} is a share of the model's window, and that of {model!r} is"
+                " not known: give tokens, or say what the model is (trimtab.models.register_model)"
+            )
+        return Budget(window * float(self._budget.strip().removesuffix("%")) / 100)
+
+    def _tell(self, fitted: Fitted[M]) -> Fitted[M]:
+        if self._on_fitted is not None:
+            self._on_fitted(fitted)
+        return fitted
+
+
+class _Blocks(Generic[M]):
+    """The messages of a call in the blocks of a `Context`, and the way back."""
+
+    def __init__(
+        self,
+        context: Context,
+        messages: Sequence[M],
+        format: str,
+        read: Callable[[M], Any],
+        given: Mapping[str, Any],
+    ) -> None:
+        self._messages = messages
+        self._wire: list[Any] = []
+        self._owners: list[int] = []
+        for at, message in enumerate(messages):
+            said = read(message)
+            found = list(said) if isinstance(said, list | tuple) else [said]
+            self._wire += found
+            self._owners += [at] * len(found)
+        names = [block.name for block in context.blocks]
+        self._filled = blocks_for(self._wire, names, get_format(format))
+        self.context = context.clone(**given)
+        for name, content in self._filled.items():
+            self.context.replace(name, content)
+
+    def objects(
+        self, fitted: Fitted[Any], write: Callable[[M | None, list[dict[str, Any]]], M | None]
+    ) -> Iterator[M]:
+        """Give the messages of an output as the framework's own."""
+        places = self._places(fitted)
+        for owner, run in groupby(zip(fitted.messages, places, strict=True), lambda one: self._owner(one[1])):
+            found = list(run)
+            if owner is None:
+                made = [write(None, [message]) for message, _ in found]
+            else:
+                own = [self._wire[at] for at, other in enumerate(self._owners) if other == owner]
+                same = len(own) == len(found) and all(a is b for a, (b, _) in zip(own, found, strict=True))
+                told = [message for message, _ in found]
+                made = [self._messages[owner] if same else write(self._messages[owner], told)]
+            yield from (one for one in made if one is not None)
+
+    def _owner(self, place: int | None) -> int | None:
+        return None if place is None else self._owners[place]
+
+    def _places(self, fitted: Fitted[Any]) -> list[int | None]:
+        """List the index of each message of the output among those of the call; None: of another block."""
+        places: list[int | None] = [None] * len(fitted.messages)
+        before = 0
+        for name, content in self._filled.items():
+            for at, place in enumerate(fitted.positions_in(name)):
+                if place is not None:
+                    places[at] = before + place
+            before += len(content)
+        return places
+
+
+def _budget_given(budget: object) -> Budget | Context | str | None:
+    """Check what was given; a policy is read once."""
+    if budget is None or isinstance(budget, Budget | Context):
+        return budget
+    if isinstance(budget, int | float) and not isinstance(budget, bool):
+        return Budget.of(budget)
+    if isinstance(budget, str) and _SHARE.fullmatch(budget):
+        return budget
+    if isinstance(budget, str | PathLike):
+        return load_policy(budget)
+    raise ConfigurationError(
+        "budget is a number of tokens, a Budget, a share of the model's window as '80%', a Context, or the"
+        f" path of a policy, not {budget!r:.80}"
+    )
+
+
+def _is_known(model: str) -> bool:
+    try:
+        facts_for(model)
+    except UnknownNameError:
+        return False
+    return True

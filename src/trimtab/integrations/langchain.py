@@ -1,0 +1,314 @@
+"""LangChain and LangGraph: a middleware for agents, and `trim_messages` with trimtab's guarantees.
+
+What the model is sent is fitted; what the agent keeps stays whole, unless `persist=True`.
+"""
+# What is missing is said before it is imported.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Unpack
+
+from trimtab._shared.lazy import package_of
+from trimtab.errors import ConfigurationError
+from trimtab.integrations.base import DEEP, STEADY, BudgetLike, FitOptions, OnFitted, Trimmer
+from trimtab.strategies import Strategy
+
+package_of("langchain", package="langchain", needed_by="trimtab.integrations.langchain")
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+    convert_to_openai_messages,
+)
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import Command
+
+__all__ = ["TrimMiddleware", "trim_messages"]
+
+Answer = ModelResponse[Any] | ExtendedModelResponse[Any]
+
+
+class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Fits what an agent sends its model, at each call.
+
+    Counted are the system prompt, the tools and the messages of the call, for the model of the call. Messages
+    that stay are the very objects of the agent's state.
+
+    Args:
+        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+            policy, or None for the window less what the answer may take.
+        persist: What leaves a request leaves the state of the agent and its checkpoints, too.
+        on_fitted: Called with the `Fitted` of each call.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: The budget or an option is not what it may be.
+        BudgetExceededError: At a call: what must stay does not fit.
+    """
+
+    def __init__(
+        self,
+        budget: BudgetLike = None,
+        *,
+        persist: bool = False,
+        on_fitted: OnFitted | None = None,
+        **options: Unpack[FitOptions],
+    ) -> None:
+        super().__init__()
+        self.persist = persist
+        self._trimmer = _trimmer(budget, on_fitted, options, DEEP if persist else STEADY)
+        self._tools = _ToolSchemas()
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> Answer:
+        """Fit the messages of a call."""
+        sent = _with(request, self._trimmer.fit(_all_of(request), **self._given(request)))
+        return self._kept(request, sent, handler(sent))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> Answer:
+        """Fit the messages of a call; counters and summarizers may be async."""
+        sent = _with(request, await self._trimmer.afit(_all_of(request), **self._given(request)))
+        return self._kept(request, sent, await handler(sent))
+
+    def _given(self, request: ModelRequest[Any]) -> dict[str, Any]:
+        return {"model": _model_name(request.model), "tools": self._tools.of(request.tools)}
+
+    def _kept(
+        self, request: ModelRequest[Any], sent: ModelRequest[Any], response: ModelResponse[Any]
+    ) -> Answer:
+        """Have the state keep what was sent, if asked."""
+        before, after = request.messages, sent.messages
+        same = len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True))
+        if same or not self.persist:
+            return response
+        # All of it anew: a message that is put in (a summary) would stand behind the answer otherwise.
+        kept = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *after, *response.result]
+        return ExtendedModelResponse(model_response=response, command=Command(update={"messages": kept}))
+
+
+def trim_messages(
+    messages: Iterable[Any],
+    budget: BudgetLike = None,
+    *,
+    max_tokens: int | None = None,
+    token_counter: Any = None,
+    include_system: bool = True,
+    on_fitted: OnFitted | None = None,
+    **options: Any,
+) -> list[BaseMessage]:
+    """Trim messages as langchain-core's function of that name does, with trimtab's guarantees.
+
+    Args:
+        messages: LangChain's messages, or what it makes them from.
+        budget: As for `TrimMiddleware`.
+        max_tokens: LangChain's word for a budget in tokens.
+        token_counter: LangChain's word for `counter`: a chat model, which names its own, `"approximate"`, or
+            a function over a list of messages.
+        include_system: Must be True: a system message never leaves.
+        on_fitted: Called with the `Fitted`.
+        options: Keyword arguments of `trimtab.fit`. `strategy="last"` is the default, and `"first"` is
+            `"drop_newest"`.
+
+    Raises:
+        ConfigurationError: An argument of langchain-core's that means nothing here; says which is ours.
+        BudgetExceededError: What must stay does not fit.
+    """
+    if max_tokens is not None and budget is not None:
+        raise ConfigurationError("max_tokens is LangChain's word for the budget: give one of them")
+    if not include_system:
+        raise ConfigurationError(
+            "include_system=False: a system message never leaves; leave it out of the messages instead"
+        )
+    for name, ours in _NOT_OURS.items():
+        if options.pop(name, None):
+            raise ConfigurationError(f"{name} is langchain-core's: {ours}")
+    if options.get("strategy") in ("first", "last") and options.pop("strategy") == "first":
+        options["strategy"] = "drop_newest"
+    options.update(_counter_given(token_counter))
+    tokens = max_tokens if budget is None else budget
+    return _trimmer(tokens, on_fitted, options, STEADY).fit(convert_to_messages(list(messages)))
+
+
+_NOT_OURS = {
+    "allow_partial": "texts are shortened when nothing else helps; strategy='truncate_text' begins with that",
+    "start_on": "what is left is valid for the provider, whatever it begins with;"
+    " strategy=SlidingWindow(keep_turns=True) begins at a user's message",
+    "end_on": "the newest messages stay; give those up to the one that the answer is for",
+    "text_splitter": "texts are cut between words and sentences by TruncateText",
+}
+"""Arguments of langchain-core's that mean nothing here, and what does."""
+
+
+def _counter_given(token_counter: Any) -> dict[str, Any]:
+    """Read LangChain's counter: a model by its name, a function as one over wire messages."""
+    if token_counter is None or token_counter == "approximate":
+        return {}
+    if hasattr(token_counter, "get_num_tokens_from_messages"):
+        return {"model": _model_name(token_counter)}
+    if not callable(token_counter):
+        raise ConfigurationError(
+            f"token_counter is a chat model, 'approximate', or a function, not {token_counter!r:.80}"
+        )
+    return {"counter": lambda wire: token_counter(convert_to_messages(wire))}
+
+
+def _trimmer(
+    budget: BudgetLike, on_fitted: OnFitted | None, options: Any, strategy: Strategy
+) -> Trimmer[BaseMessage]:
+    return Trimmer(
+        budget,
+        format="openai_chat",
+        read=_read,
+        write=_write,
+        on_fitted=on_fitted,
+        options=options,
+        strategy=strategy,
+    )
+
+
+def _all_of(request: ModelRequest[Any]) -> list[BaseMessage]:
+    """List what is sent: the system message stands beside the others."""
+    head = [] if request.system_message is None else [request.system_message]
+    return [*head, *request.messages]
+
+
+def _with(request: ModelRequest[Any], messages: list[Any]) -> ModelRequest[Any]:
+    if request.system_message is None:
+        return request.override(messages=messages)
+    return request.override(system_message=messages[0], messages=messages[1:])
+
+
+def _model_name(model: Any) -> str | None:
+    """Name the model as its provider does."""
+    for name in ("model_name", "model", "model_id"):
+        if isinstance(found := getattr(model, name, None), str):
+            return found
+    return None
+
+
+class _ToolSchemas:
+    """Writes tools as schemas; those of the last call once."""
+
+    def __init__(self) -> None:
+        self._tools: list[Any] = []
+        self._schemas: list[dict[str, Any]] = []
+
+    def of(self, tools: Sequence[Any]) -> list[dict[str, Any]]:
+        same = len(tools) == len(self._tools) and all(map(_is, tools, self._tools))
+        if not same:
+            self._tools, self._schemas = list(tools), [convert_to_openai_tool(tool) for tool in tools]
+        return self._schemas
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+_ROLES: dict[type[BaseMessage], str] = {
+    SystemMessage: "system",
+    HumanMessage: "user",
+    AIMessage: "assistant",
+    ToolMessage: "tool",
+    FunctionMessage: "function",
+}
+
+
+def _read(message: BaseMessage) -> dict[str, Any]:
+    """Write a message in OpenAI's form; its blocks stay one for one."""
+    role = message.role if isinstance(message, ChatMessage) else _role_of(type(message))
+    wire: dict[str, Any] = {"role": role, "content": _parts(message)}
+    if isinstance(message, ToolMessage):
+        wire["tool_call_id"] = message.tool_call_id
+    elif isinstance(message, FunctionMessage):
+        wire["name"] = message.name
+    elif isinstance(message, AIMessage) and (calls := _calls(message)):
+        wire["tool_calls"] = calls
+        wire["content"] = wire["content"] or None
+    return wire
+
+
+def _role_of(kind: type[BaseMessage]) -> str:
+    role = next((_ROLES[base] for base in kind.__mro__ if base in _ROLES), None)
+    if role is None:
+        raise ConfigurationError(f"{kind.__name__} is no message that a model is sent")
+    return role
+
+
+def _calls(message: AIMessage) -> list[dict[str, Any]]:
+    made = [(call["id"], call["name"], json.dumps(call["args"])) for call in message.tool_calls]
+    made += [(call["id"], call["name"] or "", call["args"] or "") for call in message.invalid_tool_calls]
+    return [
+        {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        for id, name, arguments in made
+    ]
+
+
+def _parts(message: BaseMessage) -> str | list[Any]:
+    if isinstance(message.content, str):
+        return message.content
+    return [part for _, part in _pairs(message)]
+
+
+def _pairs(message: BaseMessage) -> list[tuple[Any, Any]]:
+    """Pair each block of a message with the part it is on the wire; a call stands beside them."""
+    return [(block, _part(block)) for block in message.content if not _is_call(block)]
+
+
+def _is_call(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call", "function_call")
+
+
+def _part(block: Any) -> Any:
+    if isinstance(block, str):
+        return {"type": "text", "text": block}
+    if block.get("type") == "text":
+        return {"type": "text", "text": block["text"]}
+    written = convert_to_openai_messages(HumanMessage(content=[block]), text_format="block")["content"]
+    return written[0] if written else block
+
+
+def _write(message: BaseMessage | None, wire: list[Any]) -> BaseMessage:
+    """Give a changed copy of a message; what trimtab put in becomes a message of its role."""
+    [said] = wire
+    if message is None:
+        return convert_to_messages([said])[0]
+    content = said["content"]
+    if isinstance(message.content, str) or isinstance(content, str):
+        return message.model_copy(update={"content": content or ""})
+    return message.model_copy(update={"content": _blocks(message, content)})
+
+
+def _blocks(message: BaseMessage, parts: list[Any]) -> list[Any]:
+    """Put changed parts in the place of the blocks they were written from; calls stay where they are."""
+    pairs, calls = _pairs(message), [block for block in message.content if _is_call(block)]
+    if len(pairs) != len(parts):
+        return [*parts, *calls]
+    new = iter(
+        block if part == now else _changed(block, now)
+        for (block, part), now in zip(pairs, parts, strict=True)
+    )
+    return [block if _is_call(block) else next(new) for block in message.content]
+
+
+def _changed(block: Any, part: Any) -> Any:
+    if part.get("type") != "text":
+        return part
+    return part["text"] if isinstance(block, str) else {**block, "text": part["text"]}

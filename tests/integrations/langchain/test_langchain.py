@@ -1,0 +1,201 @@
+"""`TrimMiddleware` in LangChain's agents, and `trim_messages`: what is sent, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import ToolException, tool
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+
+from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
+from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, upstream
+from trimtab import Budget, Context
+from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.integrations.langchain import TrimMiddleware, trim_messages
+
+
+def _model(served: Upstream) -> ChatOpenAI:
+    address = f"{served.address}/v1"
+    return ChatOpenAI(model="gpt-4o", base_url=address, api_key="none", max_retries=0)
+
+
+def _tool(loop: Loop) -> Any:
+    @tool
+    def look(place: int) -> str:
+        """Look at a place."""
+        try:
+            return loop.look(place)
+        except LookError as error:
+            raise ToolException(str(error)) from error
+
+    look.handle_tool_error = True
+    return look
+
+
+def _said(question: Question) -> HumanMessage:
+    if not question.has_image:
+        return HumanMessage(question.text)
+    image = {"type": "image_url", "image_url": {"url": IMAGE}}
+    return HumanMessage([{"type": "text", "text": question.text}, image])
+
+
+def _agent(served: Upstream, *middleware: Any) -> Any:
+    return create_agent(
+        _model(served),
+        [_tool(served.loop)],
+        system_prompt=SYSTEM,
+        middleware=middleware,
+        checkpointer=InMemorySaver(),
+    )
+
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 5_000}
+
+
+def play(loop: Loop, *middleware: Any) -> tuple[Score, list[Any]]:
+    """Play a loop with an agent of LangChain's; returns the score and the messages of its last checkpoint."""
+    with upstream(loop) as served:
+        agent = _agent(served, *middleware)
+        for question in loop.questions:
+            agent.invoke({"messages": [_said(question)]}, CONFIG)
+        return served.score, agent.get_state(CONFIG).values["messages"]
+
+
+def _messages_of(loop: Loop) -> int:
+    """Count what is said in a loop: questions, answers of the model, results."""
+    steps = [step for question in loop.questions for step in question.steps]
+    return len(loop.questions) + len(steps) + sum(len(getattr(step, "places", ())) for step in steps)
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_every_request_of_a_loop_is_valid_within_the_budget_and_shows_what_matters(loop: Loop) -> None:
+    """The whole history stays with the agent, and most of a request is known to a prompt cache."""
+    seen: list[Any] = []
+    score, kept = play(loop, TrimMiddleware(BUDGET_TOKENS, on_fitted=seen.append))
+    assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
+    assert len(kept) == _messages_of(loop)
+    assert len(seen) == loop.model_calls
+    assert score.fill >= 0.85
+    assert score.reuse >= 0.70
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_an_agent_that_persists_keeps_what_was_sent(loop: Loop) -> None:
+    """Then the cut is the state's, and the prompt begins alike even more often."""
+    score, kept = play(loop, TrimMiddleware(BUDGET_TOKENS, persist=True))
+    assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
+    assert len(kept) < _messages_of(loop) / 3
+    assert score.reuse >= 0.70
+
+
+def test_an_agent_that_is_awaited_is_fitted_alike() -> None:
+    """The async hook gives the same requests, also with a counter that has to be awaited."""
+
+    async def count(messages: list[Any]) -> int:
+        return sum(len(str(message)) // 4 for message in messages)
+
+    async def run() -> Score:
+        with upstream(chat()) as served:
+            agent = _agent(served, TrimMiddleware(BUDGET_TOKENS, counter=count))
+            for question in served.loop.questions[:12]:
+                await agent.ainvoke({"messages": [_said(question)]}, CONFIG)
+            return served.score
+
+    score = asyncio.run(run())
+    assert (score.requests, score.invalid, score.blind) == (48, [], [])
+    assert len(score.fills) > 10
+
+
+def _talk(turns: int) -> list[Any]:
+    said: list[Any] = [SystemMessage("Be brief.", id="s")]
+    for turn in range(turns):
+        call = {"name": "look", "args": {"place": turn}, "id": f"c{turn}"}
+        said += [
+            HumanMessage(f"question {turn}", id=f"q{turn}"),
+            AIMessage("", tool_calls=[call], id=f"a{turn}"),
+            ToolMessage("sun " * 40, tool_call_id=f"c{turn}", id=f"r{turn}"),
+            AIMessage("It is sunny.", id=f"e{turn}"),
+        ]
+    return [*said, HumanMessage("And now?", id="now")]
+
+
+def test_what_stays_is_the_very_object_and_calls_keep_their_results() -> None:
+    """LangChain's own trimmer with its default arguments leaves results without their calls."""
+    talk = _talk(30)
+    kept = trim_messages(talk, 400, model="gpt-4o")
+    assert kept[0] is talk[0]
+    assert kept[-1] is talk[-1]
+    assert all(any(one is other for other in talk) for one in kept)
+    calls = {call["id"] for one in kept if isinstance(one, AIMessage) for call in one.tool_calls}
+    assert calls == {one.tool_call_id for one in kept if isinstance(one, ToolMessage)}
+    assert 3 < len(kept) < len(talk)
+
+
+def test_what_is_shortened_is_a_copy_with_its_id() -> None:
+    """The caller's message is as it was, blocks keep what they had beside their text."""
+    block = {"type": "text", "text": "word " * 300, "index": 3}
+    talk = [
+        HumanMessage([block, {"type": "image_url", "image_url": {"url": IMAGE}}], id="a"),
+        HumanMessage("Well?"),
+    ]
+    kept = trim_messages(talk, 400, model="gpt-4o", strategy="truncate_text")
+    assert kept[0] is not talk[0]
+    assert kept[0].id == "a"
+    text, image = kept[0].content
+    assert (text["index"], text["type"], image) == (3, "text", talk[0].content[1])
+    assert len(text["text"]) < len(block["text"]) == 1_500
+
+
+def test_the_words_of_langchains_function_are_taken_or_refused_by_name() -> None:
+    """Nobody's argument is dropped without a word."""
+    talk = _talk(20)
+    ours = trim_messages(talk, 300, model="gpt-4o")
+    theirs = trim_messages(
+        talk, max_tokens=300, strategy="last", token_counter=ChatOpenAI(model="gpt-4o", api_key="none")
+    )
+    assert [one.id for one in theirs] == [one.id for one in ours]
+    oldest = trim_messages(talk, max_tokens=300, strategy="first", model="gpt-4o")
+    assert [one.id for one in oldest[:3]] == ["s", "q0", "a0"]
+    counted = trim_messages(talk, max_tokens=40, token_counter=len)
+    assert len(counted) <= 40 < len(talk)
+    for name, value in {"start_on": "human", "end_on": ("human",), "allow_partial": True}.items():
+        with pytest.raises(ConfigurationError, match=f"{name} is langchain-core's: "):
+            trim_messages(talk, 300, model="gpt-4o", **{name: value})
+    with pytest.raises(ConfigurationError, match="give one of them"):
+        trim_messages(talk, 300, max_tokens=300)
+    with pytest.raises(ConfigurationError, match="a system message never leaves"):
+        trim_messages(talk, 300, include_system=False)
+    with pytest.raises(BudgetExceededError):
+        trim_messages(talk, 5, model="gpt-4o")
+
+
+def test_a_budget_is_said_in_every_way() -> None:
+    """A share is that of the window of the model; one that nobody knows has none."""
+    talk = _talk(30)
+    seen: list[Any] = []
+    for budget in (640, 640.9, Budget(700, output_reserve=60), "0.5%"):
+        trim_messages(talk, budget, model="gpt-4o", on_fitted=seen.append)
+    assert {one.report.input_tokens for one in seen} == {640}
+    with pytest.raises(ConfigurationError, match="that of 'mine' is not known"):
+        trim_messages(talk, "80%", model="mine")
+    with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+        trim_messages(talk, ["80%"])  # type: ignore[arg-type]
+
+
+def test_a_context_gives_its_blocks_to_each_call() -> None:
+    """What the call says fills the history; the other blocks stand where the Context puts them."""
+    context = Context(Budget(900), model="gpt-4o")
+    context.add("facts", "The user lives in Utrecht.", priority=90)
+    context.add("history", [], priority=50)
+    talk = _talk(30)
+    kept = trim_messages(talk, context)
+    assert kept[-1] is talk[-1]
+    assert sum("Utrecht" in str(one.content) for one in kept) == 1
+    assert len(kept) < len(talk)
+    with pytest.raises(ConfigurationError, match="strategy: the blocks of a Context"):
+        trim_messages(talk, context, strategy="agent")

@@ -1,0 +1,197 @@
+"""A model on this machine: it plays a loop, judges what it is sent, and says how good that was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from tests.integrations.loops import Calls, Loop, Question, Says, label_of
+from tests.judge import judge
+from tests.judge.server import GEMINI, PATHS, answered
+from tests.loopback import JSONHandler, loopback
+from trimtab import Budget, counter_for, fit
+from trimtab.formats import get_format
+
+BUDGET_TOKENS = 4_000
+
+
+@dataclass(slots=True)
+class Score:
+    """What a framework sent in a loop."""
+
+    requests: int = 0
+    invalid: list[str] = field(default_factory=list)
+    """The provider's words for what it would refuse."""
+    over: list[int] = field(default_factory=list)
+    """Tokens of the requests above the budget."""
+    blind: list[str] = field(default_factory=list)
+    """What the model should have seen and did not: the question of the turn, or a result that just came."""
+    tokens: int = 0
+    shared_tokens: int = 0
+    """Of these, in messages that begin the request as they began the one before."""
+    fills: list[float] = field(default_factory=list)
+    """Shares of the budget, of the requests since one could not be sent whole."""
+
+    @property
+    def reuse(self) -> float:
+        """Share of the tokens that a prompt cache knows."""
+        return self.shared_tokens / max(1, self.tokens)
+
+    @property
+    def fill(self) -> float:
+        """Mean share of the budget."""
+        return sum(self.fills) / max(1, len(self.fills))
+
+    def row(self, name: str) -> str:
+        """Write a row of the table in docs/integrations."""
+        return (
+            f"| {name} | {self.requests} | {len(self.invalid)} | {len(self.over)} | {len(self.blind)}"
+            f" | {self.fill:.2f} | {self.reuse:.0%} | {self.tokens:,} |"
+        )
+
+
+@dataclass(slots=True)
+class Upstream:
+    """Plays the model of a loop."""
+
+    loop: Loop
+    budget_tokens: int
+    address: str = ""
+    score: Score = field(default_factory=Score)
+    _place: tuple[int, int] = (0, 0)
+    """Question and step that are asked next."""
+    _came: tuple[int, ...] = ()
+    """Places whose results just came."""
+    _before: list[str] = field(default_factory=list)
+    _whole_tokens: int = 0
+    """What was said so far: what a request would have that leaves nothing out, less the schemas."""
+
+    def answer(self, form: str, body: dict[str, Any]) -> Any:
+        """Take a request, and answer as the script says."""
+        number, step = self._place
+        question = self.loop.questions[number]
+        self._look(form, body, question, begins=not step)
+        said = question.steps[step]
+        self._place = (number + 1, 0) if isinstance(said, Says) else (number, step + 1)
+        self._came = said.places if isinstance(said, Calls) else ()
+        answer = WRITERS[form](said, str(body.get("model")))
+        self._whole_tokens += self._count(json.dumps(said))
+        return answer
+
+    def _look(self, form: str, body: dict[str, Any], question: Question, *, begins: bool) -> None:
+        score, text = self.score, json.dumps(body, ensure_ascii=False)
+        score.requests += 1
+        score.invalid += [refusal.words for refusal in judge(form, body)]
+        labels = [question.label, *map(label_of, self._came)]
+        if missing := [label for label in labels if label not in text]:
+            score.blind.append(f"request {score.requests}: {', '.join(missing)}")
+        tokens = _tokens(form, body)
+        if tokens > self.budget_tokens:
+            score.over.append(tokens)
+        self._whole_tokens += sum(self._count(self.loop.answer(place)) for place in self._came)
+        self._whole_tokens += self._count(question.text) if begins else 0
+        if self._whole_tokens > self.budget_tokens:
+            score.fills.append(tokens / self.budget_tokens)
+        key = get_format(form).rules.body_key
+        written = [json.dumps(one, sort_keys=True) for one in body[key]]
+        pairs = zip(written, self._before, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        score.tokens += tokens
+        score.shared_tokens += _tokens(form, {**body, key: body[key][:same]}) if same else 0
+        self._before = written
+
+    def _count(self, text: str) -> int:
+        return counter_for("gpt-4o").count([{"role": "user", "content": text}])
+
+
+def _tokens(form: str, body: dict[str, Any]) -> int:
+    """Count a request as trimtab does."""
+    return fit(body, Budget(10**7), counter=counter_for("gpt-4o"), format=form).report.tokens_after
+
+
+@contextmanager
+def upstream(loop: Loop, *, budget_tokens: int = BUDGET_TOKENS) -> Iterator[Upstream]:
+    """Serve the model of a loop for as long as the block lasts; what it would refuse is answered, too."""
+    state = Upstream(loop, budget_tokens)
+
+    class Answering(JSONHandler):
+        def do_POST(self) -> None:
+            path, body = self.path.partition("?")[0], self.received()
+            found = GEMINI.fullmatch(path)
+            form = "gemini" if found else PATHS[path]
+            self.answer(200, state.answer(form, {**body, "model": found["model"]} if found else body))
+
+    with loopback(Answering) as state.address:
+        yield state
+
+
+def _chat(said: Calls | Says, model: str) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    if isinstance(said, Says):
+        message["content"] = said.text
+    else:
+        message["tool_calls"] = [
+            {"id": f"call_{n}", "type": "function", "function": {"name": "look", "arguments": _place(n)}}
+            for n in said.places
+        ]
+    ends = "stop" if isinstance(said, Says) else "tool_calls"
+    choices = [{"index": 0, "message": message, "finish_reason": ends}]
+    return {**answered("openai_chat", model), "choices": choices}
+
+
+def _responses(said: Calls | Says, model: str) -> dict[str, Any]:
+    answer = answered("openai_responses", model)
+    if isinstance(said, Says):
+        answer["output"][0]["content"][0]["text"] = said.text
+        return answer
+    output = [
+        {
+            "type": "function_call",
+            "id": f"fc_{n}",
+            "call_id": f"call_{n}",
+            "name": "look",
+            "arguments": _place(n),
+            "status": "completed",
+        }
+        for n in said.places
+    ]
+    return {**answer, "output": output}
+
+
+def _anthropic(said: Calls | Says, model: str) -> dict[str, Any]:
+    answer = answered("anthropic", model)
+    if isinstance(said, Says):
+        return {**answer, "content": [{"type": "text", "text": said.text}]}
+    content = [
+        {"type": "tool_use", "id": f"call_{n}", "name": "look", "input": {"place": n}} for n in said.places
+    ]
+    return {**answer, "content": content, "stop_reason": "tool_use"}
+
+
+def _gemini(said: Calls | Says, model: str) -> dict[str, Any]:
+    parts: list[dict[str, Any]]
+    if isinstance(said, Says):
+        parts = [{"text": said.text}]
+    else:
+        parts = [
+            {"functionCall": {"id": f"call_{n}", "name": "look", "args": {"place": n}}} for n in said.places
+        ]
+    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
+    return {**answered("gemini", model), "candidates": [candidate]}
+
+
+def _place(number: int) -> str:
+    return json.dumps({"place": number})
+
+
+WRITERS = {
+    "openai_chat": _chat,
+    "openai_responses": _responses,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+}
+"""What writes an answer of the script in a wire form."""
