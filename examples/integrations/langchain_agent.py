@@ -1,6 +1,6 @@
 """An agent of LangChain's whose requests fit: a scripted model reads a long file, page by page.
 
-`pip install 'trimtab[exact,langchain]'`, then `python examples/integrations/langchain_agent.py`; needs no network.
+Needs `pip install 'trimtab[exact,langchain]'`, and no network.
 """
 
 from __future__ import annotations
@@ -54,10 +54,8 @@ class Reader(BaseChatModel):
 
 def show(fitted: Fitted[BaseMessage]) -> None:
     """Print what each request kept."""
-    report = fitted.report
-    print(
-        f"{report.kept_message_count:3} of {report.total_message_count:3} messages, {report.tokens_after:,} tokens"
-    )
+    report, sent = fitted.report, len(fitted.messages)
+    print(f"{sent:3} of {report.total_message_count:3} messages, {report.tokens_after:,} tokens")
 
 
 def main() -> None:

@@ -62,7 +62,7 @@ def functions(tree: ast.AST) -> Iterator[Function]:
 
 
 ADAPTERS = "trimtab.integrations."
-"""Doors that stand inside another room, and need a framework each: an environment of the tests has not all."""
+"""Doors that stand inside another room, and need a framework each: no environment has them all."""
 
 ROOMS_WITHIN = ("trimtab.testing.corpus",)
 """Doors that stand inside another room."""

@@ -46,7 +46,8 @@ def _names(source: Source) -> Counter[str]:
 
 def test_what_may_be_anything_gets_rarer() -> None:
     """Lower the limit with what you typed; a rise is a value that is checked nowhere or twice."""
-    lines, found = sum(map(_code_lines, sources())), sum(_names(source)["Any"] for source in sources())
+    ours = [source for source in sources() if not source.name.startswith(ADAPTERS)]  # doors, all of them
+    lines, found = sum(map(_code_lines, ours)), sum(_names(source)["Any"] for source in ours)
     assert lines > 20_000
     assert round(1_000 * found / lines) <= MOST_ANY
 

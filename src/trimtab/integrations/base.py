@@ -9,12 +9,12 @@ from os import PathLike
 from typing import Any, Generic, TypeAlias, TypedDict, TypeVar
 
 from trimtab._fit import Fitted, afit, fit
-from trimtab._fitting.objects import ReadCache
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import get_format
+from trimtab.history import ReadCache
 from trimtab.models import facts_for
 from trimtab.policy import load_policy
 from trimtab.policy.conversations import blocks_for

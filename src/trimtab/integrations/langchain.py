@@ -302,13 +302,13 @@ def _blocks(message: BaseMessage, parts: list[Any]) -> list[Any]:
     if len(pairs) != len(parts):
         return [*parts, *calls]
     new = iter(
-        block if part == now else _changed(block, now)
+        block if part == now else _rewrite(block, now)
         for (block, part), now in zip(pairs, parts, strict=True)
     )
     return [block if _is_call(block) else next(new) for block in message.content]
 
 
-def _changed(block: Any, part: Any) -> Any:
+def _rewrite(block: Any, part: Any) -> Any:
     if part.get("type") != "text":
         return part
     return part["text"] if isinstance(block, str) else {**block, "text": part["text"]}

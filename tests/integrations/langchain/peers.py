@@ -1,4 +1,4 @@
-"""LangChain's own ways to keep a request small, and ours, on the same loops: rows of docs/integrations/langchain.md."""
+"""LangChain's own ways to keep a request small, and ours: rows of docs/integrations/langchain.md."""
 
 from __future__ import annotations
 
