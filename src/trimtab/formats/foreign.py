@@ -15,7 +15,11 @@ _OWN = "one dict a message, {'role': ..., 'content': ...}"
 
 # By the first part of the name of the module that defines a class.
 _LIBRARIES = {
-    "langchain_core": ("LangChain", "convert_to_openai_messages(messages) of langchain_core.messages"),
+    "langchain_core": (
+        "LangChain",
+        "convert_to_openai_messages(messages) of langchain_core.messages, or take trim_messages of"
+        " trimtab.integrations.langchain",
+    ),
     "llama_index": ("LlamaIndex", "to_openai_message_dicts(messages) of llama_index.llms.openai.utils"),
     "autogen_core": ("AutoGen", _OWN),
     "autogen_agentchat": ("AutoGen", _OWN),

@@ -31,7 +31,7 @@ OnFitted: TypeAlias = Callable[[Fitted[Any]], object]
 
 STEADY = Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=0.75), TruncateText())
 """How a request gives way by default: no result takes more than a quarter of the budget, and the cut moves in
-strides, so that a prompt cache knows what most requests begin with (design/028)."""
+strides, so that a prompt cache knows what most requests begin with (design/029)."""
 
 DEEP = Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=0.55), TruncateText())
 """The same where the framework forgets what left: cuts that are remembered may be deeper and rarer."""
@@ -101,7 +101,7 @@ class Trimmer(Generic[M]):
         self, messages: Sequence[M], *, model: str | None = None, system: Any = None, tools: Any = None
     ) -> list[M]:
         """Return the messages that fit."""
-        given = self._given(model, system, tools)
+        given = self._ask(model, system, tools)
         if isinstance(self._budget, Context):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(blocks.context.fit()), self._write))
@@ -112,14 +112,14 @@ class Trimmer(Generic[M]):
         self, messages: Sequence[M], *, model: str | None = None, system: Any = None, tools: Any = None
     ) -> list[M]:
         """Return the messages that fit; waits for async counters and summarizers."""
-        given = self._given(model, system, tools)
+        given = self._ask(model, system, tools)
         if isinstance(self._budget, Context):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(await blocks.context.afit()), self._write))
         fitted = await afit(messages, self._tokens(model), read=self._read, write=self._write, **given)
         return self._tell(fitted).messages
 
-    def _given(self, model: str | None, system: Any, tools: Any) -> dict[str, Any]:
+    def _ask(self, model: str | None, system: Any, tools: Any) -> dict[str, Any]:
         """Say with what a call is fitted; a model that nobody knows is counted by estimate."""
         model = self._options.get("model") or model
         known = model if model is not None and _is_known(model) else None

@@ -76,8 +76,8 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Answer:
         """Fit the messages of a call."""
-        sent = _with(request, self._trimmer.fit(_all_of(request), **self._given(request)))
-        return self._kept(request, sent, handler(sent))
+        sent = _with(request, self._trimmer.fit(_all_of(request), **self._call(request)))
+        return self._persist(request, sent, handler(sent))
 
     async def awrap_model_call(
         self,
@@ -85,13 +85,13 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Answer:
         """Fit the messages of a call; counters and summarizers may be async."""
-        sent = _with(request, await self._trimmer.afit(_all_of(request), **self._given(request)))
-        return self._kept(request, sent, await handler(sent))
+        sent = _with(request, await self._trimmer.afit(_all_of(request), **self._call(request)))
+        return self._persist(request, sent, await handler(sent))
 
-    def _given(self, request: ModelRequest[Any]) -> dict[str, Any]:
+    def _call(self, request: ModelRequest[Any]) -> dict[str, Any]:
         return {"model": _model_name(request.model), "tools": self._tools.of(request.tools)}
 
-    def _kept(
+    def _persist(
         self, request: ModelRequest[Any], sent: ModelRequest[Any], response: ModelResponse[Any]
     ) -> Answer:
         """Have the state keep what was sent, if asked."""
