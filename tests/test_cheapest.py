@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.ceiling import Ceiling
-from tests.builders import Message, assistant, system, user, words
+from tests.builders import Message, assistant, call, result, system, user, words
 from tests.test_prompt_cache import airline, coding, cut_of, growing, replay
 from trimtab import (
     BudgetExceededError,
@@ -145,8 +145,9 @@ def test_dearer_room_makes_cuts_less_deep_and_more_frequent() -> None:
 
 
 def test_what_stays_anyway_is_counted_among_what_fills_the_room() -> None:
-    """A pinned message and system text never leave, and the cut stays put all the same."""
+    """A long pinned message and system text never leave, and the cut stays put all the same."""
     chat = [system(words(40)), *even(120)]
+    chat[3] = user(words(200))
     cuts = []
     for at in range(60, len(chat), 2):
         fitted = fit(chat[:at], 500, counter=WordCounter(), strategy=Cheapest(), pin=[3])
@@ -154,6 +155,15 @@ def test_what_stays_anyway_is_counted_among_what_fills_the_room() -> None:
         cuts.append(cut_of(fitted.messages, chat[:at]))
     assert cuts == sorted(cuts)
     assert len(set(cuts)) < len(cuts) / 4
+
+
+def test_a_cut_keeps_no_more_than_has_room_beside_what_a_pin_holds() -> None:
+    """The result of a pinned call stays with it: 200 words for which nobody asked."""
+    chat = [user("go"), call("A"), result("A", words(200)), *even(60)]
+    for end in range(20, len(chat), 2):
+        fitted = fit(chat[:end], 500, counter=WordCounter(), strategy=Cheapest(), pin=[1])
+        assert chat[1:3] == [message for message in fitted.messages if message in chat[1:3]]
+        assert WordCounter().count(fitted.messages) <= 500
 
 
 def test_it_keeps_the_contract_of_strategies() -> None:

@@ -64,7 +64,7 @@ STRATEGIES = (
             "pass",
         ),
         ("_Course._beside", "return self._pinned[cut] + ", "return "),
-        ("_Course._choose", "{cut, max(cut, ", "{max(cut, "),
+        ("_Course._choose", "border_at_or_before(near - 1)", "border_at_or_before(near)"),
     ),
     module(
         "strategies/sliding_window.py",
@@ -108,7 +108,6 @@ STRATEGIES = (
         ("Weights.passed_at", "max(index + 1, start", "max(index, start"),
         ("Weights.passed_at", "weight + sums[index - start]", "weight"),
         ("Strides.marks", "// grid + 1) * grid", "// grid + 2) * grid"),
-        ("Weights.passed_at", "sums[index - start] < weight:", "sums[index - start] <= weight:"),
         ("Weights.passed_at", "start + bisect_left(", "start + 1 + bisect_left("),
         ("Weights._weigh", "0 <= weight <", "0 < weight <"),
         ("Weights._weigh", "weight < math.inf", "weight <= math.inf"),

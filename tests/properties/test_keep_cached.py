@@ -178,3 +178,24 @@ def test_strides_are_of_the_room_that_the_prefix_leaves(name: str) -> None:
     behind = [len(case.attempt.messages) - 31 for case in cases]
     assert max(behind) > min(behind)
     assert min(behind) >= 5
+
+
+@every_marked_form
+def test_of_several_marks_the_last_says_what_was_cached(name: str) -> None:
+    """Marks after the 5th and the 21st of 40 messages, room for 26: the first 21 stay."""
+    talk = with_mark(name, even(name, 20), 20)
+    talk[4] = get_format(name).with_cache_control(talk[4], {"type": "ephemeral"})
+    counter = counters(name)[0]
+    case = run(talk, counter.count(talk[:26]), SlidingWindow(keep_cached=True), counter, format=name)
+    assert case.attempt.messages[:21] == talk[:21]
+
+
+@every_marked_form
+def test_where_the_cached_part_alone_has_no_room_its_oldest_messages_leave(name: str) -> None:
+    """Room for 7 of 40: the newest 5 of the 31 marked, and the newest question and answer, which stay."""
+    talk = with_mark(name, even(name, 20), 30)
+    counter = counters(name)[0]
+    kept = [*talk[26:31], *talk[38:]]
+    case = run(talk, counter.count(kept), SlidingWindow(keep_cached=True), counter, format=name)
+    assert case.fitted is not None
+    assert case.fitted.messages == kept

@@ -233,7 +233,7 @@ class _Course:
         while newer < end and self._room_at(newer, end) < 0:
             newer = history.border_at_or_after(newer + 1)
         newest = history.border_at_or_before(end - 1)
-        places = {cut, max(cut, history.border_at_or_before(near - 1)), max(cut, min(newer, newest))}
+        places = {max(cut, history.border_at_or_before(near - 1)), max(cut, min(newer, newest))}
         fitting = [place for place in sorted(places) if self._room_at(place, end) >= 0]
         return min(fitting, key=lambda place: abs(self._room_at(place, end) - free), default=max(cut, newest))
 
