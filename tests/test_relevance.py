@@ -24,6 +24,7 @@ from trimtab.relevance import Index, question_terms, relevance, text_terms
         pytest.param("카메라", ["카", "메", "라", "카메", "메라"], id="korean"),
         pytest.param("Größe Привет", ["grösse", "привет"], id="case"),
         pytest.param("ＡＢ１", ["ab1"], id="width"),
+        pytest.param("ℌut", ["hut"], id="letterlike"),
         pytest.param(
             "猫はAB-17です", ["猫", "は", "猫は", "ab-17", "ab", "17", "で", "す", "です"], id="both"
         ),
@@ -102,6 +103,7 @@ def test_what_stands_beside_a_hit_has_a_part_of_its_score() -> None:
 WORDS = [
     "party",
     "parties",
+    "particle",
     "book",
     "booked",
     "Order",

@@ -405,6 +405,17 @@ def test_a_line_that_comes_back_is_counted_once_and_never_the_question(form: str
     assert lines
 
 
+def test_a_line_that_comes_back_is_no_evidence() -> None:
+    """Though it has the question's words, it leaves for the new line, which stands for what it stood for."""
+    messages = said("[… 3 messages about the cat left out …]|it rains|yes|so dull|the cat?")
+    strategy = Relevant(gap="[… {count} messages about the cat left out …]", recent_ratio=0)
+    fitted = fit(messages, 30, counter=TEN, strategy=strategy)
+    assert [message["content"] for message in fitted.messages] == [
+        "[… 6 messages about the cat left out …]",
+        "the cat?",
+    ]
+
+
 def test_no_line_stands_behind_the_question() -> None:
     """In a loop of calls it would be the latest user message, and the next fit would keep it as such."""
     messages = [*said("x|y|z|u"), user("the cat?")]
@@ -463,6 +474,11 @@ def test_priority_by_a_word_scores_as_the_word_says() -> None:
     assert places(newest.messages, CAT) == [5, 6, 7, 8]
     relevant = fit(CAT, 30, counter=TEN, strategy=PriorityBased(score="relevance"))
     assert places(relevant.messages, CAT) == [0, 1, 8]
+
+
+def test_the_default_is_relevance_with_a_tenth_of_role() -> None:
+    """As its documentation says, and what it writes as data."""
+    assert Relevant() == Relevant(score={"relevance": 1, "role": 0.1})
 
 
 def test_a_mixture_weighs_what_is_said_against_who_says_it() -> None:

@@ -408,6 +408,32 @@ def test_a_counter_that_only_says_it_is_exact_is_not_passed() -> None:
         assert counter.count(fit(messages, limit, counter=counter).messages) <= limit
 
 
+def test_what_has_no_text_stays_where_it_fits_to_the_token() -> None:
+    """Ten tokens a message: of a note, a picture and a question the note leaves in 20."""
+    picture = user([{"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}])
+    messages = [user("note"), picture, user("q")]
+    fitted = fit(messages, 20, counter=FixedCounter(per_message=10), strategy=TruncateText())
+    assert fitted.messages == messages[1:]
+
+
+class Framed(WordCounter):
+    """Charges 5 words for system text in front, as some providers do."""
+
+    def fixed_tokens(self, system: Any, tools: Any, /, *, has_system: bool, extra: Any = None) -> int:
+        """Count what frames it."""
+        return 5 if has_system else 0
+
+
+def test_what_system_text_costs_beside_its_words_is_no_room_for_texts() -> None:
+    """Of 1 + 8 + 8 + 1 words and 5 around the system text, all the budget is used and none passed."""
+    messages = talk("s1 u8 a8 u1")
+    for budget in range(7, 23):
+        fitted = fit(messages, budget, counter=Framed(), strategy=TruncateText())
+        assert fitted.messages[0] == messages[0]
+        assert fitted.messages[-1] == messages[-1]
+        assert Framed().count(fitted.messages) <= budget
+
+
 def test_what_leaves_just_makes_room_and_nothing_is_called_shortened() -> None:
     """The rest fits to the token."""
     fitted = fit(talk("u6 a2 u1"), 3, counter=WORDS, strategy=TruncateText())
@@ -421,6 +447,16 @@ def test_text_stays_whole_where_the_marker_of_a_result_is_enough() -> None:
     least = Letters().count([user("q"), old[0], result("A", CUT_MARKER), user("q")])
     kept = fit(messages, least, counter=Letters(), strategy=TruncateText(), pin=[0]).messages
     assert contents(kept) == ["q", "hello", CUT_MARKER, "q"]
+
+
+@pytest.mark.parametrize("counter", [WORDS, WORDS.count], ids=["adds_up", "black_box"])
+def test_as_few_results_are_cleared_as_make_it_fit_to_the_token(counter: Any) -> None:
+    """Three results of 9 words; a word in place of each saves 8."""
+    messages = talk("u1 cA rA9 cB rB9 cC rC9 u1")
+    clear = ClearToolResults(keep_results=0, placeholder="x", target_ratio=1.0)
+    for cleared in range(4):
+        fitted = fit(messages, WORDS.count(messages) - 8 * cleared, counter=counter, strategy=clear)
+        assert contents(fitted.messages).count("x") == cleared
 
 
 def test_a_black_box_is_not_asked_about_every_text() -> None:
@@ -600,6 +636,15 @@ def test_leading_system_messages_do_not_move_the_fixed_places() -> None:
 def test_scores_are_those_of_the_reference(kind: str, has_calls: bool, score: float) -> None:
     """At half the recency (SPEC C5, seeds/002)."""
     assert default_score({}, Place(index=4, count=10, kind=kind, has_calls=has_calls)) == score
+
+
+@pytest.mark.parametrize("counter", [WORDS, EstimateCounter(), CharCounter(4)])
+def test_a_call_with_its_result_outranks_a_newer_answer(counter: Any) -> None:
+    """Whether the counter reads the messages while it counts, or not."""
+    messages = [call("A"), result("A", words(40)), {"role": "assistant", "content": words(30)}, user("q")]
+    budget = counter.count([*messages[:2], messages[3]])
+    fitted = fit(messages, budget, counter=counter, strategy=PriorityBased())
+    assert places(fitted.messages, messages) == [0, 1, 3]
 
 
 @pytest.mark.parametrize("answer", [None, "1", float("nan")])

@@ -80,7 +80,6 @@ MODELS = (
     module(
         "models/open_weights.py",
         "test_models.py",
-        ("family_names", "name.lower()", "name"),
         ("family_names", '_POINTED.sub(".", ', "str("),
         ("", "(?<=\\d)p(?=\\d)", "p(?=\\d)"),
         ("", "(?<=\\d)p(?=\\d)", "(?<=\\d)p"),

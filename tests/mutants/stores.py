@@ -106,7 +106,7 @@ STORES = (
     ),
     module(
         "relevance/scripts.py",
-        "stores/test_terms.py",
+        "stores/test_terms.py test_relevance.py",
         (
             "plain_text",
             'unicodedata.normalize("NFKC", text).casefold()',

@@ -169,7 +169,8 @@ STRATEGIES = (
     ),
     module(
         "strategies/truncate_text.py",
-        "test_strategies.py test_fitting.py properties/test_totals.py complexity/test_tokenised_bytes.py",
+        "test_strategies.py test_openers.py test_fitting.py properties/test_totals.py"
+        " complexity/test_tokenised_bytes.py",
         (
             "_Slot.at",
             "if level <= 0:\n            return self.shortest",
@@ -181,7 +182,6 @@ STRATEGIES = (
         ("_Run.remainder", "self.free[:dropped])), self", "self.free[: dropped + 1])), self"),
         ("TruncateText._fewest_cut", "((opener, 0), (last, 1))", "((opener, 0), (last, 0))"),
         ("TruncateText._fewest_cut", "((opener, 0), (last, 1))", "((opener, 1), (last, 1))"),
-        ("TruncateText._shorten_free", "if last is not None and last is run.opener(count):", "if False:"),
         ("_Run.opener", "self._front < free[dropped].first", "self._front <= free[dropped].first"),
         (
             "_Run.fewest_dropped",
@@ -250,12 +250,12 @@ STRATEGIES = (
     module(
         "strategies/priority.py",
         "test_strategies.py test_fitting.py properties/test_totals.py",
-        ("PriorityBased.evicting", "if at not in pinned", ""),
         ("PriorityBased._scores", "by_role(request, indices) if scores is None else scores", "scores"),
     ),
     module(
         "strategies/greedy.py",
-        "test_strategies.py test_openers.py test_fitting.py properties/test_totals.py",
+        "test_strategies.py test_openers.py test_fitting.py properties/test_totals.py"
+        " properties/test_needless.py",
         ("_Places._fits", "if used + fixed > self._request", "if used + fixed >= self._request"),
         ("_Places._fits", "if lead < first:", "if False:"),
         ("_Places._fits", "at < front and", ""),
@@ -320,7 +320,7 @@ STRATEGIES = (
     ),
     module(
         "relevance/index.py",
-        "test_relevance.py test_relevant.py",
+        "test_relevance.py test_relevant.py stores/test_ranking.py",
         ("relevance", "near *= neighbors", "near = neighbors"),
         ("relevance", "(True, False)", "(True,)"),
         ("add_scores", "flat + slope * own", "flat + slope"),
@@ -536,8 +536,8 @@ STRATEGIES = (
     module(
         "counting/base.py",
         "test_sizes.py test_counting.py test_counting_simple.py",
-        ("count_of", "if type(answer) is int and answer >= 0:", "if type(answer) is int and answer > -2:"),
-        ("count_of", "if type(answer) is int and answer >= 0:", "if type(answer) is int and answer > 0:"),
+        ("count_of", "and answer >= 0:", "and answer > -2:"),
+        ("count_of", "and answer >= 0:", "and answer > 0:"),
         (
             "count_of",
             "isinstance(answer, int) and not isinstance(answer, bool) and answer >= 0",

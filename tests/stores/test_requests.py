@@ -57,16 +57,16 @@ def test_a_version_is_a_whole_number(version: Any) -> None:
 @pytest.mark.parametrize(
     ("rewrite", "refused"),
     [
-        (replace(EVENT, version=3), False),
-        (replace(EVENT, version=1), False),
-        (replace(EVENT, version=0), True),
-        (replace(EVENT, version=4), True),
-        (replace(EVENT, id="a\0"), True),
-        (replace(EVENT, kind=""), True),
+        (replace(EVENT, version=3), None),
+        (replace(EVENT, version=1), None),
+        (replace(EVENT, version=0), "of version 0 is not stored: append it"),
+        (replace(EVENT, version=4), "of version 4 is not stored: append it"),
+        (replace(EVENT, id="a\0"), "an event's id is"),
+        (replace(EVENT, kind=""), "an event's kind is"),
     ],
 )
-def test_a_rewrite_is_of_a_stored_version(rewrite: Event, refused: bool) -> None:
-    """From 1 to the version expected, with an id and a kind that an event can have."""
+def test_a_rewrite_is_of_a_stored_version(rewrite: Event, refused: str | None) -> None:
+    """From 1 to the version expected, with an id and a kind that an event can have; the error says which."""
     store = MemoryStore()
     three = [replace(EVENT, id=f"e{at}") for at in (1, 2, 3)]
     store.append(AppendRequest(session="s", expected_version=0, events=three))
@@ -74,7 +74,7 @@ def test_a_rewrite_is_of_a_stored_version(rewrite: Event, refused: bool) -> None
         rewrite = replace(rewrite, id=f"e{rewrite.version}", data={"new": True})
     request = AppendRequest(session="s", expected_version=3, events=[EVENT], rewrites=[rewrite])
     if refused:
-        with pytest.raises(ConfigurationError):
+        with pytest.raises(ConfigurationError, match=refused):
             store.append(request)
     else:
         store.append(request)

@@ -300,8 +300,6 @@ def count_of(answer: object, /, *, counter: str, of: str, index: int | None = No
     Raises:
         CountingError: It is a bool, no integer, negative, or an answer still to come.
     """
-    if type(answer) is int and answer >= 0:
-        return answer
     if isinstance(answer, int) and not isinstance(answer, bool) and answer >= 0:
         return int(answer)
     if isinstance(answer, Awaitable):

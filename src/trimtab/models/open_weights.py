@@ -131,15 +131,15 @@ _GAPS = "-."
 
 
 def family_names(name: str, /) -> list[str]:
-    """List what a name of an open model may stand for, the longest first, in the spelling of the rows.
+    """List what a name of an open model, in lower case, may stand for: the longest first, spelled as in rows.
 
     Example:
-        >>> "llama-3.1" in family_names("Meta-Llama-3.1-8B-Instruct-Turbo")
+        >>> "llama-3.1" in family_names("meta-llama-3.1-8b-instruct-turbo")
         True
         >>> "qwen3" in family_names("qwen-3:0.6b")
         True
     """
-    plain = _POINTED.sub(".", name.lower())
+    plain = _POINTED.sub(".", name)
     for maker in ("zai-", "meta-", "openai-"):
         plain = plain.removeprefix(maker)
     plain = _LLAMA_NAME.sub(lambda found: "llama-" + _version(found), plain)

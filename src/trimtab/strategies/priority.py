@@ -110,9 +110,7 @@ class PriorityBased:
         if impossible is not None:
             return impossible
         scores = yield from self._scores(request)
-        pinned = set(stays)
-        free = [at for at in range(len(request.row)) if at not in pinned]
-        kept = take_best(request, stays, rank(request, free, scores))
+        kept = take_best(request, stays, rank(request, range(len(request.row)), scores))
         return EvictionResult(kept=kept, actions=("evicted",))
 
     def _scores(self, request: EvictionRequest) -> Steps[list[float]]:

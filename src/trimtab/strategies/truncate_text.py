@@ -96,8 +96,6 @@ class TruncateText:
         for dropped in (count - 1, count):
             kept, opener = run.remainder(dropped), run.opener(dropped)
             last = run.free[dropped] if dropped < count else None
-            if last is not None and last is run.opener(count):
-                opener, last = last, None
             edits = self._fewest_cut(request, kept, opener, last)
             if edits is not None:
                 gone = len(kept) < len(run.units)
