@@ -173,6 +173,42 @@ def test_what_cannot_count_is_refused_at_once(counter: Any, said: str) -> None:
         fit([user("hi")], 10, counter=counter)
 
 
+@pytest.mark.parametrize(
+    ("low", "said"),
+    [
+        (-1, "answered -1 for a request"),
+        (100, "counted back to 100, which is not from 3 to 3"),
+        (True, "answered True for a request"),
+    ],
+)
+def test_where_a_counter_of_ones_own_says_it_counted_back_to_is_looked_at(low: Any, said: str) -> None:
+    """A place outside of what it was asked for is refused, with both ends; so is what is no count."""
+
+    class Back(WordCounter):
+        def count_back(self, *asked: Any) -> Any:
+            """Count nothing, and name a place."""
+            return low
+
+    with pytest.raises(CountingError, match=said):
+        fit(talk("u1 a1 u1"), 2, counter=Back())
+
+
+def test_a_function_object_may_say_of_its_counts_what_a_counter_says() -> None:
+    """A weight beside the call makes it no counter without a count."""
+
+    class Boxed:
+        def __call__(self, messages: list[Any]) -> int:
+            """Count characters."""
+            return sum(len(message["content"]) for message in messages)
+
+        def weight(self, message: Any) -> float:
+            """Weigh all alike."""
+            return 1.0
+
+    messages = [user("x" * 40) for _ in range(3)]
+    assert fit(messages, 80, counter=Boxed()).messages == messages[1:]
+
+
 def test_settings_of_a_request_are_no_text_to_a_black_box() -> None:
     """What sets a provider's own prompt (a choice of tools, thinking) is charged by who knows how."""
     asked: list[Any] = []

@@ -119,9 +119,6 @@ STORES = (
         "stores/test_terms.py",
         ("", "{200,}={0,2}", "{201,}={0,2}"),
         ("", "={0,2}\\s*\\Z", "={0,2}"),
-        ("usable_terms", 'if term.isprintable() and term and " " not in term)', "if term)"),
-        ("usable_terms", 'and " " not in term)', ")"),
-        ("usable_terms", "for term in dict.fromkeys(terms) if", "for term in terms if"),
         ("searchable_text", 'if event.kind == "message" else ""', 'if True else ""'),
         ("searchable_text", "if text else []) + (", "if True else []) + ("),
         ("fact_key", '.rstrip(".。!！ ")', ""),
@@ -144,6 +141,8 @@ STORES = (
     module(
         "stores/search.py",
         "stores/test_ranking.py",
+        ("usable_terms", "if term.isprintable())", ")"),
+        ("usable_terms", "for term in dict.fromkeys(terms) if", "for term in terms if"),
         ("", "NEIGHBOR_STEPS = 2", "NEIGHBOR_STEPS = 1"),
         ("", "NEIGHBOR_STEPS = 2", "NEIGHBOR_STEPS = 3"),
         ("", "MAX_POSTINGS = 1_000", "MAX_POSTINGS = 1_001"),

@@ -500,7 +500,6 @@ STRATEGIES = (
         "counting/sizes.py",
         "test_sizes.py test_strategies.py",
         ("Sizes.back", "if self._checks_itself:", "if True:"),
-        ("Shares.message", "max(1, estimate)", "estimate"),
         ("shared_out", "before = passed * total_tokens // whole if whole else 0", "before = 0"),
         ("sizes_for", "if isinstance(counter, AdditiveCounter):", "if True:"),
     ),
@@ -535,7 +534,7 @@ STRATEGIES = (
     ),
     module(
         "counting/base.py",
-        "test_sizes.py test_counting.py test_counting_simple.py",
+        "test_sizes.py test_counting.py test_counting_simple.py test_counting_answers.py",
         ("count_of", "and answer >= 0:", "and answer > -2:"),
         ("count_of", "and answer >= 0:", "and answer > 0:"),
         (

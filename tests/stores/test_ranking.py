@@ -140,6 +140,7 @@ def test_a_word_that_most_messages_have_is_looked_at_in_the_newest_thousand(plac
     draw = random.Random(11)
     texts = [f"tea {draw.choice(['cup', 'pot', 'leaf green'])}" if at % 5 else "rain" for at in range(1_450)]
     texts[3] = "tea kettle"
+    texts[701] = f"kettle {'-' * 293}"  # so long that it is as good as a word of one in five, and no better
     store = place.make()
     _fill(store, [*texts], batch=500)
     for question in ("tea", "tea kettle", "tea rain", "pot"):
@@ -169,6 +170,32 @@ def test_a_rewrite_leaves_nothing_of_the_old_text(place: Place) -> None:
     for question in ("rain", "Oslo", "天气", "flight for Anna", "more", "done"):
         found = _found(store, question, 400)
         assert found == _found(store, question, 400, session="anew")
+    store.close()
+
+
+def test_a_term_is_looked_up_once_and_one_that_no_message_has_not_at_all(place: Place) -> None:
+    """Neither how a store writes its index nor what its server refuses is a word."""
+    store = place.make()
+    _fill(store, [f"{'cat' if at % 2 else 'bird'} {at}" for at in range(300)])
+
+    def found(*terms: str) -> list[int]:
+        return [one.version for one in store.search(SearchRequest(session="s", terms=terms, limit=400))]
+
+    for term in ("cat 0", "cat 1", "", "a\0b", "\ud800"):
+        assert found(term) == []
+        assert found(term, "bird", "cat", "cat", term, "cat") == found("bird", "cat")
+    store.close()
+
+
+def test_a_session_of_a_deleted_ones_name_is_indexed_from_its_first_message(place: Place) -> None:
+    """Though as many messages of the old one were."""
+    store = place.make()
+    _fill(store, ["tea"] * 250)
+    assert len(_found(store, "tea", 400)) == 250
+    store.delete("s")
+    _fill(store, ["rain", "cat"])
+    assert _found(store, "cat", 9) == [2, 1]
+    assert _found(store, "tea", 9) == []
     store.close()
 
 

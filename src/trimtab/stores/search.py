@@ -52,8 +52,8 @@ _ENCODED = re.compile(r"data:[^,\s]{0,200},|[A-Za-z0-9+/_-]{200,}={0,2}\s*\Z")
 
 
 def usable_terms(terms: Iterable[str], /) -> tuple[str, ...]:
-    """Return those of a request's terms that an event can have, each once; others are found nowhere."""
-    return tuple(term for term in dict.fromkeys(terms) if term.isprintable() and term and " " not in term)
+    """Return those of a request's terms that a server takes, each once; others are found nowhere."""
+    return tuple(term for term in dict.fromkeys(terms) if term.isprintable())
 
 
 def searchable_text(event: Event, /) -> str:
