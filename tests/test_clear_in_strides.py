@@ -132,6 +132,15 @@ def test_where_no_mark_makes_it_fit_as_few_are_cleared_as_must_be() -> None:
     assert cleared_in(fitted.messages) == [2]
 
 
+def test_without_strides_as_few_are_cleared_before_a_window_as_must_be() -> None:
+    """221 tokens into 202: a result of 20 words is cleared to one, and nothing leaves."""
+    exact = ClearToolResults(keep_results=1, placeholder="x", target_ratio=1.0)
+    strategy = Cascade(exact, SlidingWindow(target_ratio=0.7))
+    sent = fit(steps_of(10), 202, counter=WordCounter(), strategy=strategy).messages
+    assert cleared_in(sent) == [2]
+    assert len(sent) == 21
+
+
 def test_before_a_window_what_is_cleared_has_a_twentieth_of_the_room() -> None:
     """Of 1,000 tokens 950 are for what stands whole; 16 cleared steps of 3 fit into the rest, and no 17th."""
     strategy = Cascade(ClearToolResults(keep_results=1, placeholder="x"), SlidingWindow(target_ratio=0.7))

@@ -6,6 +6,7 @@ One token is one word (`WordCounter`), a call is two; `talk("s2 u3 cA rA4")` wri
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -414,6 +415,14 @@ def test_what_has_no_text_stays_where_it_fits_to_the_token() -> None:
     messages = [user("note"), picture, user("q")]
     fitted = fit(messages, 20, counter=FixedCounter(per_message=10), strategy=TruncateText())
     assert fitted.messages == messages[1:]
+
+
+def test_a_stride_too_small_to_be_added_to_what_was_weighed_still_ends() -> None:
+    """The ratio next below 1: a window moves by single messages, as without strides."""
+    messages = talk("u1 a1 " * 200)
+    window = SlidingWindow(target_ratio=math.nextafter(1, 0))
+    fitted = fit(messages, 50, counter=WORDS, strategy=window)
+    assert fitted.messages == fit(messages, 50, counter=WORDS, strategy=WINDOW).messages
 
 
 class Framed(WordCounter):

@@ -23,7 +23,6 @@ SERVERS = (
             "                if other.is_closed():\n",
             "                if False:\n",
         ),
-        ("Connections._mine_of_loop", "                    self._let_go(theirs)\n", ""),
         ("check_seconds", "and not seconds > 0:", "and not seconds >= 0:"),
         ("ServedStore.append", "if request.rewrites and self._scrub_on_delete:", "if False:"),
         ("ServedStore.append", "if request.rewrites and self._scrub_on_delete:", "if request.rewrites:"),
@@ -50,7 +49,7 @@ SERVERS = (
     ),
     module(
         "stores/postgres/operations.py",
-        _POSTGRES,
+        f"{_POSTGRES} stores/test_servers_search.py",
         (
             "Operations.append",
             "        except self._psycopg.errors.UniqueViolation:\n            added = []",
@@ -76,7 +75,6 @@ SERVERS = (
             "if rows[-1].version - indexed > FILL_EVENTS:",
         ),
         ("Operations.append", "range(1 + len(rows) // FILL_EVENTS)", "range(len(rows) // FILL_EVENTS)"),
-        ("Operations.append", "least=FILL_EVENTS)", "least=1)"),
         (
             "Operations._fill",
             '                yield Execute("ROLLBACK")\n                raise',
@@ -133,7 +131,7 @@ SERVERS = (
     ),
     module(
         "stores/postgres/operations.py",
-        _POSTGRES,
+        f"{_POSTGRES} stores/test_servers_search.py",
         (
             "prepare",
             "        missing = yield from _due_migrations(tables)  # another",

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import uuid
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -366,7 +367,7 @@ def test_a_server_that_falls_silent_on_an_open_connection_is_unavailable(on_post
 
 
 def test_an_event_loop_that_ends_has_nothing_of_a_store_to_wait_for(on_postgres: Served) -> None:
-    """No task is left by a call: `asyncio.run` would wait for one, also where nobody closed the store."""
+    """No task is left by a call, for which `asyncio.run` would wait; what it connected by is closed later."""
     store = on_postgres.make()
 
     async def one() -> None:
@@ -380,8 +381,22 @@ def test_an_event_loop_that_ends_has_nothing_of_a_store_to_wait_for(on_postgres:
         await store.aclose()
 
     asyncio.run(one())
-    asyncio.run(other())
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(other())
+    assert ResourceWarning not in [one.category for one in warned], "closed, not left to be collected"
     until(lambda: not _backends(on_postgres), "the end of the connections")
+
+
+def test_an_index_that_cannot_be_filled_costs_no_connection(on_postgres: Served) -> None:
+    """Its transaction is ended, and the next append has the same process of the server."""
+    with on_postgres.make() as store:
+        add(store, 0, 150)
+        _ask(on_postgres, "UPDATE trimtab_events SET body = 'x' WHERE version = 50 RETURNING version")
+        before = _backends(on_postgres)
+        add(store, 150, 100)
+        add(store, 250, 1)
+        assert _backends(on_postgres) == before
 
 
 def test_a_store_that_nobody_closed_closes_its_connections_when_it_is_let_go(on_postgres: Served) -> None:

@@ -242,13 +242,15 @@ def test_a_stale_append_is_a_conflict_whatever_its_ids(served: Served) -> None:
 
 
 def test_scrubbing_can_be_left_for_the_night(served: Served) -> None:
-    """With `scrub_on_delete=False` a deletion costs nothing more; `scrub` does the rest, sync or async."""
+    """With `scrub_on_delete=False` neither a redaction nor a deletion costs more; `scrub` does the rest."""
     with served.make(scrub_on_delete=False) as store:
         for secret, night in (
             ("krakynquon", store.scrub),
             ("wyvernzimt", lambda: asyncio.run(_scrub(store))),
         ):
             add(store, 0, [event(secret)])
+            add(store, 1, rewrites=[replace(load(store)[0], data={"message": {"content": "redacted"}})])
+            assert served.files_with(secret)
             store.delete("s")
             assert load(store) == []
             assert served.files_with(secret)

@@ -59,10 +59,6 @@ class Connections(ABC, Generic[C]):
         """Close connections, as calls of the client."""
 
     @abstractmethod
-    def _let_go(self, of_loop: C) -> None:
-        """Give up what an event loop connected by that is closed."""
-
-    @abstractmethod
     def _our_error(self, error: Exception, said: str) -> ContextError:
         """Make the error of ours for one of the client's, in these words."""
 
@@ -112,10 +108,9 @@ class Connections(ABC, Generic[C]):
         self._leave_parent()
         loop = asyncio.get_running_loop()
         with self._lock:
-            for key, (other, theirs) in list(self._of_loops.items()):
+            for key, (other, _) in list(self._of_loops.items()):
                 if other.is_closed():
-                    del self._of_loops[key]
-                    self._let_go(theirs)
+                    del self._of_loops[key]  # what it connected by closes with it
             if id(loop) not in self._of_loops:
                 self._of_loops[id(loop)] = loop, self._new(awaited=True)
             return self._of_loops[id(loop)][1]

@@ -222,9 +222,6 @@ class Pools(Connections["Pool"]):
         mine.empty()
         yield from ()
 
-    def _let_go(self, of_loop: Pool) -> None:
-        of_loop.empty()
-
     def _our_error(self, error: Exception, said: str) -> ContextError:
         return store_error(self.package, error, name=self.name, said=said)
 

@@ -228,7 +228,7 @@ class Operations:
             with suppress(self._psycopg.Error, StoreError):
                 # One batch more than was added, so that the log of an older version catches up.
                 for _ in range(1 + len(rows) // FILL_EVENTS):
-                    yield from self._fill(key, request.session, least=FILL_EVENTS)
+                    yield from self._fill(key, request.session)
         return Appended(rows[-1].version, incarnation=str(key))
 
     def _insert(self, request: AppendRequest, rows: list[Row]) -> Execute:
@@ -370,8 +370,8 @@ class Operations:
         sql = f"SELECT version, kind FROM {self._tables.events} WHERE session = %s AND version = ANY(%s)"
         return dict((yield Execute(sql, (key, list(versions)))))
 
-    def _fill(self, key: int, session: str, *, least: int = 1) -> Steps[int]:
-        """Write the terms of the next events, if at least so many wait; say up to which version it was done.
+    def _fill(self, key: int, session: str) -> Steps[int]:
+        """Write the terms of the next events, a batch at most; say up to which version it was done.
 
         Under the lock of the session: a text that is redacted meanwhile must not come back as terms.
         """
@@ -379,7 +379,7 @@ class Operations:
         sql = f"SELECT version, indexed FROM {self._tables.sessions} WHERE key = %s FOR UPDATE"
         locked = yield Execute(sql, (key,))
         version, indexed = locked[0] if locked else (MOST, MOST)
-        if version - indexed >= least:
+        if indexed < version:
             sql = f"""
                 SELECT {_COLUMNS} FROM {self._tables.events} e
                 WHERE e.session = %s AND e.version > %s ORDER BY e.version LIMIT %s"""

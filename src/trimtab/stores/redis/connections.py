@@ -150,9 +150,6 @@ class Clients(Connections[_Client]):
         )
         return _Client(package.Redis(connection_pool=pool), awaited)
 
-    def _let_go(self, of_loop: _Client) -> None:
-        """Do nothing: the loop closed its sockets, and to close a client takes a loop."""
-
     def _end(self, mine: _Client) -> Steps[None]:
         yield mine.client.aclose if mine.awaited else mine.client.close
         if not self._options.cluster:
