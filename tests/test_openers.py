@@ -78,6 +78,25 @@ def test_an_opener_is_cut_to_its_marker_before_its_answers_leave(form: str) -> N
     )
 
 
+class Letters(WordCounter):
+    """One token a character."""
+
+    def count_text(self, text: str, /) -> int:
+        """Count characters."""
+        return len(text)
+
+
+@ordered
+def test_of_an_opener_the_marker_alone_may_stay(form: str) -> None:
+    """Where not a character of it has room beside the newest answer and what stays."""
+    texts = (("user", "q" * 60), ("assistant", "a" * 40), ("assistant", "b" * 40), ("user", "c"))
+    messages = [get_format(form).message(role, [text]) for role, text in (*texts, ("assistant", "d"))]
+    marker = get_format(form).message("user", ["[text cut by trimtab]"])
+    budget = len("[text cut by trimtab]") + 40 + 1 + 1
+    fitted = fit(messages, budget, counter=Letters(format=form), format=form, strategy=TruncateText())
+    assert fitted.messages == [marker, *messages[2:]]
+
+
 def task(form: str) -> list[Message]:
     """A question, an answer, a call with its result, an answer; then what stays."""
     return [
