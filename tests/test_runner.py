@@ -279,7 +279,7 @@ def test_a_strategy_may_say_that_it_does_not_fit() -> None:
 
 def test_a_cut_inside_a_unit_is_a_breach_wherever_it_is() -> None:
     """The result at 2 belongs to the call at 0, though another message stands between."""
-    with pytest.raises(StrategyContractError, match="^block 'history': .* cuts at message 2, where no unit"):
+    with pytest.raises(StrategyContractError, match=r"^block 'history': .* cuts at message 2, where no unit"):
         run(cut(2, fits=False), talk("cA a9 rA9 u9 u1"), 5)
 
 

@@ -412,8 +412,6 @@ STRATEGIES = (
         ("_settle", "if result.fits and settled.tokens > request", "if settled.tokens > request"),
         ("_settle", "settled.tokens > request.limit_tokens", "settled.tokens >= request.limit_tokens"),
         ("_settle", "settled.tokens > request.limit_tokens", "False"),
-        ("Settled.keeps", "return index >= self.cut or", "return index > self.cut or"),
-        ("Settled.keeps", "at < len(self.before) and self.before[at] == index", "at < len(self.before)"),
         ("steps", "answer if trusted else checked_answer(answer, request, name)", "answer"),
         ("steps", "if waits(strategy)\n            else strategy", "if False\n            else strategy"),
         ("steps", 'error.args = (f"block', 'error.args = error.args or (f"block'),
@@ -447,6 +445,12 @@ STRATEGIES = (
             "if not result.edits and not request.edits:",
             "if not result.edits or not request.edits:",
         ),
+    ),
+    module(
+        "strategies/runner.py",
+        "test_context_bonds.py",
+        ("Settled.keeps", "return index >= self.cut or", "return index > self.cut or"),
+        ("Settled.keeps", "at < len(self.before) and self.before[at] == index", "at < len(self.before)"),
     ),
     module(
         "conversation/assemble.py",

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import sqlite3
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
