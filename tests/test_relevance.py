@@ -125,6 +125,7 @@ def test_looking_only_for_the_words_of_a_question_finds_the_same() -> None:
     for _ in range(300):
         words = draw.choice([WORDS, WORDS[:6], WORDS[:6], [f"word{at}" for at in range(40)]])
         texts = [" ".join(draw.choices(words, k=draw.randint(0, 6))) for _ in range(draw.randint(1, 8))]
+        texts += draw.choices(texts, k=draw.randint(0, 4))  # a text may be there again
         question = " ".join(draw.choices(words, k=draw.randint(1, 40)))
         index = Index()
         for text in texts:

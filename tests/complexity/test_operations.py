@@ -138,7 +138,7 @@ def test_what_is_too_old_to_stay_is_not_read(form: str, options: dict[str, Any])
 @pytest.mark.parametrize("form", formats())
 @pytest.mark.parametrize("part", [0.05, 0.6], ids=["a little stays", "most stays"])
 @pytest.mark.parametrize(
-    ("strategy", "most"), [(PriorityBased(), 110), (Relevant(), 150)], ids=["priority", "relevant"]
+    ("strategy", "most"), [(PriorityBased(), 65), (Relevant(), 120)], ids=["priority", "relevant"]
 )
 def test_to_choose_among_all_messages_takes_a_few_lines_for_each(
     strategy: Any, most: int, part: float, form: str

@@ -65,7 +65,7 @@ RESPONSES = (
             'elif not followed and as_text(item.get("id")) is not None:',
             "elif not followed:",
         ),
-        ("_answers_nothing", 'and item.get("call_id") is None', "and True"),
+        ("kind_of", 'item.get("call_id") is None and', ""),
         ("tool_name", '.removesuffix("_call")', ""),
     ),
     module(

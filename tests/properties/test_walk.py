@@ -106,6 +106,8 @@ def holds(form: Format, given: list[Any], counter: TextCounter, start: int, step
     messages = [mapping_of(message) for message in given]
     assert sizes[:low] == [None] * low
     assert sizes[low:] == [counter.count_message(message) for message in messages[low:]]
+    kinds = [form.kind(message) for message in messages[low:]]
+    assert structure.kinds_back in ([], kinds[::-1])
     counted = [size or 0 for size in sizes]
     assert low == start or sum(counted[low:]) > room
     assert low == len(given) or sum(counted[low + 1 :]) <= room
@@ -118,6 +120,8 @@ def holds(form: Format, given: list[Any], counter: TextCounter, start: int, step
     odd = {index for turn in turns if turn not in plain for index in turn}
     units = {index: set(unit.indices) for unit in group(messages, format=form) for index in unit.indices}
     for turn in plain:
+        if structure.kinds_back:
+            assert structure.callers.intersection(turn) == whole.calls.keys() & set(turn)
         assert structure.bound.intersection(turn) == whole.bound.intersection(turn)
         assert not any(whole.loose.get(index) for index in turn)
         for unit in plain_units(form, messages, turn, structure.bound):

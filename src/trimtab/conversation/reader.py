@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from operator import itemgetter
 from typing import Any
 
@@ -162,6 +162,9 @@ class History:
 
     def kind(self, index: int, /) -> Kind:
         """Tell whom a message is from; looks at that message only."""
+        back = self.walked.kinds_back
+        if back and index >= self._walked_from:
+            return back[self.count - 1 - index]
         message = self.messages[index]
         if type(message) is not dict:
             self._columns(index, index + 1)
@@ -170,6 +173,9 @@ class History:
 
     def kinds(self, start: int, stop: int, /) -> list[Kind]:
         """Tell whom neighboring messages are from."""
+        back, count = self.walked.kinds_back, self.count
+        if back and start >= self._walked_from:
+            return back[count - stop : count - start][::-1]
         messages = self.messages[start:stop]
         if set(map(type, messages)) == {dict}:
             return self.format.kinds(messages)
@@ -295,6 +301,9 @@ class History:
 
     def has_calls(self, index: int, /) -> bool:
         """Tell whether a message makes calls; looks at that message only."""
+        walked = self.walked
+        if walked.kinds_back and index >= self._walked_from and index not in walked.odd:
+            return index in walked.callers
         if self._read_from <= index or index in self.structure.kinds:
             return index in self.structure.calls
         return bool(self._columns(index, index + 1).calls)
@@ -415,7 +424,7 @@ class History:
         if stop == self.count or self._is_told(start, stop):
             return self._group(start, stop, set())
         walked = self.walked
-        marks = {index for index in {*walked.odd, *walked.unanswered, *walked.bound} if start <= index < stop}
+        marks = {index for index in (*walked.odd, *walked.unanswered) if start <= index < stop}
         apart = self._spans_of(marks, start)
         if not marks or any(first < start or end > stop for first, end in apart):
             return self._group(start, stop, set())
@@ -485,9 +494,12 @@ class History:
         asked = {index for index in self.pins if index >= self.head}
         if self.protect and self.latest_user is not None:
             asked.add(self.latest_user)
-        if self.format.rules.keeps_messages and (kept := self.format.latest_compaction(self.messages)) >= 0:
-            self.structure.kept = {kept}  # it stands for what was before it
-            asked.add(kept)
+        if self.format.rules.keeps_messages:
+            walked_from = self.count if self.walked.odd else self._walked_from
+            unseen = self.messages[:walked_from]  # one that was walked over is odd
+            if (kept := self.format.latest_compaction(unseen)) >= 0:
+                self.structure.kept = {kept}  # it stands for what was before it
+                asked.add(kept)
         if self.pending_calls:
             asked.update(self.walked.unanswered)
         # Each of them, and what is cut into, stays together with the message that opens its turn.
@@ -638,17 +650,22 @@ class History:
         return list(map(span_of, units))
 
     def _ordinary(self, start: int, stop: int) -> list[Span] | None:
-        """Group what the walk has told enough of: each message with the results behind it."""
-        messages, kind_of = self.messages, self._kind_of
-        found: list[Span] = []
-        while start < stop:
-            kind, end = kind_of(messages[start]), start + 1
-            while end < stop and kind_of(messages[end]) == "tool":
-                end += 1
-            if kind != "assistant" and end > start + 1:
+        """Group what the walk has told enough of: each message, or those bound, with the results behind."""
+        kinds, bound = self.kinds(start, stop), self.walked.bound
+        borders = [at for at, kind in enumerate(kinds, start) if kind != "tool"]
+        if bound:
+            borders = [at for at in borders if at - 1 not in bound]
+            tied = bound.intersection(range(start, stop))
+            if not all(kinds[at - start] == kinds[at + 1 - start] == "assistant" for at in tied):
                 return None
-            found.append((start, end, "free", kind, None))
-            start = end
+        if not borders or borders[0] != start:
+            borders.insert(0, start)
+        beside = {before for before, kind in set(pairwise(kinds)) if kind == "tool"}
+        if not beside <= {"assistant", "tool"} or kinds[:2] == ["tool", "tool"]:
+            return None
+        found: list[Span] = [
+            (first, end, "free", kinds[first - start], None) for first, end in pairwise([*borders, stop])
+        ]
         for index, state in reversed(self._marks):
             at = bisect_right(found, index, key=itemgetter(0)) - 1
             if at >= 0 and index < found[at][1]:
@@ -656,18 +673,17 @@ class History:
         return found
 
     def _is_told(self, start: int, stop: int) -> bool:
-        """Tell whether in a span each message begins a unit, but for results, which follow their call."""
+        """Tell whether in a span each message begins a unit, but for results, and what those before bind."""
         if self.pending_calls:
             return False
         if start < self._walked_from:
             alone = stop == start + 1 and self.stands_alone(start)
             if not alone and not (self._walked_from < stop and self._meets(start)):
                 return False
-        odd, unanswered, bound = self.walked.odd, self.walked.unanswered, self.walked.bound
-        if not (odd or unanswered or bound):
-            return True
-        within = set(range(start, stop))
-        return within.isdisjoint(odd) and within.isdisjoint(unanswered) and within.isdisjoint(bound)
+        walked = self.walked
+        if start - 1 in walked.bound or stop - 1 in walked.bound:
+            return False
+        return not any(start <= index < stop for index in (*walked.odd, *walked.unanswered))
 
     def _meets(self, start: int) -> bool:
         """Tell whether the oldest results walked over answer the call a little further back."""

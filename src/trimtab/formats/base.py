@@ -77,6 +77,10 @@ class Structure:
         """Messages the conversation means nothing without: those that stand for what was before them."""
         self.replaced: dict[int, Any] = {}
         """Entries that were no dict, as they were; the list read holds their dict form now."""
+        self.kinds_back: list[Kind] = []
+        """While reading back: kinds of the messages read, the newest first; a form may leave it empty."""
+        self.callers: set[int] = set()
+        """While reading back, where kinds are noted: messages that call; of the odd ones not all."""
         self.behind: list[str] = []
         """While reading back: ids of the results read since the last message that is no result."""
         self.odd: set[int] = set()
@@ -111,7 +115,7 @@ class Structure:
         parts = {part for _, part in self.answers.get(index, ()) if part is not None}
         return parts.union(self.loose.get(index, ()))
 
-    def close(self, ids: tuple[str, ...], index: int, /) -> None:
+    def close(self, ids: Sequence[str], index: int, /) -> None:
         """Match the results read last with the calls of the message at `index`."""
         behind = self.behind
         if len(behind) != 1 or len(ids) != 1 or behind[0] != ids[0]:
@@ -530,6 +534,8 @@ class Format(ABC):
           words, at itself. All from the user message before an odd one, of those that stand alone, to the
           next is for `scan`. What is no odd one's is certain.
         * `foreign`, `replaced`: a message looked like one of another form; entries that were no dict.
+        * `kinds_back`, `callers`: of each message its `kind`, and whether it calls; or of none, where telling
+          that again takes next to nothing.
 
         Returns:
             The last position read, one past the span's first if the span is empty; None, as by default, if

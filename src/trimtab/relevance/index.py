@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import log
+from operator import mul
 
 from trimtab.errors import ConfigurationError
 from trimtab.relevance.scan import find_terms
@@ -29,7 +30,7 @@ NEIGHBOR_SHARE = 0.5
 
 def add_scores(
     scores: dict[int, float],
-    postings: Sequence[tuple[int, int]],
+    postings: Collection[tuple[int, int]],
     chars: Mapping[int, int] | Sequence[int],
     /,
     *,
@@ -155,17 +156,24 @@ def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIG
         >>> [round(score / max(scores), 2) for score in scores]
         [1.0, 0.5, 0.25, 0.12]
     """
-    chars, hits = list(map(len, texts)), dict[int, float]()
-    sum_chars = sum(chars)
-    for postings in find_terms(texts, question_terms(question)).values():
-        add_scores(hits, postings, chars, texts=len(chars), sum_chars=sum_chars)
-    found = [hits.get(place, 0.0) for place in range(len(texts))]
-    for forward in (True, False):  # so that a hit reaches both ways, less with each step
-        near = 0.0
-        for place in range(len(found)) if forward else reversed(range(len(found))):
-            near *= neighbors
-            if found[place] > near:
-                near = found[place]
-            else:
-                found[place] = near
+    times = Counter(texts)  # a text that is there again is looked at once
+    chars, hits = list(map(len, times)), dict[int, float]()
+    each = list(times.values())
+    sum_chars = sum(map(mul, chars, each))
+    for counts in find_terms(list(times), question_terms(question)).values():
+        holders = sum([each[place] for place in counts])
+        add_scores(hits, counts.items(), chars, texts=len(texts), sum_chars=sum_chars, holders=holders)
+    scores = {text: hits.get(place, 0.0) for place, text in enumerate(times)}
+    found = [scores[text] for text in texts]
+    return _reach(_reach(found, neighbors)[::-1], neighbors)[::-1]
+
+
+def _reach(scores: Sequence[float], neighbors: float) -> list[float]:
+    """Let each score reach those behind it, less with each step."""
+    near, found = 0.0, list[float]()
+    for score in scores:
+        near *= neighbors
+        if score > near:
+            near = score
+        found.append(near)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
@@ -22,21 +22,8 @@ _WORDS_ALONE = bytes(
 """Writes ASCII in small letters, with a space for all that is neither letter nor digit."""
 
 
-def find_terms(texts: Sequence[str], terms: Collection[str], /) -> dict[str, list[tuple[int, int]]]:
-    """Return which of the texts have each term, ascending, and how often: as an `Index` would know."""
-    places: dict[str, list[int]] = {}
-    for place, text in enumerate(texts):
-        places.setdefault(text, []).append(place)
-    found = _find(list(places), terms)
-    everywhere = list(places.values())  # a text that is there again is looked at once
-    return {
-        term: sorted((place, often) for one, often in counts.items() for place in everywhere[one])
-        for term, counts in found.items()
-    }
-
-
-def _find(texts: Sequence[str], terms: Collection[str]) -> dict[str, dict[int, int]]:
-    """Count each term in the texts that have it."""
+def find_terms(texts: Sequence[str], terms: Collection[str], /) -> dict[str, dict[int, int]]:
+    """Return which of the texts have each term, by place, and how often: as an `Index` would know."""
     found: dict[str, dict[int, int]] = {term: {} for term in terms}
     words = [term for term in found if term.isascii() and term.isalnum()]
     others: Sequence[int] = range(len(texts))
@@ -50,24 +37,21 @@ def _find(texts: Sequence[str], terms: Collection[str]) -> dict[str, dict[int, i
 
 
 def _find_words(texts: Sequence[str], places: Sequence[int], found: dict[str, dict[int, int]]) -> None:
-    """Look for words in texts of ASCII, all at once: a search in one long text is done in C."""
+    """Look for words in texts of ASCII, all at once: one long text is searched, and cut apart, in C."""
     joined = (
         b" " + " ".join([texts[place] for place in places]).encode("ascii").translate(_WORDS_ALONE) + b" "
     )
-    starts = list(accumulate((len(texts[place]) + 1 for place in places), initial=0))
+    stops = list(accumulate(len(texts[place]) + 1 for place in places))
     for term, counts in found.items():
-        same: dict[bytes, bool] = {}
-        sought = b" " + _needle(term).encode("ascii")
-        at = joined.find(sought)  # a pattern would look at every character
-        while at >= 0:
-            end = joined.find(b" ", at + 1)
-            word = joined[at + 1 : end]
-            if (is_it := same.get(word)) is None:
-                is_it = same[word] = stem(word.decode("ascii")) == term
-            if is_it:
-                place = places[bisect_right(starts, at) - 1]
-                counts[place] = counts.get(place, 0) + 1
-            at = joined.find(sought, end)
+        prefix = _prefix(term)
+        sought = f" {prefix}".encode("ascii")
+        pieces = joined.split(sought)  # a pattern would look at every character
+        # up to each place where a word begins so, and how the word goes on there
+        ends = accumulate(len(piece) + len(sought) for piece in pieces)
+        rests = [piece[:at] if (at := piece.find(b" ")) >= 0 else piece for piece in pieces[1:]]
+        same = {rest for rest in set(rests) if stem(prefix + rest.decode("ascii")) == term}
+        hits = [bisect_left(stops, end) for end, rest in zip(ends, rests, strict=False) if rest in same]
+        counts.update((places[at], often) for at, often in Counter(hits).items())
 
 
 def _counts(text: str, terms: Collection[str]) -> Iterator[tuple[str, int]]:
@@ -79,11 +63,6 @@ def _counts(text: str, terms: Collection[str]) -> Iterator[tuple[str, int]]:
         yield from ((term, counted[term]) for term in there if term in counted)
     else:  # pairs of characters, which occur where they stand
         yield from ((term, plain.count(term)) for term in there if term in plain)
-
-
-def _needle(term: str) -> str:
-    """Return what to look for behind a space: a word of one letter or with a digit is its own only word."""
-    return _prefix(term) if len(term) > 1 and term.isalpha() else f"{term} "
 
 
 def _prefix(term: str) -> str:

@@ -275,6 +275,11 @@ class EvictionRequest:
         """The least that tokens beside the units may come to, however a request begins."""
         return self._put_in_tokens + min(map(self.sizes.fixed_tokens, (False, True)))
 
+    @property
+    def _fixed_tokens_vary(self) -> bool:
+        """Whether tokens beside the units depend on how a request begins."""
+        return self.sizes.fixed_tokens(False) != self.sizes.fixed_tokens(True)
+
     def _fixed_tokens_of(self, first: Span | None, insertions: Sequence[Insertion] = (), /) -> int:
         """Return the tokens beside the units of a request, which depend on how it begins.
 
@@ -313,6 +318,11 @@ class EvictionRequest:
     def _must_stay(self, span: Span, /) -> bool:
         """Tell the same of a unit that does not have to be made."""
         return span[2] != "free" or span[0] in self.protected
+
+    def _places_that_stay(self) -> list[int]:
+        """List the places in the row of the units that may not leave."""
+        protected = self.protected
+        return [at for at, span in enumerate(self.row) if span[2] != "free" or span[0] in protected]
 
     # -- how large it is
 
@@ -428,13 +438,15 @@ class EvictionRequest:
 
     def _tokens_of_row(self) -> list[int]:
         """Return the tokens of each unit alone, as it is after earlier steps."""
-        sums, edited, found = self.sizes.sums(), self._edits, list[int]()
-        for first, stop, _, _, unit in self.row:
-            if unit is not None and len(unit.indices) != stop - first:
-                found.append(self.size(unit))
-            else:
-                found.append(self._tokens_between(first, stop) if edited else sums[stop] - sums[first])
-        return found
+        sums = self.sizes.sums()
+        if self._edits:
+            tokens = [self._tokens_between(span[0], span[1]) for span in self.row]
+        else:
+            tokens = [sums[span[1]] - sums[span[0]] for span in self.row]
+        for at, unit in [(at, span[4]) for at, span in enumerate(self.row) if span[4] is not None]:
+            if unit.indices[-1] - unit.indices[0] + 1 != len(unit.indices):
+                tokens[at] = self.size(unit)
+        return tokens
 
     def _added_tokens(
         self, unit: Unit, there: dict[int, set[int]], edits: Mapping[int, Mapping[Path, str]] | None = None, /

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 from trimtab.conversation import Unit
 from trimtab.conversation.units import Span, span_of, unit_of
@@ -21,7 +22,7 @@ def must_stay(request: EvictionRequest) -> tuple[list[int], list[Unit], Eviction
     """
     request.count_each()
     row = request.row
-    stays = [at for at, span in enumerate(row) if request._must_stay(span)]
+    stays = request._places_that_stay()
     staying = [unit_of(row[at]) for at in stays]
     if request.fits(staying):
         return stays, staying, None
@@ -37,8 +38,8 @@ def take_best(request: EvictionRequest, stays: list[int], ranked: list[int]) -> 
         ranked: Places, the best first; what must stay is passed over.
     """
     row = request.row
-    if request.additive and not any(span[4] is not None and span[4].parts for span in row):
-        return [unit_of(row[at]) for at in sorted(_Places(request, stays).take(ranked))]
+    if request.additive and not any([span[4].parts for span in row if span[4] is not None]):
+        return _Places(request, stays).take(ranked)
     units = request.units
     staying, best_first = [units[at] for at in stays], [units[at] for at in ranked]
     if request.additive:
@@ -57,36 +58,64 @@ class _Places:
         self._row, self._tokens = request.row, request._tokens_of_row()
         self._openers = request._openers
         self._taken = set(stays)
+        self._made: dict[int, Unit] = {}
         self._used = sum(self._tokens[at] for at in stays)
+        self._fixed_by_kind: dict[Any, int] = {}
+        """What a request costs beside its units by the kind of the first, where nothing was put in."""
         self._first = stays[0] if stays else len(self._row)
-        self._fixed = request._fixed_tokens_of(self._row[self._first] if stays else None)
+        self._fixed = self._fixed_tokens(self._first)
         at = None if self._openers is None else self._openers.front(self._row[at] for at in stays)
         self._front = len(self._row) if at is None else stays[at]
         """The first place of what was taken that says something; nothing behind it needs an opener."""
 
-    def take(self, ranked: list[int]) -> set[int]:
+    def take(self, ranked: list[int]) -> list[Unit]:
         """Take what fits, best first; then what was passed over and needs nothing in front any more."""
         skipped = self._pass(ranked)
-        if self._openers is None or not skipped:
-            return self._taken
-        skipped = self._pass(skipped)
+        if self._openers is not None and skipped:
+            self._settle(ranked, self._pass(skipped))
+        return self._units(sorted(self._taken))
+
+    def _settle(self, ranked: list[int], skipped: list[int]) -> None:
+        """Let go of what may not stand where it would, and try what has room then."""
         left = self._out_of_place(sorted(self._taken))
         if left:
             lost = [at for at in ranked if at in self._taken and not left.isdisjoint(_indices(self._row[at]))]
             self._taken.difference_update(lost)
             self._used -= sum(self._tokens[at] for at in lost)
             self._first = min(self._taken, default=len(self._row))
-            self._fixed = self._request._fixed_tokens_of(self._row[self._first] if self._taken else None)
+            self._fixed = self._fixed_tokens(self._first)
             for at in (*lost[:_MISPLACED_TRIED], *skipped[:_MISPLACED_TRIED]):
                 self._try(at)
-        return self._taken
+
+    def _units(self, places: Iterable[int]) -> list[Unit]:
+        """Return the units at some places, each made once."""
+        row, made = self._row, self._made
+        return [made[at] if at in made else made.setdefault(at, unit_of(row[at])) for at in places]
+
+    def _fixed_tokens(self, first: int) -> int:
+        """Return what a request costs beside its units that begins at a place; behind all: has none."""
+        span = self._row[first] if first < len(self._row) else None
+        if self._request.insertions or span is None:
+            return self._request._fixed_tokens_of(span)
+        tokens = self._fixed_by_kind.get(span[3])
+        if tokens is None:
+            tokens = self._fixed_by_kind[span[3]] = self._request._fixed_tokens_of(span)
+        return tokens
 
     def _pass(self, ranked: list[int]) -> list[int]:
         """Take what fits, best first; return what did not."""
         tokens, taken, skipped = self._tokens, self._taken, list[int]()
         room = self._request.limit_tokens - self._request._least_fixed_tokens
+        plain = self._openers is None and not self._request._fixed_tokens_vary
         for at in ranked:
-            if at not in taken and (self._used + tokens[at] > room or not self._fits(at)):
+            if at in taken:
+                continue
+            if self._used + tokens[at] > room:
+                skipped.append(at)
+            elif plain:  # whatever comes first
+                self._used += tokens[at]
+                taken.add(at)
+            elif not self._fits(at):
                 skipped.append(at)
         return skipped
 
@@ -94,14 +123,13 @@ class _Places:
         """Take a unit, and what it needs in front, if there is room for both."""
         openers, lead, front = self._openers, at, self._front
         used = self._used + self._tokens[at]
-        if openers is not None and at < front and (index := openers.says(self._row[at])) is not None:
-            opener = None if openers.leads(self._row[at]) else openers.place_before(index)
-            if opener is not None:
+        if openers is not None and at < front and (opener := openers.lead_of(at)) is not None:
+            if opener != at:
                 lead, used = opener, used + self._tokens[opener]
             front = lead
         first, fixed = self._first, self._fixed
         if lead < first:
-            first, fixed = lead, self._request._fixed_tokens_of(self._row[lead])
+            first, fixed = lead, self._fixed_tokens(lead)
         if used + fixed > self._request.limit_tokens:
             return False
         self._used, self._front, self._first, self._fixed = used, front, first, fixed
@@ -128,7 +156,7 @@ class _Places:
 
     def _out_of_place(self, places: list[int], *, led: bool = False) -> frozenset[int]:
         """Return the messages of these units that the provider would refuse where they stand."""
-        return self._request._in_order([unit_of(self._row[at]) for at in places], led=led)[1]
+        return self._request._in_order(self._units(places), led=led)[1]
 
 
 def _is_row(unit: Unit) -> bool:

@@ -30,22 +30,33 @@ class Openers:
         self._row = row
         self._units = units
         self._begin = begin_of(history)
-        self._leading: tuple[list[int], ...] = ()
-        """Places of the units that may come first, as far as it is known: of the user's, and of all."""
+        self._leading: tuple[tuple[list[int], list[int]], ...] = ()
+        """First messages and places of units that may come first, as far as is known: the user's, and all."""
 
     def place_before(self, index: int) -> int | None:
         """Return the place in the row of what opens for a message; None if nothing before it may."""
         row = self._row
         if not self._leading:
-            self._leading = [at for at, span in enumerate(row) if span[3] == "user"], [*range(len(row))]
-        for places in self._leading:
-            at = bisect_left(places, index, key=lambda place: row[place][0])
+            users = [at for at, span in enumerate(row) if span[3] == "user"]
+            firsts = [span[0] for span in row]
+            self._leading = ([firsts[at] for at in users], users), (firsts, [*range(len(row))])
+        for firsts, places in self._leading:
+            at = bisect_left(firsts, index)
             while at:
                 at -= 1
                 if self.leads(row[places[at]]):
                     return places[at]
-                del places[at]  # it is looked at once
+                del firsts[at], places[at]  # it is looked at once
         return None
+
+    def lead_of(self, at: int) -> int | None:
+        """Return the place of a unit, or of what opens for it if it needs that; None if it says nothing."""
+        span = self._row[at]
+        index = span[0] if span[0] >= self._begin else self.says(span)
+        if index is None:
+            return None
+        opener = None if self._leads(span, index) else self.place_before(index)
+        return at if opener is None else opener
 
     def before(self, index: int) -> Unit | None:
         """Return what opens for a message; None if nothing before it may."""
@@ -61,7 +72,10 @@ class Openers:
     def leads(self, span: Span) -> bool:
         """Tell whether the provider takes a unit as the first."""
         index = self.says(span)
-        return index is not None and self._may_lead(index, span[4].parts.get(index, ()) if span[4] else ())
+        return index is not None and self._leads(span, index)
+
+    def _leads(self, span: Span, index: int) -> bool:
+        return self._may_lead(index, () if span[4] is None else span[4].parts.get(index, ()))
 
     def says(self, span: Span) -> int | None:
         """Return the first message of a unit that is not of the system text at the front, if there is one."""

@@ -429,8 +429,9 @@ def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) 
         if any(a >= b for a, b in pairwise(places)):
             breach(name, "changed the order of units, or kept one twice")
         chosen = set(places)
-        for place, span in enumerate(request.row):
-            if place not in chosen and request._must_stay(span):
+        for place in request._places_that_stay():
+            if place not in chosen:
+                span = request.row[place]
                 state = "protected by an earlier step" if span[2] == "free" else span[2]
                 breach(name, f"evicts {unit_of(span)}, which is {state}")
         return list(result.kept)
@@ -451,14 +452,14 @@ def _place_of_cut(request: EvictionRequest, cut: int, name: str) -> int:
 
 def _places(row: Sequence[Span], kept: Iterable[Unit], name: str) -> list[int]:
     """Find where kept units stand among those of the request; ones made again are known by what they hold."""
-    places, at = [], 0
+    places, at, firsts = [], 0, [span[0] for span in row]
     for unit in kept:
         first = unit.indices[0]
-        if at == len(row) or row[at][0] > first or row[at][1] <= first:  # else it is the next one
-            at = bisect_left(row, first, key=itemgetter(0))
-        while at < len(row) and row[at][0] <= first and not _is_same(row[at], unit):
+        if at == len(row) or firsts[at] > first or row[at][1] <= first:  # else it is the next one
+            at = bisect_left(firsts, first)
+        while at < len(row) and firsts[at] <= first and not _is_same(row[at], unit):
             at += 1
-        if at == len(row) or row[at][0] > first:
+        if at == len(row) or firsts[at] > first:
             breach(name, f"keeps {unit!r}, which is not a unit of the request")
         places.append(at)
         at += 1
@@ -468,7 +469,10 @@ def _places(row: Sequence[Span], kept: Iterable[Unit], name: str) -> list[int]:
 def _is_same(span: Span, unit: Unit) -> bool:
     if span[4] is not None:
         return span[4] is unit or unit_key(span[4]) == unit_key(unit)
-    return not unit.parts and unit.indices == tuple(range(span[0], span[1]))
+    indices = unit.indices
+    if len(indices) == 1:
+        return not unit.parts and span[1] == indices[0] + 1 == span[0] + 1
+    return not unit.parts and indices == tuple(range(span[0], span[1]))
 
 
 def _checked_edits(

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from trimtab._shared.checks import answers_later, in_words, is_later, is_number, near_names
+from trimtab.conversation import Unit
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.relevance import relevance
 from trimtab.strategies.base import EvictionRequest
@@ -185,14 +186,17 @@ def rank(request: EvictionRequest, free: Sequence[int], scores: Sequence[float],
     Returns:
         These places.
     """
-    row, best = request.row, dict[int, float]()
-    for at in free:
-        first, stop, _, _, unit = row[at]
-        if stop == first + 1:
-            best[at] = scores[first]
-        else:
-            best[at] = max(scores[first:stop] if unit is None else map(scores.__getitem__, unit.indices))
-    return sorted(reversed(best), key=best.__getitem__, reverse=True)  # which keeps the order of equals
+    row = request.row
+    best = [
+        scores[first] if stop == first + 1 else max(scores[first:stop] if unit is None else _of(unit, scores))
+        for first, stop, _, _, unit in row
+    ]
+    return sorted(reversed(free), key=best.__getitem__, reverse=True)  # which keeps the order of equals
+
+
+def _of(unit: Unit, scores: Sequence[float]) -> Iterator[float]:
+    """Return the scores of a unit's messages, between which others may stand."""
+    return map(scores.__getitem__, unit.indices)
 
 
 def weigh(request: EvictionRequest, weights: Weights, /, *, query: str | None = None) -> list[float]:
@@ -252,26 +256,26 @@ def _relevance(request: EvictionRequest, indices: Sequence[int], query: str | No
 def by_role(request: EvictionRequest, indices: Sequence[int], /) -> list[float]:
     """Score messages as `default_score` does, which looks at nothing but where they stand."""
     kinds, count = _kinds(request), len(indices)
-    found = []
-    for at, index in enumerate(indices, 1):
-        base, more = BANDS.get(kinds[index], OTHERS)
-        found.append(base + more * (at / count))
-    return found
+    bands = {kind: BANDS.get(kind, OTHERS) for kind in set(kinds)}
+    own = [bands[kinds[index]] for index in indices]
+    return [base + more * (at / count) for at, (base, more) in enumerate(own, 1)]
 
 
 def _kinds(request: EvictionRequest) -> list[str]:
     """Name the band of each message that is still there."""
     history = request.history
-    kinds, walked_from = ["other"] * history.count, history.walked_from
-    for first, stop, _, kind, unit in request.row:
-        if unit is not None or first < walked_from:
-            for index in range(first, stop) if unit is None else unit.indices:
-                kinds[index] = _band(history.kind(index), has_calls=history.has_calls(index))
-        elif stop == first + 1:
-            kinds[first] = kind or "other"
-        else:  # of units not made the first message calls, where results are behind it
-            kinds[first] = "caller"
-            kinds[first + 1 : stop] = ["tool"] * (stop - first - 1)
+    kinds: list[str] = [*history.kinds(0, history.count)]
+    walked_from = history.walked_from
+    for first, stop, _, _, unit in request.row:
+        if unit is None and first >= walked_from:
+            if stop == first + 1:
+                continue
+            if kinds[first + 1] == "tool":  # of units not made a message calls, where results are behind it
+                kinds[first] = "caller"
+                continue
+        for index in range(first, stop) if unit is None else unit.indices:
+            if kinds[index] == "assistant" and history.has_calls(index):
+                kinds[index] = "caller"
     return kinds
 
 

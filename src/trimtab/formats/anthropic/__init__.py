@@ -164,9 +164,11 @@ class Anthropic(Format):
         One that begins with a compaction block is left in front, whoever it is from, and not put there: the
         block stands for what was before it, but no source says that the API takes it first.
         """
+        role = message.get("role")
+        if role == "user" and (previous is None or previous.get("role") != "system"):
+            return None  # as it is nearly always
         if is_directive(message) or (previous is not None and is_directive(previous)):
             return None
-        role = message.get("role")
         if previous is None:
             if role == "system":
                 return SYSTEM_FIRST

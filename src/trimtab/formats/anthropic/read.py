@@ -55,10 +55,10 @@ def calls_in(message: Any) -> Iterator[tuple[int, str]]:
 
 def kind_of(message: Any) -> Kind:
     """Tell whom a message is from; a user message of nothing but results is the tools'."""
-    role = item_of(message, "role")
+    role = message.get("role") if message.__class__ is dict else item_of(message, "role")
     if role == "user":
-        content = item_of(message, "content")
-        blocks = None if type(content) is str else as_list(content)
+        content = message.get("content") if message.__class__ is dict else item_of(message, "content")
+        blocks = None if content.__class__ is str else as_list(content)
         if not blocks:
             return "user"
         return "tool" if all(type_of(block) == "tool_result" for block in blocks) else "user"

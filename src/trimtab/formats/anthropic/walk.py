@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from trimtab.formats.anthropic.read import (
     SERVER_CALLS,
@@ -11,6 +11,7 @@ from trimtab.formats.anthropic.read import (
     blocks_of,
     call_id_of,
     is_server_result,
+    kind_of,
     opens_turn,
     result_id_of,
     type_of,
@@ -29,18 +30,10 @@ _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error", "cache_c
 _THINKING_KEYS = frozenset({"type", "thinking", "signature"})
 
 
-class _Read(NamedTuple):
-    """What one message says of others."""
+_Read: TypeAlias = tuple[list[str], list[str], bool, bool]
+"""What one message says of others: calls, results, whether it begins with thinking, and ends with it."""
 
-    calls: tuple[str, ...] = ()
-    results: tuple[str, ...] = ()
-    opens: bool = False
-    """It begins with thinking."""
-    thinks: bool = False
-    """It ends with thinking."""
-
-
-_NOTHING = _Read()
+_NOTHING: _Read = [], [], False, False
 
 
 class Walk:
@@ -65,7 +58,7 @@ class Walk:
     def back(self, span: range, room_tokens: int, sizes: list[int | None]) -> int:  # noqa: C901
         """Fill `sizes` over a descending span until the room is passed; see `Format.count_back`."""
         messages, structure, prices = self._messages, self._structure, self._prices
-        bases, counts, behind = prices.bases, prices.counts, structure.behind
+        bases, counts, behind, kinds = prices.bases, prices.counts, structure.behind, structure.kinds_back
         index = span.start + 1
         for index in span:
             message = messages[index]
@@ -81,10 +74,11 @@ class Walk:
                 else:
                     read, tokens = self._plain_blocks(role, content)
                 # what is taken off may be more than all of a short message
-                size = base + tokens if tokens > 0 else prices.in_full(message)
+                size = base + tokens if base + tokens > 0 else 0
                 if role == "user":
-                    if read.results:
-                        behind += read.results
+                    if read[1]:
+                        behind += read[1]
+                        role = "tool"
                     else:
                         structure.opened = True
                         if behind:
@@ -96,7 +90,8 @@ class Walk:
                 else:
                     raise KeyError
             except (KeyError, TypeError):
-                size = self._any_message(index)
+                size, role = self._any_message(index), kind_of(messages[index])
+            kinds.append(role)
             sizes[index] = size
             room_tokens -= size
             if room_tokens < 0:
@@ -135,34 +130,34 @@ class Walk:
                         raise KeyError
                     given = compact_json(given)
                 tokens += prices.per_call_tokens + counts[given] + prices.name_factor * counts[name]
-                calls.append(block["id"])
+                calls.append(_said(block["id"]))
                 width, known = 4, _CALL_KEYS
             elif kind == "tool_result":
-                tokens += prices.per_result_tokens + _result_tokens(block["content"], counts)
-                results.append(block["tool_use_id"])
+                said = block["content"]
+                tokens += prices.per_result_tokens
+                tokens += counts[said] if said.__class__ is str else _result_tokens(said, counts)
+                results.append(_said(block["tool_use_id"]))
                 width, known = 3, _RESULT_KEYS
-            elif kind == "thinking" and _is_said(block["thinking"]) and prices.thoughts_counted is not None:
-                if prices.thoughts_counted:
-                    tokens += counts[block["thinking"]]
+            elif kind == "thinking" and prices.thoughts_counted is not None:
+                thought = _said(block["thinking"])
+                tokens += counts[thought] if prices.thoughts_counted else 0
                 width, known = 2, _THINKING_KEYS
             else:
                 raise KeyError
             if len(block) != width and not block.keys() <= known:
                 raise KeyError
         if results:
-            if role != "user" or len(results) != len(blocks) or not all(map(_is_said, results)):
+            if role != "user" or len(results) != len(blocks):
                 raise KeyError
-            return _Read(results=tuple(results)), tokens
+            return (calls, results, False, False), tokens
         if role != "assistant":
             if calls or kind == "thinking":
                 raise KeyError
             return _NOTHING, tokens
-        if not all(map(_is_said, calls)):
-            raise KeyError
         if len(calls) > 1:
             tokens += prices.parallel_tokens
         opens = bool(blocks) and blocks[0]["type"] == "thinking"
-        return _Read(calls=tuple(calls), opens=opens, thinks=kind == "thinking"), tokens
+        return (calls, results, opens, kind == "thinking"), tokens
 
     def _any_message(self, index: int) -> int:
         """Read and count a message of any shape."""
@@ -179,7 +174,7 @@ class Walk:
             if None in calls or any(kind in SERVER_CALLS or is_server_result(kind) for kind in kinds):
                 structure.odd.add(index)
             thoughts = [kind in THINKING for kind in kinds] or [False]
-            self._note_answer(index, _Read(tuple(complete_ids(calls)), (), thoughts[0], thoughts[-1]))
+            self._note_answer(index, ([*complete_ids(calls)], [], thoughts[0], thoughts[-1]))
         elif role == "system":
             self._note_system(index)
         elif role == "user" and "tool_result" in kinds:
@@ -195,14 +190,19 @@ class Walk:
 
     def _note_answer(self, index: int, read: _Read) -> None:
         """Note what a message of the model is bound to, and match its calls."""
-        structure, calls = self._structure, read.calls
-        if calls or structure.behind:
+        structure, behind = self._structure, self._structure.behind
+        calls, _, opens, thinks = read
+        if len(behind) == 1 and calls == behind:
+            behind.clear()
+        elif calls or behind:
             structure.close(calls, index)
-        if calls or read.thinks:
+        if calls:
+            structure.callers.add(index)
+        if calls or thinks:
             self._bind_row(index)
         if structure.opened:
             return
-        if not read.opens:
+        if not opens:
             structure.waits = max(structure.waits, index)
         elif structure.waits >= 0:
             structure.bound.update(range(index, structure.waits))
@@ -211,7 +211,10 @@ class Walk:
     def _bind_row(self, index: int) -> None:
         """Bind the model's messages in a row from one on, up to where that was done before."""
         structure = self._structure
-        at = index
+        at, kinds = index, structure.kinds_back
+        if kinds and kinds[-1] != "assistant":  # of the message behind this one, as for nearly all
+            structure.tied = index
+            return
         while at != structure.tied and self._next_role(at) == "assistant":
             structure.bound.add(at)
             at += 1
@@ -230,19 +233,25 @@ class Walk:
         return self._structure.read_as_dict(self._messages, index + 1).get("role")
 
 
-def _is_said(value: Any) -> bool:
-    return value.__class__ is str and value != ""
+def _said(value: Any) -> str:
+    """Return a text that is not empty.
+
+    Raises:
+        KeyError: It is something else.
+    """
+    if value.__class__ is not str or not value:
+        raise KeyError
+    text: str = value
+    return text
 
 
 def _result_tokens(content: Any, counts: dict[Any, int]) -> int:
-    """Count what a result holds: a text, or plain blocks of text.
+    """Count plain blocks of text in a result.
 
     Raises:
         KeyError: It holds something else.
         TypeError: The same.
     """
-    if content.__class__ is str:
-        return counts[content]
     if content.__class__ is not list:
         raise KeyError
     tokens = 0

@@ -23,6 +23,7 @@ from trimtab.formats.gemini.read import (
     goes_on,
     is_signed,
     key_in,
+    kind_of,
     parts_for,
     parts_in,
     pieces_of,
@@ -101,16 +102,7 @@ class Gemini(Format):
     )
 
     def kind(self, message: Dict, /) -> Kind:
-        whose = speaker(message)
-        if whose == "model":
-            return "assistant"
-        if whose != "user":
-            return whose
-        parts = as_list(message.get("parts")) or ()
-        only_results = bool(parts) and all(
-            key_in(as_dict(part) or {}, "function_response") is not None for part in parts
-        )
-        return "tool" if only_results else "user"
+        return kind_of(message)
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         """Read `messages[start:stop]` into the columns of `structure`.

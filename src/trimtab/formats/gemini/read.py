@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple
 
 from trimtab.errors import FormatError
-from trimtab.formats.base import Found, Media, Pieces
+from trimtab.formats.base import Found, Kind, Media, Pieces
 from trimtab.formats.values import Dict, as_dict, as_list, as_text, item_of, plain_json, to_text
 
 DATA_KEYS = (
@@ -112,6 +112,22 @@ def speaker(message: Any) -> Speaker:
     if role in ("function", "tool"):
         return "tool"
     return "system" if role in ("system", "developer") else "other"
+
+
+def kind_of(message: Dict) -> Kind:
+    """Tell whom a content is from; one of the user's of nothing but responses is the tools'."""
+    whose = speaker(message)
+    if whose == "model":
+        return "assistant"
+    if whose != "user":
+        return whose
+    parts = as_list(message.get("parts"))
+    if not parts:
+        return "user"
+    for part in parts:  # mostly one, which tells by itself
+        if key_in(as_dict(part) or {}, "function_response") is None:
+            return "user"
+    return "tool"
 
 
 def calls_of(parts: Sequence[Dict]) -> list[Call]:
@@ -334,16 +350,19 @@ def plain_words(message: Dict) -> str:
     for part in parts:
         if len(part) != 1:
             raise KeyError
-        key, data = next(iter(part.items()))
+        (key,) = part
+        data = part[key]
         if key == "text":
+            if len(parts) == 1 and data.__class__ is str:
+                words: str = data
+                return words
             texts.append(data)
         elif key == "functionCall" and data["name"].__class__ is str and data["args"] is not None:
             calls.append(f"{data['name']} {json_without_data(data['args'])}")
         elif key == "functionResponse" and data["name"].__class__ is str and "parts" not in data:
             if data["response"] is None:
                 raise KeyError
-            shown = {one: data[one] for one in ("name", "response")}
-            others.append(json_without_data(shown))
+            others.append(json_without_data({"name": data["name"], "response": data["response"]}))
         else:
             raise KeyError
     return "\n".join(texts + calls + others)

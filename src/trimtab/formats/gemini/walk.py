@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trimtab.formats.base import Prices, Structure
+from trimtab.formats.base import Kind, Prices, Structure
 from trimtab.formats.gemini.read import (
     CALL_PREFIX,
     PLACEHOLDER_CHARS,
@@ -13,6 +13,7 @@ from trimtab.formats.gemini.read import (
     calls_of,
     goes_on,
     json_without_data,
+    kind_of,
     parts_in,
     results_of,
     speaker,
@@ -43,10 +44,11 @@ class Walk:
         self._prices = prices
         self._is_foreign = is_foreign
 
-    def back(self, span: range, room_tokens: int, sizes: list[int | None]) -> int:
+    # One loop on purpose, as those of the other forms.
+    def back(self, span: range, room_tokens: int, sizes: list[int | None]) -> int:  # noqa: C901
         """Fill `sizes` over a descending span until the room is passed; see `Format.count_back`."""
         messages, structure, prices = self._messages, self._structure, self._prices
-        bases, behind = prices.bases, structure.behind
+        bases, behind, kinds = prices.bases, structure.behind, structure.kinds_back
         index = span.start + 1
         for index in span:
             content = messages[index]
@@ -64,13 +66,17 @@ class Walk:
                 if not by_model and role != "user":
                     raise KeyError
                 # what is taken off may be more than all of a short content
-                size = base + tokens if tokens > 0 else prices.in_full(content)
+                size = base + tokens if base + tokens > 0 else 0
                 if results:
+                    kind: Kind = "tool"
                     self._note_results(index, results)
                 else:
-                    self._note_calls(index, calls, by_model=by_model)
+                    kind = "assistant" if by_model else "user"
+                    if calls or behind or by_model:
+                        self._note_calls(index, calls, by_model=by_model)
             except (KeyError, TypeError):
-                size = self._any_content(index)
+                size, kind = self._any_content(index), kind_of(messages[index])
+            kinds.append(kind)
             sizes[index] = size
             room_tokens -= size
             if room_tokens < 0:
@@ -89,6 +95,13 @@ class Walk:
         """
         prices = self._prices
         counts, tokens, sealed_chars = prices.counts, 0, 0
+        if len(parts) == 1:  # as nearly all are, and most of them are text
+            (part,) = parts
+            if part.__class__ is dict and len(part) == 1 and "text" in part:
+                text = part["text"]
+                if text.__class__ is not str:
+                    raise KeyError
+                return counts[text], [], []
         calls: list[str] = []
         results: list[str] = []
         numbers: dict[str, int] = {}
@@ -165,10 +178,12 @@ class Walk:
 
     def _note_calls(self, index: int, ids: list[str], *, by_model: bool) -> None:
         """Match calls with the responses behind them, and tell whether the turn goes on."""
-        structure, messages = self._structure, self._messages
-        if ids or structure.behind:
-            is_answered = bool(structure.behind)
-            structure.close(tuple(ids), index)
+        structure, messages, behind = self._structure, self._messages, self._structure.behind
+        if ids:
+            structure.callers.add(index)
+        if ids or behind:
+            is_answered = bool(behind)
+            structure.close(ids, index)
             if is_answered and any(map(_is_numbered, ids)):
                 # the calls of one turn are numbered together, where several contents make them
                 before = (as_dict(messages[index - 1]) if index else None) or {}
@@ -177,7 +192,8 @@ class Walk:
                 )
                 if goes_on_before or not all(map(_is_numbered, ids)):
                     structure.odd.add(index)
-        if by_model and index + 1 < len(messages) and goes_on(messages, index):
+        kinds = structure.kinds_back
+        if by_model and (not kinds or kinds[-1] == "assistant") and goes_on(messages, index):
             structure.bound.add(index)
 
 

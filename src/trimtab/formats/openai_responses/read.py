@@ -80,7 +80,9 @@ def type_of(item: Dict) -> str:
 
 def kind_of(item: Dict) -> Kind:
     """Tell whom an item is from; "other" for a role or type nobody knows."""
-    name = type_of(item)
+    name = item.get("type")
+    if name.__class__ is not str:
+        name = type_of(item)
     if name == "message":
         role = item.get("role")
         return _ROLES.get(role, "other") if isinstance(role, str) else "other"
@@ -89,7 +91,7 @@ def kind_of(item: Dict) -> Kind:
         return kind
     if name == "tool_search_output" and not _by_client(item):
         return "assistant"
-    return "other" if _answers_nothing(name, item) else "tool"
+    return "other" if item.get("call_id") is None and _answers_nothing(name, item) else "tool"
 
 
 def call_id_of(item: Dict) -> str | None:
@@ -209,9 +211,9 @@ def _by_client(item: Dict) -> bool:
 
 
 def _answers_nothing(name: str, item: Dict) -> bool:
-    """Tell whether an output answers no call: it names its tool in place of a call's id."""
+    """Tell whether an output without the id of a call answers none: it names its tool in place of it."""
     named = name == "function_call_output" and as_text(item.get("name")) is not None
-    return (named or name == "multi_agent_call_output") and item.get("call_id") is None
+    return named or name == "multi_agent_call_output"
 
 
 def is_by_program(item: Dict) -> bool:

@@ -60,7 +60,7 @@ class Walk:
         Items of the model behind one another are one run, at whose end the results of all its calls stand.
         """
         messages, structure, prices = self._messages, self._structure, self._prices
-        bases, counts, behind = prices.bases, prices.counts, structure.behind
+        bases, counts, behind, kinds = prices.bases, prices.counts, structure.behind, structure.kinds_back
         index = span.start + 1
         whose_next, is_next_free = self._after(index)
         for index in span:
@@ -72,10 +72,22 @@ class Walk:
                     content, whose, is_free, call_id = item["content"], _WHOSE[item["role"]], True, None
                     tokens = counts[content] if content.__class__ is str else _tokens_of(content, counts)
                     base = bases[item["role"]]
+                elif len(item) == 3 and item["type"] == "function_call_output":
+                    content, call_id = item["output"], item["call_id"]
+                    if not call_id or call_id.__class__ is not str:
+                        raise KeyError
+                    tokens = counts[content] if content.__class__ is str else _tokens_of(content, counts)
+                    whose, is_free, base = "tool", False, bases["tool"]
+                elif len(item) == 4 and item["type"] == "function_call":
+                    name, asked, call_id = item["name"], item["arguments"], item["call_id"]
+                    if not call_id or call_id.__class__ is not str or not name or asked is None:
+                        raise KeyError
+                    tokens = prices.per_call_tokens + counts[asked] + prices.name_factor * counts[name]
+                    whose, is_free, base = "assistant", False, bases["assistant"]
                 else:
                     (whose, is_free, call_id), base, tokens = self._plain_item(item, whose_next)
                 # what is taken off may be more than all of a short item
-                size = base + tokens if tokens > 0 else prices.in_full(item)
+                size = base + tokens if base + tokens > 0 else 0
             except (KeyError, TypeError):
                 (whose, is_free, call_id), size = self._any_item(index, whose_next)
             if whose == "assistant":
@@ -84,6 +96,7 @@ class Walk:
                 elif behind and whose_next != "tool":
                     structure.close((), index)
                 if call_id is not None:
+                    structure.callers.add(index)
                     if call_id in behind:
                         behind.remove(call_id)
                     else:
@@ -94,6 +107,7 @@ class Walk:
                 if whose == "tool":
                     behind.append(call_id or "")
             whose_next, is_next_free = whose, is_free
+            kinds.append(whose)
             sizes[index] = size
             room_tokens -= size
             if room_tokens < 0:
