@@ -197,6 +197,19 @@ def _count_everything(chat: Messages, budget: int) -> int:
     return sum(message_tokens(message, COUNT) for message in chat)
 
 
+def _count_everything_in(form: Form, strategy: Any) -> Callable[..., Iterator[Pair]]:
+    """Pair a strategy that reads everything with counting each message of this form by hand, once."""
+
+    def pairs(chat: Messages, budget: int) -> Iterator[Pair]:
+        messages = form.write(chat)
+        while True:
+            counter = subject.fresh_counter()
+            ours = partial(subject.fitted, messages, budget, counter, strategy=strategy)
+            yield ours, lambda: sum(form.tokens(message, COUNT) for message in messages)
+
+    return pairs
+
+
 # Each call of a growing chat.
 
 
@@ -284,6 +297,18 @@ _ROWS = (
         name="Relevant (count everything)",
         aims=(3, 3),
         pairs=_cold(_count_everything, strategy=subject.RELEVANT),
+    ),
+    *(
+        _Row(
+            name=f"{word}, {name} (count everything)",
+            aims=(aim, aim),
+            pairs=_count_everything_in(form, strategy),
+        )
+        for word, strategy, aim in (
+            ("PriorityBased", subject.PRIORITY, 1.5),
+            ("Relevant", subject.RELEVANT, 3),
+        )
+        for name, form in (("Anthropic", ANTHROPIC), ("Responses", RESPONSES), ("Gemini", GEMINI))
     ),
     _Row(name="Session.add (INSERT, commit)", aims=(6, 6), pairs=_session_add),
     _Row(name="Session.messages (loop, dict)", aims=(3, 3), pairs=_session_view),
