@@ -165,7 +165,7 @@ def _encoder(default: Callable[[Any], Any] | None) -> Callable[[Any], str]:
     import json  # not above: loaded where a message holds what is no text
 
     made = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=default, skipkeys=True)
-    make = getattr(json.encoder, "c_make_encoder", None)  # as `iterencode` asks: not every Python has it
+    make = vars(json.encoder).get("c_make_encoder")  # as `iterencode` asks: not every Python has it
     if make is None:
         return made.encode
     # Without a table of what a value stands in, which threads could not share.
