@@ -130,16 +130,16 @@ class Walk:
                         raise KeyError
                     given = compact_json(given)
                 tokens += prices.per_call_tokens + counts[given] + prices.name_factor * counts[name]
-                calls.append(_said(block["id"]))
+                calls.append(_words(block["id"]))
                 width, known = 4, _CALL_KEYS
             elif kind == "tool_result":
                 said = block["content"]
                 tokens += prices.per_result_tokens
                 tokens += counts[said] if said.__class__ is str else _result_tokens(said, counts)
-                results.append(_said(block["tool_use_id"]))
+                results.append(_words(block["tool_use_id"]))
                 width, known = 3, _RESULT_KEYS
             elif kind == "thinking" and prices.thoughts_counted is not None:
-                thought = _said(block["thinking"])
+                thought = _words(block["thinking"])
                 tokens += counts[thought] if prices.thoughts_counted else 0
                 width, known = 2, _THINKING_KEYS
             else:
@@ -233,7 +233,7 @@ class Walk:
         return self._structure.read_as_dict(self._messages, index + 1).get("role")
 
 
-def _said(value: Any) -> str:
+def _words(value: Any) -> str:
     """Return a text that is not empty.
 
     Raises:
