@@ -11,8 +11,10 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from itertools import repeat
 from typing import Any, Literal, cast
 
 from trimtab._shared.checks import check_trim, is_number, is_whole
@@ -249,8 +251,9 @@ class _Check:
             raise self.fail(
                 f"content is text, a message, a list of messages or None, not {type(value).__name__}"
             )
-        if set(map(type, value)) == {dict} and all(["role" in item for item in value]):
-            return Messages(value)  # nearly always
+        with suppress(TypeError):  # one is no dict; in C, as this runs over all messages
+            if value and all(map(dict.__contains__, value, repeat("role"))):
+                return Messages(value)  # nearly always
         for item in value:
             if isinstance(item, Mapping):
                 self.attachments(item)

@@ -413,7 +413,9 @@ def compose(policy: Policy) -> Composition:
     """
     filled = [at for at, block in enumerate(policy.blocks) if not block.is_empty]
     blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
-    items = list(chain.from_iterable(map(_items_of, blocks)))
+    items: list[Any] = []
+    for block in blocks if policy.format == "auto" else ():
+        items += _items_of(block)
     format = format_of(items, policy.format, policy.model)
     counter = counter_of(policy.counter, policy.model, format)
     asked = (known_budget if policy.trims else budget_of)(policy.budget, policy.model)
@@ -421,7 +423,7 @@ def compose(policy: Policy) -> Composition:
     lead = leading_system(policy.system, format)
     whole = policy.strict or policy.trims or format.rules.ordered
     whole = whole or not isinstance(counter, AdditiveCounter)
-    sources = []
+    sources: list[Sequence[Any]] = []
     for block in blocks:
         with in_block(block.name):
             sources.append(messages_of(block, format))
@@ -481,7 +483,7 @@ def faults_of(source: list[Any], format: Format, pending_calls: Collection[str])
     return [one for one in found if one.index is None or one.index >= lifted]
 
 
-def messages_of(block: Block, format: Format) -> list[Any]:
+def messages_of(block: Block, format: Format) -> Sequence[Any]:
     """Write a block's content as messages: the caller's own objects where they are messages."""
     role, text_role = block.role, _text_role(block)
     joint = joint_of(block, format, text_role)
@@ -489,7 +491,7 @@ def messages_of(block: Block, format: Format) -> list[Any]:
         return joint.documents(_items_of(block), block.labels or ())
     items = _items_of(block)
     if role is None and isinstance(items, Messages):
-        return list(items)
+        return items
     return [_message_of(item, role, text_role, format) for item in items]
 
 
@@ -519,7 +521,7 @@ class _Removals:
         self,
         policy: Policy,
         blocks: Sequence[Block],
-        sources: Sequence[list[Any]],
+        sources: Sequence[Sequence[Any]],
         *,
         format: Format,
         counter: Any,
@@ -573,7 +575,7 @@ class _Removals:
             indices = sorted({index for unit in units for index in unit.indices})
             self._left = dict(zip(indices, assemble(history, units, {}), strict=True))
 
-    def part(self, at: int) -> tuple[list[Any], dict[str, Any]]:
+    def part(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return what is left of a block's messages, and what its portion should know of the rest."""
         source, start = self._sources[at], self._starts[at]
         if self._left is None:
@@ -597,7 +599,7 @@ class _Removals:
 def _parts(
     policy: Policy,
     blocks: Sequence[Block],
-    sources: Sequence[list[Any]],
+    sources: Sequence[Sequence[Any]],
     removals: _Removals,
     *,
     format: Format,
@@ -607,20 +609,22 @@ def _parts(
 ) -> tuple[list[Part], Bonds]:
     """Make a portion of each block, and find what spans them, if it is to be looked for."""
     taken = [removals.part(at) for at in range(len(blocks))]
-    plain = [
-        History(list(messages), format=format, protect=False, looked_over=looked_over)
-        for messages, _ in taken
-    ]
+
+    def plain(at: int) -> History:
+        return History(list(taken[at][0]), format=format, protect=False, looked_over=looked_over)
+
+    names = [block.name for block in blocks]
     bonds = Bonds()
     if look:
-        bonds = bonds_of(plain, [block.name for block in blocks], pending_calls=policy.pending_calls)
-    starts, source_starts = starts_of(plain), starts_of(sources)
+        bonds = bonds_of([*map(plain, range(len(blocks)))], names, pending_calls=policy.pending_calls)
+    starts, source_starts = starts_of([messages for messages, _ in taken]), starts_of(sources)
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
-    pins = by_block(starts, ((index, index) for index in _pins(blocks, plain, bonds)))
+    pinned = _pins(blocks, [messages for messages, _ in taken], bonds)
+    pins = by_block(starts, ((index, index) for index in pinned))
     answered = by_block(starts, bonds.answered)
     apart = by_block(starts, bonds.answers)
     holds = by_block(starts, ((index, index) for index in bonds.held))
-    sure = _pins(blocks, plain, bonds) | bonds.held
+    sure = pinned | bonds.held
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     parts: list[Part] = []
     followed, leaderless, base = False, False, Base()
@@ -635,7 +639,7 @@ def _parts(
             followed=followed,
             answered=answered.get(at, ()),
             apart=apart.get(at, ()),
-            holds=[*(index for index, _ in holds.get(at, ())), *(opener_of(plain[at]) if leaderless else ())],
+            holds=[*(index for index, _ in holds.get(at, ())), *(opener_of(plain(at)) if leaderless else ())],
             looked_over=looked_over,
         )
         with in_block(block.name):
@@ -644,7 +648,7 @@ def _parts(
             whole = block.pinned or (not ranked and _is_system(history))
         joint = joint_of(block, format, _text_role(block))
         sizes = sizes_of(counter, history.messages, joint)
-        source_sizes = sizes if "origin" not in rest else sizes_of(counter, source.copy(), joint)
+        source_sizes = sizes if "origin" not in rest else sizes_of(counter, list(source), joint)
         for one in (sizes, source_sizes):
             if isinstance(one, Shares):
                 one.base = base
@@ -687,12 +691,12 @@ def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int,
     return sorted_out
 
 
-def _pins(blocks: Sequence[Block], histories: Sequence[History], bonds: Bonds) -> set[int]:
+def _pins(blocks: Sequence[Block], lists: Sequence[Sized], bonds: Bonds) -> set[int]:
     """List the messages of pinned blocks, and what in others belongs to them."""
     pinned: set[int] = set()
-    for block, history, start in zip(blocks, histories, starts_of(histories), strict=True):
+    for block, messages, start in zip(blocks, lists, starts_of(lists), strict=True):
         if block.pinned:
-            pinned.update(range(start, start + len(history)))
+            pinned.update(range(start, start + len(messages)))
     return pinned.union(*(unit for unit in bonds.units if not unit.isdisjoint(pinned)))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -32,8 +31,8 @@ class Portion:
     history: History
     """What is left to decide about: the input, mended and after the callback."""
     sizes: Sizes
-    source: list[Any]
-    """The caller's messages, as a list of its own."""
+    source: Sequence[Any]
+    """The caller's messages, in a list or tuple of its own."""
     source_sizes: Sizes
     """Sizes of `source`, from `source_offset` on; those of `sizes` where nothing was mended or removed."""
     source_offset: int = 0
@@ -126,12 +125,20 @@ def ask(
     return request, settled
 
 
-@contextmanager
-def in_block(name: str) -> Generator[None, None, None]:
-    """Make errors about an entry or its size say in which block it stands."""
-    try:
-        yield
-    except (FormatError, CountingError) as error:
-        if error.block is None:
-            move_error(error, block=name)
-        raise
+class in_block:
+    """Make errors about an entry or its size say in which block it stands.
+
+    A class, as each block is entered six times: a generator would cost four times as much.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, (FormatError, CountingError)) and error.block is None:
+            move_error(error, block=self._name)

@@ -11,6 +11,7 @@ import inspect
 import math
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import FunctionType, MethodType
 from typing import Any, TypeGuard
 
 from trimtab.errors import ConfigurationError, CountingError, FormatError, move_error
@@ -94,8 +95,8 @@ def check_parameters(name: str, function: Callable[..., Any], /, *parameters: st
 
 def answers_later(function: Callable[..., Any], /) -> bool:
     """Tell whether a callable is async: a function, or an object whose `__call__` is."""
-    call = type(function).__call__
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+    is_async, plain = inspect.iscoroutinefunction, isinstance(function, FunctionType | MethodType)
+    return is_async(function) or (not plain and is_async(type(function).__call__))
 
 
 def is_later(answer: object, /) -> bool:
