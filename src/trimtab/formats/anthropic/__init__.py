@@ -125,7 +125,7 @@ class Anthropic(Format):
             if not [
                 True
                 for message in messages
-                if (content := message["content"]).__class__ is not str
+                if type(content := message["content"]) is not str  # `.__class__` takes a tenth longer
                 for block in content
                 if block["type"] == "compaction"
             ]:
