@@ -123,8 +123,8 @@ CONTEXTS = (
         ("_parts", "(not ranked and _is_system(history))", "_is_system(history)"),
         (
             "_parts",
-            "_pins(blocks, plain, bonds) | bonds.held",
-            "_pins(blocks, plain, bonds) & bonds.held",
+            "sure = pinned | bonds.held",
+            "sure = pinned & bonds.held",
         ),
         ("_parts", "followed = followed or _has_turn(history)", "followed = _has_turn(history)"),
         ("_pins", "if not unit.isdisjoint(pinned)))", "if unit.isdisjoint(pinned)))"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ class FitPlan(Decision[Work]):
         return count - 1 if opens and before[count - 1] not in history.pins else count
 
     @property
-    def source(self) -> list[Any]:
+    def source(self) -> Sequence[Any]:
         """The caller's messages."""
         return self.portion.source
 

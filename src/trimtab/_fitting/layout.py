@@ -609,17 +609,15 @@ def _parts(
 ) -> tuple[list[Part], Bonds]:
     """Make a portion of each block, and find what spans them, if it is to be looked for."""
     taken = [removals.part(at) for at in range(len(blocks))]
-
-    def plain(at: int) -> History:
-        return History(list(taken[at][0]), format=format, protect=False, looked_over=looked_over)
-
-    names = [block.name for block in blocks]
+    lists = [messages for messages, _ in taken]
+    read = partial(History, format=format, protect=False, looked_over=looked_over)
     bonds = Bonds()
     if look:
-        bonds = bonds_of([*map(plain, range(len(blocks)))], names, pending_calls=policy.pending_calls)
-    starts, source_starts = starts_of([messages for messages, _ in taken]), starts_of(sources)
+        names = [block.name for block in blocks]
+        bonds = bonds_of([*map(read, map(list, lists))], names, pending_calls=policy.pending_calls)
+    starts, source_starts = starts_of(lists), starts_of(sources)
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
-    pinned = _pins(blocks, [messages for messages, _ in taken], bonds)
+    pinned = _pins(blocks, lists, bonds)
     pins = by_block(starts, ((index, index) for index in pinned))
     answered = by_block(starts, bonds.answered)
     apart = by_block(starts, bonds.answers)
@@ -629,18 +627,16 @@ def _parts(
     parts: list[Part] = []
     followed, leaderless, base = False, False, Base()
     for at in range(len(blocks) - 1, -1, -1):
-        block, (messages, rest), source = blocks[at], taken[at], sources[at]
-        history = History(
-            list(messages),
-            format=format,
+        block, rest, source = blocks[at], taken[at][1], sources[at]
+        opener = opener_of(read(list(lists[at]))) if leaderless else []
+        history = read(
+            list(lists[at]),
             pins=[index for index, _ in pins.get(at, ())],
             pending_calls=policy.pending_calls,
-            protect=False,
             followed=followed,
             answered=answered.get(at, ()),
             apart=apart.get(at, ()),
-            holds=[*(index for index, _ in holds.get(at, ())), *(opener_of(plain(at)) if leaderless else ())],
-            looked_over=looked_over,
+            holds=[*(index for index, _ in holds.get(at, ())), *opener],
         )
         with in_block(block.name):
             leaderless = is_leaderless(history, leaderless, going.get(at, ()))
@@ -667,8 +663,7 @@ def _parts(
         )
         removals.fill(part, at)
         parts.append(part)
-    parts.reverse()
-    return parts, bonds
+    return parts[::-1], bonds
 
 
 def _has_loose_ends(part: Part) -> bool:

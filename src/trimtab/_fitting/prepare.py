@@ -246,7 +246,7 @@ def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
 
 
 def _repair(
-    ask: Ask, format: Format, source: list[Any]
+    ask: Ask, format: Format, source: Sequence[Any]
 ) -> tuple[list[Any], list[int], dict[int, Reason], frozenset[int]]:
     """Repair the input, and say where each message of the result was."""
     from trimtab.conversation.validity import repair  # not above: loaded by who asks for a repair

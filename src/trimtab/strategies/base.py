@@ -27,7 +27,7 @@ from trimtab.strategies.openers import Openers, in_order
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
-    from trimtab.strategies.strides import Weights
+    from trimtab.strategies.strides import Strides
 
 __all__ = [
     "Edit",
@@ -157,7 +157,7 @@ class EvictionRequest:
         "_origin",
         "_question",
         "_row",
-        "_weights",
+        "_strides",
         "block",
         "constant_limit_tokens",
         "history",
@@ -218,8 +218,8 @@ class EvictionRequest:
         self._made_openers: Openers | None = None
         self._origin: EvictionRequest | None = None
         self._edited_sizes: dict[int, tuple[Mapping[Path, str], int]] = {}
-        self._weights: dict[int, Weights] = {}
-        """What messages weigh from a fixed place on (`strides`)."""
+        self._strides: dict[int, Strides] = {}
+        """The marks from a fixed place on, by that place."""
         self._alive = alive
         self._row = row
         self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
@@ -656,7 +656,7 @@ class EvictionRequest:
             planned_cut=self.planned_cut if planned_cut is None else planned_cut,
         )
         made.later = self.later
-        made._origin, made._edited_sizes, made._weights = self, self._edited_sizes, self._weights
+        made._origin, made._edited_sizes, made._strides = self, self._edited_sizes, self._strides
         made.is_whole = self.is_whole and (alive is None or len(alive) == len(self.row))
         return made
 

@@ -265,9 +265,16 @@ class _Plan:
 
     def _back(self, stop: int, room: float, saved: Mapping[int, int]) -> int:
         """Return the message at which what stands before another passes a room; that is the head at least."""
-        while stop > self._history.head and room >= 0:
-            stop -= 1
-            room -= self._request.message_tokens(stop) - saved.get(stop, 0)
+        request, history = self._request, self._history
+        while stop > history.head and room >= 0:
+            if stop <= history.walked_from:
+                request.sizes.walk(history, history.head, int(room))
+            start = max(history.head, min(stop - 1, history.walked_from))
+            for tokens in reversed(request._each_tokens(start, stop)):
+                stop -= 1
+                room -= tokens - saved.get(stop, 0)
+                if room < 0:
+                    break
         return stop
 
     def places(self) -> tuple[int, int]:
@@ -289,7 +296,8 @@ class _Plan:
         strategy, limit = self._strategy, self._request.constant_limit_tokens
 
         def fits(cut: int) -> bool:
-            return self._between(cut, count) + self._opener(cut) <= self._whole
+            left = self._whole - self._between(cut, count)
+            return left >= 0 and self._opener(cut) <= left
 
         def leaves(mark: int) -> bool:
             return self._fixed + self._between(mark, count) >= strategy.target_ratio * limit / 2
@@ -313,7 +321,8 @@ class _Plan:
 
         def fits(cut: int) -> bool:
             saved = self._saved[border - self._low] - self._saved[cut - self._low]
-            return self._between(cut, border) - saved + self._opener(cut) <= room
+            left = room - self._between(cut, border) + saved
+            return left >= 0 and self._opener(cut) <= left
 
         return first + bisect_left(range(first, max(first, border)), True, key=fits)
 

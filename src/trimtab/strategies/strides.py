@@ -25,100 +25,51 @@ _LEAST_GRID_MESSAGES = 64
 
 
 class Strides:
-    """The marks of a conversation, from the last fixed place before a message on.
+    """The marks of a conversation from a fixed place on, and the weights they go by.
 
-    Args:
-        request: The request; its constant limit says how far fixed places are from one another.
-        place: A message: what is marked begins at the fixed place at or before it.
+    What messages weigh, by bytes of texts and call arguments, is not changed by what a step of a Cascade does
+    to them: so each message is weighed once a request, and each mark is found once.
     """
 
-    def __init__(self, request: EvictionRequest, place: int) -> None:
-        self._history = request.history
-        self._grid = grid = max(_LEAST_GRID_MESSAGES, request.constant_limit_tokens // 16)
-        head = request.history.head
-        start = head + max(0, place - head) // grid * grid
-        weights = request._weights.get(start)
-        if weights is None:
-            weights = request._weights[start] = Weights(request.history, request.sizes.counter, start)
-        self._weights = weights
+    def __init__(self, history: History, counter: RequestCounter, start: int, grid: int) -> None:
+        self._history = history
+        self._counter = counter
+        self.start = start
+        """The fixed place."""
+        self._grid = grid
+        self._marks: dict[float, list[int]] = {}
+        """Those found by stride, ascending."""
+        self._sums = [0.0]
+        """What stands before each message, from `start` on."""
 
-    @property
-    def start(self) -> int:
-        """The fixed place where they begin."""
-        return self._weights.start
-
-    def marks(self, stride: float, /, *, last: int | None = None) -> Iterator[int]:
+    def marks(self, stride: float, /, *, place: int, last: int | None = None) -> Iterator[int]:
         """Walk the marks: borders behind fixed places, and where so much weight has passed since the last.
 
         Args:
             stride: The weight.
+            place: No mark before this message.
             last: No mark behind this message; None: on to the end.
         """
-        history, grid, weights = self._history, self._grid, self._weights
-        mark, head = weights.start, history.head
-        end = history.count if last is None else min(history.count, last + 1)
-        while (mark := history.border_at_or_after(mark)) < end:
-            yield mark
-            next_grid = head + ((mark - head) // grid + 1) * grid
-            mark = min(next_grid, weights.passed_at(mark, stride))
+        count, marks = self._history.count, self._marks.setdefault(stride, [])
+        end, at = count if last is None else min(count, last + 1), bisect_left(marks, place)
+        while True:
+            if at == len(marks):
+                marks.append(self._history.border_at_or_after(self._behind(marks, stride)))
+            if marks[at] >= end:
+                return
+            if marks[at] >= place:
+                yield marks[at]
+            at += 1
 
+    def _behind(self, marks: list[int], stride: float) -> int:
+        """Return the message at or behind which the next mark is."""
+        if not marks:
+            return self.start
+        mark, head, grid = marks[-1], self._history.head, self._grid
+        next_grid = head + ((mark - head) // grid + 1) * grid
+        return min(next_grid, self._passed_at(mark, stride))
 
-def first_mark(
-    request: EvictionRequest,
-    place: int,
-    stride: float,
-    /,
-    *,
-    begins: Callable[[int], bool] | None = None,
-    takes: Callable[[int], bool] | None = None,
-    last: int | None = None,
-) -> int | None:
-    """Return the first mark at or behind a message, if it is taken, else that of a smaller stride.
-
-    Args:
-        request: The request.
-        place: The message, behind the head.
-        stride: The weight between marks; it is halved a few times.
-        begins: Whether a mark is looked at; None: each is.
-        takes: Whether the first of these is taken; None: it is.
-        last: No mark behind this message; None: on to the end.
-
-    Returns:
-        The mark; None if none is taken.
-    """
-    strides = Strides(request, place)
-    for _ in range(HALVINGS + 1):
-        marks = (mark for mark in strides.marks(stride, last=last) if mark >= place)
-        mark = next((mark for mark in marks if begins is None or begins(mark)), None)
-        if mark is not None and (takes is None or takes(mark)):
-            return mark
-        stride /= 2
-    return None
-
-
-def marks_back(request: EvictionRequest, place: int, stride: float, /) -> Iterator[int]:
-    """Walk the marks at or before a message, the newest first, from one fixed place back to the next."""
-    while place >= request.history.head:
-        strides = Strides(request, place)
-        yield from reversed(list(strides.marks(stride, last=place)))
-        place = strides.start - 1
-
-
-class Weights:
-    """What the messages from one on weigh, by bytes of texts and call arguments, each looked at once.
-
-    All steps of a Cascade go by the same: what a message weighs is not changed by what they do to it.
-    """
-
-    def __init__(self, history: History, counter: RequestCounter, start: int) -> None:
-        self._history = history
-        self._counter = counter
-        self.start = start
-        """The first of them."""
-        self._sums = [0.0]
-        """What stands before each, from `start` on."""
-
-    def passed_at(self, index: int, weight: float) -> int:
+    def _passed_at(self, index: int, weight: float) -> int:
         """Return the first message behind one that so much stands before, from that one on; else the end."""
         start, sums, count = self.start, self._sums, self._history.count
         while len(sums) <= index - start or sums[-1] - sums[index - start] < weight:
@@ -159,3 +110,58 @@ class Weights:
 
 _AT_ONCE = 64
 """Messages weighed in one go: what is behind the cut is not all looked at."""
+
+
+def _strides_from(request: EvictionRequest, place: int) -> Strides:
+    """Return the marks from the last fixed place before a message on.
+
+    The constant limit of the request says how far fixed places are from one another.
+    """
+    grid = max(_LEAST_GRID_MESSAGES, request.constant_limit_tokens // 16)
+    head = request.history.head
+    start = head + max(0, place - head) // grid * grid
+    strides = request._strides.get(start)
+    if strides is None:
+        strides = request._strides[start] = Strides(request.history, request.sizes.counter, start, grid)
+    return strides
+
+
+def first_mark(
+    request: EvictionRequest,
+    place: int,
+    stride: float,
+    /,
+    *,
+    begins: Callable[[int], bool] | None = None,
+    takes: Callable[[int], bool] | None = None,
+    last: int | None = None,
+) -> int | None:
+    """Return the first mark at or behind a message, if it is taken, else that of a smaller stride.
+
+    Args:
+        request: The request.
+        place: The message, behind the head.
+        stride: The weight between marks; it is halved a few times.
+        begins: Whether a mark is looked at; None: each is.
+        takes: Whether the first of these is taken; None: it is.
+        last: No mark behind this message; None: on to the end.
+
+    Returns:
+        The mark; None if none is taken.
+    """
+    strides = _strides_from(request, place)
+    for _ in range(HALVINGS + 1):
+        marks = strides.marks(stride, place=place, last=last)
+        mark = next(marks if begins is None else filter(begins, marks), None)
+        if mark is not None and (takes is None or takes(mark)):
+            return mark
+        stride /= 2
+    return None
+
+
+def marks_back(request: EvictionRequest, place: int, stride: float, /) -> Iterator[int]:
+    """Walk the marks at or before a message, the newest first, from one fixed place back to the next."""
+    while place >= request.history.head:
+        strides = _strides_from(request, place)
+        yield from reversed(list(strides.marks(stride, place=strides.start, last=place)))
+        place = strides.start - 1
