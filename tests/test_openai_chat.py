@@ -387,6 +387,30 @@ class TestMessage:
         assert CHAT.message("assistant", ["hm", call]) == calling(call, content="hm")
 
 
+class TestWeights:
+    """How much of a stride a message takes."""
+
+    @pytest.mark.parametrize(
+        ("message", "size", "calls"),
+        [
+            ({"role": "user", "content": "café"}, 5, 0),
+            ({"role": "user", "content": [{"type": "text", "text": "café"}]}, 5, 0),
+            (calling(function_call(arguments="é"), function_call("b")), 4, 2),
+            (calling(function_call(), content="hm"), 4, 1),
+            ({"role": "assistant", "tool_calls": [function_call()]}, 2, 1),
+            ({"role": "assistant", "refusal": "no", "tool_calls": [function_call()]}, 4, 1),
+            (calling(custom_call()), 5, 1),
+            ({"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": "{}"}}, 2, 1),
+            ({"role": "assistant", "content": None}, 0, 0),
+        ],
+    )
+    def test_texts_and_arguments_weigh_by_their_bytes(
+        self, message: dict[str, Any], size: int, calls: int
+    ) -> None:
+        """By the rule of SPEC C3, whatever the shape."""
+        assert CHAT.weights([message]) == [pytest.approx(size / 3.5 + 4 + 9 * calls)]
+
+
 class TestShapes:
     """What a message tells about its form and its place."""
 

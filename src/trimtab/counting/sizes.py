@@ -231,8 +231,9 @@ class Sizes:
 
     def total(self, start: int, stop: int, /) -> int:
         """Sum neighboring messages."""
+        known: Any = self.known
         try:
-            return sum(cast("list[int]", self.known[start:stop]))
+            return int(sum(known[start:stop]))
         except TypeError:  # one is not known
             return sum(map(self.of, range(start, stop)))
 

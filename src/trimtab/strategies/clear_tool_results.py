@@ -173,7 +173,7 @@ class ClearToolResults:
         """Return what blanks a result of any shape; None where there is no text."""
         message, format = request.message(index), request.history.format
         slots = [slot for slot in format.texts(message) if slot.is_result]
-        if not slots:
+        if not any(slot.text for slot in slots):
             return None
         texts = {slot.path: self.placeholder if at == 0 else "" for at, slot in enumerate(slots)}
         tokens = request.sizes.message(format.with_texts(message, texts), index)

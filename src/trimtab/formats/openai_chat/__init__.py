@@ -204,33 +204,26 @@ class OpenAIChat(Format):
         is_something = changed is message or any(item_of(changed, key) for key in _SAYS)
         return changed if is_something else None
 
-    def weight(self, message: Dict, /) -> tuple[int, int]:
-        content, made = message.get("content"), message.get("tool_calls")
-        if type(content) is str and not made and "function_call" not in message:
-            return bytes_of(content), 0
-        try:
-            if type(made) is list and len(message) == 3 and (content is None or type(content) is str):
-                size = bytes_of(content or "")
-                for call in made:
-                    size += bytes_of(call["function"]["arguments"])
-                return size, len(made)
-        except (KeyError, TypeError, AttributeError):
-            pass  # not plain function calls
-        return super().weight(message)
-
-    # Strides weigh hundreds of messages in each call of a chat: plain texts, most of them, take no call here.
+    # Strides weigh hundreds of messages in each call of a chat: nearly all of them take no call here.
     def weights(self, messages: Sequence[Dict], /) -> list[float]:
-        if type(self).weight is not OpenAIChat.weight:  # a form derived from this one weighs in its own way
+        if type(self).weight is not Format.weight:  # a form derived from this one weighs in its own way
             return super().weights(messages)
         found: list[float] = []
         for message in messages:
-            content: Any = message.get("content")
-            if content.__class__ is str and "tool_calls" not in message and "function_call" not in message:
-                size = len(content) if content.isascii() else bytes_of(content)
-                found.append(size / BYTES_PER_TOKEN + MESSAGE_WEIGHT)
-            else:
+            content, made, calls = message.get("content"), message.get("tool_calls"), 0
+            try:
+                size = 0 if content is None else len(content) if content.isascii() else bytes_of(content)
+                if made:
+                    calls = len(made)
+                    plain = len(message) - ("content" in message) == 2  # a role beside it, and nothing else
+                    for call in made if plain else ({},):
+                        text = call["function"]["arguments"]
+                        size += len(text) if text.isascii() else bytes_of(text)
+                elif content is None or "function_call" in message:
+                    raise KeyError
+            except (KeyError, TypeError, AttributeError):  # parts, or other calls than of functions
                 size, calls = self.weight(message)
-                found.append(size / BYTES_PER_TOKEN + MESSAGE_WEIGHT + CALL_WEIGHT * calls)
+            found.append(size / BYTES_PER_TOKEN + MESSAGE_WEIGHT + CALL_WEIGHT * calls)
         return found
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
