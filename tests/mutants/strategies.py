@@ -48,8 +48,8 @@ STRATEGIES = (
         "strategies/cuts.py",
         "test_strategies.py test_runner.py test_fitting.py properties/test_tail.py"
         " properties/test_toy_format.py properties/test_totals.py",
-        ("count_back", "        room -= sizes.of(index)\n", "        room += sizes.of(index)\n"),
-        ("count_back", "used > room - user_tokens", "used > room"),
+        ("_lowest", "        room -= sizes.of(index)\n", "        room += sizes.of(index)\n"),
+        ("_lowest", "used > room - user_tokens", "used > room"),
     ),
     module(
         "strategies/cheapest.py",

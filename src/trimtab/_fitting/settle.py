@@ -185,7 +185,7 @@ class Outcome:
     def messages(self) -> list[Any]:
         """Put the output together."""
         if self._messages is None:
-            blocks = (message for one in self.decisions for message in one.output())
+            blocks = chain.from_iterable([one.output() for one in self.decisions])
             self._messages = [*self.composition.lead, *blocks]
         return list(self._messages)
 
@@ -306,11 +306,14 @@ class _Settlement:
         self._composition = composition
         self._budget = budget
         self._parts = [composition.parts[at] for at in composition.adding]
+        input_tokens = budget.input_tokens
+        self._caps = {part.name: part.block.cap_tokens(input_tokens) for part in self._parts}
+        """The most each block may take, by name."""
         self._decided: dict[int, BlockDecision] = {}
         self._marks: dict[str, int] = {}
         """What the mark of each block costs, by name, if all of the block stays."""
         self._beside_tokens = _beside_tokens(composition, leads_system=_begins_with_system(composition))
-        self.room = budget.input_tokens - self._beside_tokens - less_tokens
+        self.room = input_tokens - self._beside_tokens - less_tokens
 
     def run(self) -> Steps[Outcome]:
         """Offer the room block by block, and put together what came of it."""
@@ -369,14 +372,11 @@ class _Settlement:
     def _reach(self, part: Part) -> int:
         """Return how far a block is counted before it is offered anything: its cap, or all there is."""
         room = max(0, self.room)
-        return room if part.block.pinned else min(room, self._cap_tokens(part))
-
-    def _cap_tokens(self, part: Part) -> int:
-        return part.block.cap_tokens(self._budget.input_tokens)
+        return room if part.block.pinned else min(room, self._caps[part.name])
 
     def _claim(self, part: Part) -> Claim:
         block, room = part.block, self._budget.input_tokens
-        need, cap = _need_tokens(part, self._reach(part)), self._cap_tokens(part)
+        need, cap = _need_tokens(part, self._reach(part)), self._caps[part.name]
         caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
         if part.whole:
             must = min(need, cap) if caps else need
@@ -405,7 +405,7 @@ class _Settlement:
                 part.block.gives_way_by,
                 part,
                 limit_tokens=limit_tokens,
-                constant_limit_tokens=self._cap_tokens(part),
+                constant_limit_tokens=self._caps[part.name],
                 counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
                 led=self._is_led(part),
                 question=self._question,
@@ -423,7 +423,7 @@ class _Settlement:
             part.history,
             part.sizes,
             limit_tokens=limit_tokens,
-            constant_limit_tokens=self._cap_tokens(part),
+            constant_limit_tokens=self._caps[part.name],
             block=part.name,
             led=self._is_led(part),
         )

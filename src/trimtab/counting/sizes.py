@@ -73,6 +73,8 @@ class Sizes:
     """Sizes in tokens of a conversation's messages under an additive counter."""
 
     additive = True
+    counted: tuple[int | None, int] = (None, 0)
+    """To which limit was counted back last, and how far."""
 
     def __init__(self, counter: AdditiveCounter, messages: list[Any], fixed: Fixed | None) -> None:
         self.counter: Any = counter

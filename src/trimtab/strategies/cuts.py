@@ -266,6 +266,12 @@ def count_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
     Returns:
         The lowest position counted beside those.
     """
+    if sizes.counted[0] != limit_tokens:  # a block is asked about its need before it is offered the same
+        sizes.counted = limit_tokens, _lowest(history, sizes, limit_tokens)
+    return sizes.counted[1]
+
+
+def _lowest(history: History, sizes: Sizes, limit_tokens: int) -> int:
     count, head = history.count, history.head
     room = limit_tokens - sizes.fixed_tokens(history.leads_system)
     for index in range(head):
