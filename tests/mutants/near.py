@@ -62,7 +62,7 @@ NEAR = (
         "test_near_cut.py",
         ("oldest_cut_of", "if not history.is_ordinary:", "if False:"),
         ("oldest_cut_of", "        return counted + 1\n", "        return counted + 2\n"),
-        ("count_back", "if user_tokens * SMALL_SHARE >= room:", "if False:"),
+        ("_lowest", "if user_tokens * SMALL_SHARE >= room:", "if False:"),
         ("count_words_back", "if room < 0:", "if room < 9:"),
         ("count_words_back", "            stop -= 1\n", "            stop -= 1 if stop > 1 else 0\n"),
         ("_passed_at", "while at > start and room_tokens >= 0:", "while at > start and room_tokens > 3:"),
