@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.complexity.counting_machine import assert_linear, exact_counter
+from tests.complexity.counting_machine import assert_linear, exact_counter, operations_of
 from tests.complexity.shapes import Message, calls, ids, result, said, user, valid
 from trimtab import BudgetExceededError, Context, TruncateText
 from trimtab.counting import TextCounter
@@ -127,6 +127,21 @@ def test_1_000_blocks_take_linear_time() -> None:
         return lambda counter: in_blocks(Context(3 * count, counter=counter), messages).fit()
 
     assert_linear(case, (6_250, 25_000))
+
+
+def test_what_is_too_old_to_stay_costs_a_block_no_line() -> None:
+    """Not when it is added, laid out or left behind."""
+
+    def lines(count: int) -> int:
+        talk = valid(count)
+
+        def call(counter: TextCounter) -> None:
+            context = Context(1_000, counter=counter)
+            context.add("older", talk, max_ratio=0.5).add("newer", talk, max_ratio=0.5).fit()
+
+        return operations_of(call).lines
+
+    assert lines(8_000) <= 1.05 * lines(2_000)
 
 
 def test_a_black_box_is_called_a_few_times_a_block() -> None:

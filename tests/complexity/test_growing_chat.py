@@ -32,7 +32,7 @@ def _lines(chat: list[Message], budget: int, strategy: Any) -> int:
 
 @pytest.mark.parametrize(
     ("strategy", "budget", "most"),
-    [(STRIDES, 8_000, 12_900), (AGENT, 8_000, 65_000), (AGENT, 32_000, 240_000)],
+    [(STRIDES, 8_000, 12_900), (AGENT, 8_000, 62_500), (AGENT, 32_000, 229_500)],
     ids=["strides", "an agent", "an agent with much room"],
 )
 def test_a_call_of_a_growing_chat_runs_few_lines(strategy: Any, budget: int, most: int) -> None:
