@@ -6,7 +6,7 @@ read as lists, all are read: how many messages stand before one is told by no pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -155,6 +155,10 @@ class Unread(Mapping[str, object]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._objects.one(self._at))
+
+    def keys(self) -> KeysView[str]:
+        """Return the keys of the message itself, which it is copied by."""
+        return self._objects.one(self._at).keys()
 
     def __len__(self) -> int:
         return len(self._objects.one(self._at))
