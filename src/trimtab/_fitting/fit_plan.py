@@ -76,7 +76,7 @@ class FitPlan(Decision[Work]):
         return self.portion.source
 
     @property
-    def given(self) -> list[Any]:
+    def given(self) -> Sequence[Any]:
         """The same, where objects of an SDK were read into dicts: the objects."""
         work = self.portion
         return work.source if work.origin is not None else work.history.originals_from(work.lead)
