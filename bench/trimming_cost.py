@@ -15,7 +15,7 @@ import peer_policies
 from ceiling import Ceiling
 from conversations import Messages
 
-from trimtab import Cascade, ClearToolResults, SlidingWindow, counter_for
+from trimtab import Cascade, ClearToolResults, SlidingWindow, TruncateText, counter_for
 from trimtab.replay import Replayed, chart_page, pricing_for, read_recording, replay, replay_table
 from trimtab.strategies import Cheapest
 
@@ -31,9 +31,11 @@ def policies() -> dict[str, Any]:
         "target_ratio 0.9": SlidingWindow(target_ratio=0.9),
         "target_ratio 0.7": SlidingWindow(target_ratio=0.7),
         "target_ratio 0.5": SlidingWindow(target_ratio=0.5),
+        "steady=True": Cascade(SlidingWindow(target_ratio=0.5), TruncateText()),
         CHEAPEST: Cheapest(),
         "clear results, then the default": Cascade(ClearToolResults(), SlidingWindow()),
         "clear results, then 0.7": Cascade(ClearToolResults(), SlidingWindow(target_ratio=0.7)),
+        "agent": "agent",
         "Session": "session",
         "Session, extractive": "session-extractive",
     }

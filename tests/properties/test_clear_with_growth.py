@@ -132,18 +132,26 @@ def call_places(form: str, messages: list[Any]) -> list[int]:
     return [at for at in range(1, len(kinds)) if kinds[at] == "assistant" != kinds[at - 1]]
 
 
+def pins_for(random: Random, messages: list[Any]) -> list[int]:
+    """Choose some of the older messages that stay, from when they are said."""
+    return sorted(random.sample(range(len(messages) // 2), random.choice((1, 1, 2, 4))))
+
+
+@pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("seed", range(TALKS))
 @pytest.mark.parametrize("form", FORMS)
-def test_the_cut_and_what_is_cleared_only_go_forward(form: str, seed: int) -> None:
-    """What was cut away or cleared stays so; every request fits and is valid."""
+def test_the_cut_and_what_is_cleared_only_go_forward(form: str, seed: int, pinned: bool) -> None:
+    """What was cut away or cleared stays so, also beside pins; every request fits and is valid."""
     random = Random(f"{form} {seed}")
     messages, strategy = written(form, grow(random)), strategy_for(random)
     budget, counter = random.randint(30, 400), WordCounter(format=form)
+    pins = pins_for(random, messages) if pinned else []
     cut, cleared = 0, frozenset[int]()
     for count in call_places(form, messages):
         given = messages[:count]
+        pin = [at for at in pins if at < count]
         try:
-            sent = fit(given, budget, counter=counter, format=form, strategy=strategy).messages
+            sent = fit(given, budget, counter=counter, format=form, strategy=strategy, pin=pin).messages
         except BudgetExceededError:
             continue
         assert counter.count(sent) <= budget

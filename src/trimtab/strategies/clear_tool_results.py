@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_fraction, check_roles, check_whole
 from trimtab.conversation import Unit
+from trimtab.conversation.units import unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, follows_plan
@@ -253,6 +254,11 @@ class _Plan:
         self._room = room = request.constant_limit_tokens - self._fixed
         self._whole = _WHOLE * request.constant_limit_tokens - self._fixed
         saved = {blank.message: blank.saved_tokens for blank in blanks}
+        self._stays = self._stays_anyway()
+        """Messages that stay wherever the cut is, ascending, with their tokens."""
+        self._stay_places = [*self._stays]
+        self._stay_tokens = [*accumulate(self._stays.values(), initial=0)]
+        """What stands of them before each."""
         self._oldest = self._back(history.count, room, saved)
         """No older message can be in view."""
         self._low = self._back(self._oldest, self._whole, {})
@@ -262,6 +268,16 @@ class _Plan:
         span = range(self._low, history.count)
         self._saved = [*accumulate([saved.get(index, 0) for index in span], initial=0)]
         """What is saved of it where all results are cleared."""
+
+    def _stays_anyway(self) -> dict[int, int]:
+        """Size what stays wherever the cut is: pins, and calls that are still open.
+
+        Not the user's latest message, which stays as the one that opens its turn, and is another one later.
+        """
+        history, request = self._history, self._request
+        units = [unit_of(span) for span in request.row if request._must_stay(span)]
+        places = {index for unit in units for index in unit.indices if index >= history.head}
+        return {index: request.message_tokens(index) for index in sorted(places - {history.latest_user})}
 
     def _back(self, stop: int, room: float, saved: Mapping[int, int]) -> int:
         """Return the message at which what stands before another passes a room; that is the head at least."""
@@ -297,10 +313,11 @@ class _Plan:
 
         def fits(cut: int) -> bool:
             left = self._whole - self._between(cut, count)
-            return left >= 0 and self._opener(cut) <= left
+            return left >= 0 and self._beside(cut) <= left
 
         def leaves(mark: int) -> bool:
-            return self._fixed + self._between(mark, count) >= strategy.target_ratio * limit / 2
+            there = self._fixed + self._stays_before(mark) + self._between(mark, count)
+            return there >= strategy.target_ratio * limit / 2
 
         oldest = self._low + bisect_left(range(self._low, count), True, key=fits)
         if oldest == self._low:
@@ -317,12 +334,12 @@ class _Plan:
     def _tail(self, border: int, count: int) -> int:
         """Return the oldest message to keep before a border that came to stand when there were so many."""
         first = max(self._oldest, self._first(border, count))
-        room = self._room - self._whole + self._opener(border)
+        room = self._room - self._whole + self._beside(border)
 
         def fits(cut: int) -> bool:
             saved = self._saved[border - self._low] - self._saved[cut - self._low]
             left = room - self._between(cut, border) + saved
-            return left >= 0 and self._opener(cut) <= left
+            return left >= 0 and self._beside(cut) <= left
 
         return first + bisect_left(range(first, max(first, border)), True, key=fits)
 
@@ -339,8 +356,13 @@ class _Plan:
     def _between(self, start: int, stop: int) -> int:
         return self._tokens[stop - self._low] - self._tokens[start - self._low]
 
-    def _opener(self, cut: int) -> int:
-        """Return the tokens of the user's message that stays beside a cut."""
+    def _beside(self, cut: int) -> int:
+        """Return the tokens of what stays before a cut: what does anyway, and what opens the turn."""
         history = self._history
-        user = history.user_at_or_before(cut) if cut < history.count else cut
-        return 0 if user is None or not history.head <= user < cut else self._request.message_tokens(user)
+        user = history.user_at_or_before(cut) if cut < history.count else None
+        if user is None or not history.head <= user < cut or user in self._stays:
+            return self._stays_before(cut)
+        return self._stays_before(cut) + self._request.message_tokens(user)
+
+    def _stays_before(self, cut: int) -> int:
+        return self._stay_tokens[bisect_left(self._stay_places, cut)]
