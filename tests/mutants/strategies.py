@@ -386,6 +386,7 @@ STRATEGIES = (
         ("", "_WHOLE = 0.95", "_WHOLE = 1.0"),
         ("_Plan.__init__", "self._back(self._oldest, self._whole, {})", "self._oldest"),
         ("_Plan.places", "            cut = max(cut, self._tail(newer, count))\n", "            break\n"),
+        ("ClearToolResults.evict", "_Plan(as_planned_for(request.later[0], request), ", "_Plan(request, "),
         ("_Plan._border", " and self._beside(cut) <= left", ""),
         ("_Plan._tail", "self._whole + self._beside(border)", "self._whole"),
         ("_Plan._tail", " and self._beside(cut) <= left", ""),

@@ -21,7 +21,7 @@ from trimtab.testing import WordCounter
 
 PLACEHOLDER = "cleared-by-us"
 FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
-TALKS = 20
+TALKS = 24
 """Of each form; hundreds were played when the rule was made."""
 
 
@@ -64,7 +64,11 @@ def strategy_for(random: Random) -> Strategy:
     )
     if random.random() < 0.15:
         return clear
-    window = SlidingWindow(target_ratio=random.choice((0.5, 0.7, 1.0)))
+    window = SlidingWindow(
+        target_ratio=random.choice((0.5, 0.7, 1.0)),
+        keep_first_user=random.random() < 0.2,
+        protect_roles=random.choice(((), (), (), ("user",))),
+    )
     clamp = (ClampResults(max_ratio=0.25),) if random.random() < 0.3 else ()
     return Cascade(*clamp, clear, window, TruncateText())
 
@@ -137,15 +141,14 @@ def pins_for(random: Random, messages: list[Any]) -> list[int]:
     return sorted(random.sample(range(len(messages) // 2), random.choice((1, 1, 2, 4))))
 
 
-@pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("seed", range(TALKS))
 @pytest.mark.parametrize("form", FORMS)
-def test_the_cut_and_what_is_cleared_only_go_forward(form: str, seed: int, pinned: bool) -> None:
-    """What was cut away or cleared stays so, also beside pins; every request fits and is valid."""
+def test_the_cut_and_what_is_cleared_only_go_forward(form: str, seed: int) -> None:
+    """What was cut away or cleared stays so, in half of the talks beside pins; all fit and are valid."""
     random = Random(f"{form} {seed}")
     messages, strategy = written(form, grow(random)), strategy_for(random)
     budget, counter = random.randint(30, 400), WordCounter(format=form)
-    pins = pins_for(random, messages) if pinned else []
+    pins = pins_for(random, messages) if seed % 2 else []
     cut, cleared = 0, frozenset[int]()
     for count in call_places(form, messages):
         given = messages[:count]

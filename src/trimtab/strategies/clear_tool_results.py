@@ -13,7 +13,7 @@ from trimtab.conversation import Unit
 from trimtab.conversation.units import unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, follows_plan
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, as_planned_for, follows_plan
 from trimtab.strategies.strides import first_mark, marks_back
 
 __all__ = ["ClearToolResults"]
@@ -111,7 +111,7 @@ class ClearToolResults:
         has_room = 2 * request.limit_tokens >= request.constant_limit_tokens
         strides = self.target_ratio < 1.0 and has_room
         if strides and request.additive and request.is_whole and any(map(follows_plan, request.later[:1])):
-            border, cut = _Plan(request, blanks, self).places()
+            border, cut = _Plan(as_planned_for(request.later[0], request), blanks, self).places()
             blanks = blanks[: bisect_left(blanks, border, key=_message_of)]
             fits = not cut and request.total(units, edits=_texts(blanks)) <= request.limit_tokens
             return _result(units, blanks, fits=fits, planned_cut=cut)
@@ -270,7 +270,7 @@ class _Plan:
         """What is saved of it where all results are cleared."""
 
     def _stays_anyway(self) -> dict[int, int]:
-        """Size what stays wherever the cut is: pins, and calls that are still open.
+        """Size what stays wherever the cut is: pins, open calls, what the window keeps by its options.
 
         Not the user's latest message, which stays as the one that opens its turn, and is another one later.
         """

@@ -137,6 +137,10 @@ class SlidingWindow:
             "keep_cached": self.keep_cached,
         }
 
+    def kept_firsts(self, request: EvictionRequest, /) -> frozenset[int]:
+        """List the first messages of units that its options keep, for a step that plans its cut."""
+        return self._protects(request.protecting(self.protect_roles))
+
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Cut at the oldest place where what stays fits."""
         if self.protect_roles:
