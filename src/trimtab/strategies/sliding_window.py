@@ -138,7 +138,7 @@ class SlidingWindow:
         }
 
     def kept_firsts(self, request: EvictionRequest, /) -> frozenset[int]:
-        """List the first messages of units that its options keep, for a step that plans its cut."""
+        """List the first messages of what its options keep, for a step before."""
         return self._protects(request.protecting(self.protect_roles))
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
