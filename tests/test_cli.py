@@ -274,6 +274,25 @@ def test_a_strategy_can_be_a_file(tmp_path: Path, name: str, text: str, kept: li
     assert found["messages"] == [CHAT[index] for index in kept]
 
 
+def test_a_strategy_can_be_json() -> None:
+    """As a policy of `trimtab replay`; what is wrong in it exits as it does in a file."""
+    for data, kept in (
+        ({"kind": "drop"}, [0, 4]),
+        ({"kind": "cascade", "steps": ["drop_newest"]}, [0, 1, 4]),
+    ):
+        found = fit("--budget", "33", "--strategy", json.dumps(data))
+        assert found["messages"] == [CHAT[index] for index in kept]
+    for text, said in (
+        ('{"kind": ', "not JSON"),
+        ('{"kind": "drop", "hard": true}', "no option"),
+        ('{"kind": "drop", "share": 1e999}', "too large for JSON"),
+    ):
+        broken = run("fit", "--budget", "9", "--strategy", text, data=CHAT)
+        assert (broken.exit_code, broken.stdout) == (2, "")
+        assert said in broken.stderr
+        assert f"--strategy {text}" in broken.stderr
+
+
 def test_breakpoints_mark_what_comes_out() -> None:
     """As `fit(…, breakpoints=True)` does, for a provider whose cache wants marks."""
     chat = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
@@ -461,8 +480,8 @@ MISTAKES: dict[str, tuple[tuple[str, ...], Any, str]] = {
     ),
     "counter unknown": ((*FIT, "--counter", "tiktoken"), CHAT, "--counter is estimate or chars:N"),
     "summarize": ((*FIT, "--strategy", "summarize"), CHAT, "which only a program has"),
-    "cascade": ((*FIT, "--strategy", "cascade"), CHAT, "needs steps, in a file"),
-    "clamp_results": ((*FIT, "--strategy", "clamp_results"), CHAT, "needs a share, in a file"),
+    "cascade": ((*FIT, "--strategy", "cascade"), CHAT, "needs steps, as data"),
+    "clamp_results": ((*FIT, "--strategy", "clamp_results"), CHAT, "needs a share, as data"),
     "kind unknown": ((*FIT, "--strategy", "foo"), CHAT, "no strategy is called 'foo'"),
     "pin out of range": ((*FIT, "--pin", "99"), CHAT, "index 99"),
     "must stay": (("fit", "--budget", "3"), CHAT, "Raise the budget"),

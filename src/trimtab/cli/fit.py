@@ -219,9 +219,9 @@ Examples:
 @room_options
 @click.option(
     "--strategy",
-    metavar="KIND|FILE",
+    metavar="KIND|FILE|JSON",
     shell_complete=complete_strategies,
-    help=f"What leaves first: a JSON or TOML file, or a kind: {', '.join(KINDS_ALONE)}.",
+    help=f"What leaves first: a JSON or TOML file, JSON itself, or a kind: {', '.join(KINDS_ALONE)}.",
 )
 @click.option(
     "--steady",

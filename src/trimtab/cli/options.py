@@ -312,8 +312,8 @@ class RequestOptions:
 
 
 _NEEDS = {
-    StrategyKind.CLAMP_RESULTS: 'a share, in a file: {"kind": "clamp_results", "max_ratio": 0.25}',
-    StrategyKind.CASCADE: 'steps, in a file: {"kind": "cascade", "steps": ["clear_tool_results", "drop"]}',
+    StrategyKind.CLAMP_RESULTS: 'a share, as data: {"kind": "clamp_results", "max_ratio": 0.25}',
+    StrategyKind.CASCADE: 'steps, as data: {"kind": "cascade", "steps": ["clear_tool_results", "drop"]}',
     StrategyKind.SUMMARIZE: "a function that writes summaries, which only a program has",
     StrategyKind.SLIDING_WINDOW_WITH_SUMMARY: "a function that writes summaries, which only a program has",
 }
@@ -323,13 +323,15 @@ KINDS_ALONE = [*(kind.value for kind in StrategyKind if kind not in _NEEDS), *PR
 
 
 def strategy_of(value: str | None) -> Strategy | None:
-    """Make the strategy of a kind, or of a JSON or TOML file.
+    """Make the strategy of a kind, of JSON, or of a JSON or TOML file.
 
     Raises:
-        ConfigurationError: No such kind, a file that cannot be read, or an option it does not have.
+        ConfigurationError: No such kind, JSON or a file that cannot be read, or an option it does not have.
     """
     if value is None:
         return None
+    if value.startswith("{"):
+        return _strategy_in(value.encode("utf-8", "replace"), value)
     path = Path(value)
     if path.suffix.lower() not in (".json", ".toml") and (
         value in (*StrategyKind, *PRESETS) or not path.is_file()
@@ -340,9 +342,12 @@ def strategy_of(value: str | None) -> Strategy | None:
                 f"--strategy {value} needs {_NEEDS[StrategyKind(value)]}; alone go {others}"
             )
         return create_strategy(value)
-    raw = _read("--strategy", value)
+    return _strategy_in(_read("--strategy", value), value, is_toml=path.suffix.lower() == ".toml")
+
+
+def _strategy_in(raw: bytes, value: str, *, is_toml: bool = False) -> Strategy:
+    """Make the strategy of data, as it stands in a file or on the command line."""
     try:
-        is_toml = path.suffix.lower() == ".toml"
         return create_strategy(tomllib.loads(raw.decode("utf-8")) if is_toml else parse(raw, whole=True))
     except (FormatError, ConfigurationError, ValueError) as error:
         raise ConfigurationError(f"--strategy {value}: {error}") from error
