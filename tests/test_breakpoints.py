@@ -181,6 +181,21 @@ def test_a_cache_that_needs_no_marks_gets_none_and_the_report_says_so(
     assert any(why in note for note in fitted.report.notes)
 
 
+def test_what_a_mark_cannot_say_is_in_the_report() -> None:
+    """OpenAI's breakpoints have no lifetime: marks are set, beside those that are there, with a note."""
+    form, long = get_format("openai_responses"), {"type": "ephemeral", "ttl": "1h"}
+    talk = [form.message("user", ["a"]), form.message("assistant", ["b"]), form.message("user", ["c"])]
+    talk[0] = form.with_cache_control(talk[0], True)
+    for mark, notes in ((long, ["Breakpoints were set without ttl: a mark of openai_responses"]), (True, [])):
+        fitted = fit(talk, 500, counter=CharCounter(4), format=form, breakpoints=mark)
+        assert marks_of(fitted.messages) == [{"mode": "explicit"}] * 2
+        for one in (fitted, fitted.at(400)):
+            assert [note.partition(" cannot")[0] for note in one.report.notes if "Breakp" in note] == notes
+    for name in ("anthropic", "openai_chat"):
+        fitted = fit([user("c")], 500, counter=CharCounter(4), format=name, breakpoints=long)
+        assert not any("Breakpoints" in note for note in fitted.report.notes)
+
+
 def test_a_chat_for_a_gateway_is_marked_in_its_system_message() -> None:
     """Where OpenRouter and LiteLLM read marks; a message of empty text is not marked."""
     talk = [system("Be brief."), *chat(3), assistant("x"), user("")]

@@ -101,6 +101,10 @@ FRONT = (
         ("_Places._is_open", "all(not _is_long(one) or at < place for", "all(True for"),
         ("MarkedPlan._put", "if self._cost <= room:", "if True:"),
         ("MarkedPlan._put", "places = places[:-1]", "places = places[1:]"),
+        ("MarkedPlan._put", "if key not in self._mark and", "if"),
+        ("MarkedPlan._put", ' and key != "type"]', "]"),
+        ("MarkedPlan.at", "self._asked)", "self._mark)"),
+        ("MarkedPlan.__init__", "self._mark = mark = _as_written(plain.format, mark)", "self._mark = mark"),
     ),
     module(
         "formats/anthropic/__init__.py",

@@ -70,7 +70,8 @@ class MarkedPlan(PlanAround):
 
     def __init__(self, plain: Plan, mark: Mark) -> None:
         super().__init__(plain)
-        self._mark = mark
+        self._asked = mark
+        self._mark = mark = _as_written(plain.format, mark)
         self._notes: tuple[str, ...] = ()
         self._cost = 0
         self._unmarked = _Output(plain.messages(), plain.body)
@@ -94,8 +95,15 @@ class MarkedPlan(PlanAround):
             places = places[:-1]
         else:
             self._marked, self._cost = self._unmarked, 0
+        lost = [key for key in self._asked if key not in self._mark and key != "type"]
+        if places and lost:
+            form = self.plain.format.name
+            self._notes = (
+                f"Breakpoints were set without {', '.join(lost)}: a mark of {form} cannot say it.",
+            )
         if len(places) < wanted:
-            self._notes = (f"Breakpoints left out, since there was no room: {wanted - len(places)}.",)
+            left = f"Breakpoints left out, since there was no room: {wanted - len(places)}."
+            self._notes = (*self._notes, left)
 
     def _cost_of(self, marked: _Output) -> int:
         """Return what the marks cost: with most counters nothing."""
@@ -144,7 +152,13 @@ class MarkedPlan(PlanAround):
 
     def at(self, budget: Budget, /) -> Plan:
         """Decide for another budget."""
-        return with_breakpoints(self.plain.at(budget), self._mark)
+        return with_breakpoints(self.plain.at(budget), self._asked)
+
+
+def _as_written(format: Format, mark: Mark) -> Mark:
+    """Return what of a mark a wire form can say: Responses knows one kind, without a lifetime."""
+    marks = format.cache_marks(mapping_of(format.with_cache_control(format.message("user", ["-"]), mark)))
+    return marks[-1] if marks and isinstance(marks[-1], Mapping) else mark
 
 
 def _kind(format: Format, message: Any) -> str:
