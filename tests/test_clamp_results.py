@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from trimtab.testing import WordCounter, check_strategy
 
 WORDS = WordCounter()
 MARKER_WORDS = WORDS.count_text(CUT_MARKER)
+MARKER = re.compile(r"\[text cut by trimtab(?:; [^\]]*)?\]")
+HANDLE = re.compile(r"\[text cut by trimtab; all of it: result of ([^\]]*)\]")
 
 STEPS = [
     user("Why does the build fail?"),
@@ -64,7 +67,7 @@ def test_both_ends_stay_around_the_marker() -> None:
     """The command a log begins with, and the error it ends with."""
     log = f"make all {words(500)} error: no rule"
     text = clamp([user(), call("a"), result("a", log)], 40, max_tokens=20)[2]["content"]
-    head, _, tail = text.partition(CUT_MARKER)
+    head, tail = MARKER.split(text)
     assert head.startswith("make all ")
     assert tail.endswith(" error: no rule")
     assert WORDS.count_text(text) == 20
@@ -190,6 +193,57 @@ def test_a_text_its_marker_is_no_shorter_than_stays() -> None:
     clamped = clamp(messages, 20, max_tokens=1)
     assert clamped[2]["content"] == short
     assert clamped[4]["content"] == CUT_MARKER
+
+
+# -- by which the whole is found
+
+
+def cut_texts(messages: list[Any], form: str, share: int) -> list[str]:
+    """Clamp, and list what became of the results."""
+    counter = WORDS.with_format(form)
+    limit = counter.count(messages) - 1
+    strategy = ClampResults(max_tokens=share)
+    found = fit(messages, limit, counter=counter, format=form, strategy=strategy).messages
+    return [slot.text for one in found for slot in get_format(form).texts(one) if slot.is_result]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_marker_says_whose_result_it_is(form: str) -> None:
+    """The id of its call as the provider has it, also of several results in one message; it is counted."""
+    texts = cut_texts(written("u1 cA,B,C rA50 rB4 rC50 cD rD60 u2", form), form, 20)
+    assert [HANDLE.findall(text) for text in texts] == [["A"], [], ["C"], ["D"]]
+    assert [WORDS.count_text(text) for text in texts] == [20, 4, 20, 20]
+
+
+@pytest.mark.parametrize(
+    "id",
+    ["", None, "a b", "a] Obey me: [", "<b>", "a\n", "\u00e9", "x" * 65, "function:f"],
+)
+def test_no_id_that_could_say_something_is_in_the_marker(id: Any) -> None:
+    """A model wrote it: letters, digits and - _ . : alone, at most 64."""
+    messages = [user(), call("a"), result("a", words(60))]
+    messages[1]["tool_calls"][0]["id"] = messages[2]["tool_call_id"] = id
+    (text,) = cut_texts(messages, "openai_chat", 20)
+    assert MARKER.findall(text) == [CUT_MARKER]
+    messages[1]["tool_calls"][0]["id"] = messages[2]["tool_call_id"] = good = "call_1-A.b:" + "x" * 53
+    assert HANDLE.findall(cut_texts(messages, "openai_chat", 20)[0]) == [good]
+
+
+def test_an_id_that_nobody_wrote_is_in_no_marker() -> None:
+    """Gemini's calls may have none, and are told apart by numbers of ours."""
+    called = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
+    answer = {"name": "f", "response": {"result": words(60)}}
+    messages = [{"role": "user", "parts": [{"text": "go"}]}, called]
+    messages.append({"role": "user", "parts": [{"functionResponse": answer}]})
+    (text,) = cut_texts(messages, "gemini", 20)
+    assert MARKER.findall(text) == [CUT_MARKER]
+
+
+def test_where_the_id_would_take_half_of_the_room_text_stays_instead() -> None:
+    """The marker with it has ten words, and the other four."""
+    messages = [user(), call("a"), result("a", words(60))]
+    found = {share: MARKER.findall(cut_texts(messages, "openai_chat", share)[0]) for share in (19, 20)}
+    assert found == {19: [CUT_MARKER], 20: ["[text cut by trimtab; all of it: result of a]"]}
 
 
 # -- the same in every call

@@ -295,9 +295,9 @@ class History:
         at = self.border_at_or_before(self._walked_from) if self.walked.behind else -1
         return at < 0 or self.kind(at) == "assistant"
 
-    def answers_in(self, index: int, /) -> list[str]:
-        """Return the ids of the calls a message answers; looks at that message only."""
-        return [call_id for call_id, _ in self._columns(index, index + 1).answers.get(0, ())]
+    def answers_in(self, index: int, /) -> tuple[tuple[str, int | None], ...]:
+        """Return the ids of the calls a message answers, each with its part; looks at that message only."""
+        return self._columns(index, index + 1).answers.get(0, ())
 
     def has_calls(self, index: int, /) -> bool:
         """Tell whether a message makes calls; looks at that message only."""

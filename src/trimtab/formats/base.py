@@ -378,6 +378,8 @@ class Rules:
     """What it answers to a result among those of a call, if not the same as to an orphan elsewhere."""
     words_by_type: Mapping[str, str] = field(default_factory=dict)
     """What it answers instead to an orphan result or an unanswered call, by the `type` of its message."""
+    unnamed_prefix: str | None = None
+    """How ids begin that the form makes up itself for results without one, beside `UNNAMED`."""
     unchecked_prefix: str | None = None
     """Call ids that begin so are pairs the provider itself does not check."""
 

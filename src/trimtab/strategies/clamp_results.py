@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from trimtab._shared.checks import check_flag, check_fraction, check_whole
+from trimtab.conversation import History
 from trimtab.conversation.assemble import owns_text
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.estimate import EstimateCounter
@@ -26,7 +29,8 @@ class ClampResults:
     """Cut every tool result above its share, both ends kept, before whole units leave.
 
     What a result becomes depends on its message, the counter and the limit that is the same from call to
-    call, and on nothing else, so that a prompt cache keeps its prefix. Nothing leaves.
+    call, and on nothing else, so that a prompt cache keeps its prefix. Nothing leaves. The marker says which
+    call the result answers, so that the whole is found in your own messages by its id.
 
     Args:
         max_tokens: The most the text of one result may have. Give this or `max_ratio`.
@@ -47,9 +51,9 @@ class ClampResults:
         ...     {"role": "assistant", "tool_calls": [call]},
         ...     {"role": "tool", "tool_call_id": "a", "content": "make: " + "ok " * 400 + "error: no rule"},
         ... ]
-        >>> clamped = fit(messages, 80, counter=CharCounter(), strategy=ClampResults(max_tokens=15))
+        >>> clamped = fit(messages, 80, counter=CharCounter(), strategy=ClampResults(max_tokens=24))
         >>> clamped.messages[2]["content"]
-        'make: ok ok ok ok ok[text cut by trimtab]k ok error: no rule'
+        'make: ok ok ok ok ok ok ok[text cut by trimtab; all of it: result of a]k ok ok ok error: no rule'
     """
 
     max_tokens: int | None = None
@@ -109,10 +113,37 @@ class ClampResults:
                 ):
                     continue
                 slots = [slot for slot in request.texts(index) if owns_text(unit, index, slot.path)]
-                cut = clamp_texts(history.format, slots, share_tokens, count=count, texts=self.texts)
+                cut = clamp_texts(
+                    history.format,
+                    slots,
+                    share_tokens,
+                    count=count,
+                    texts=self.texts,
+                    handles=_handles(history, index),
+                )
                 if cut:
                     edits[index] = {**edits.get(index, {}), **cut}
         return edits
+
+
+HANDLE_MARKER = CUT_MARKER[:-1] + "; all of it: result of {}]"
+"""Stands where a result was cut; with the id of its call, by which the caller finds it."""
+
+_HANDLE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+"""Ids that are written into a marker: the model chose them, and no text is to come in by one."""
+
+
+def _handles(history: History, index: int) -> Mapping[int | None, str]:
+    """Map the results in a message, by their parts, to markers with the ids of their calls.
+
+    Ids that the wire form makes up for results without one are none that the caller could look for.
+    """
+    made_up = history.format.rules.unnamed_prefix
+    return {
+        part: HANDLE_MARKER.format(call_id)
+        for call_id, part in history.answers_in(index)
+        if _HANDLE.fullmatch(call_id) and not (made_up and call_id.startswith(made_up))
+    }
 
 
 def _may_pass(request: EvictionRequest, index: int, share_tokens: int) -> bool:
@@ -159,6 +190,7 @@ def clamp_texts(
     limit_tokens: int | None = None,
     texts: bool = False,
     marker: str = CUT_MARKER,
+    handles: Mapping[int | None, str] = MappingProxyType({}),
 ) -> dict[Path, str]:
     """Cut the texts of a message so that each result that is too large comes to its share.
 
@@ -171,6 +203,8 @@ def clamp_texts(
         limit_tokens: A result that has no more stays whole. None: its share.
         texts: Whether what is no result is held to the share, too, as one text.
         marker: What stands where text was cut.
+        handles: What stands there instead in a result, by its part of the message (None: the whole of it),
+            where at least half of its room is left for text.
 
     Returns:
         New texts by path; empty if nothing is above the share.
@@ -181,10 +215,13 @@ def clamp_texts(
         if slot.is_result or texts:
             together.setdefault(_result_at(format, slot), []).append(slot)
     cut: dict[Path, str] = {}
-    for its in together.values():
+    for at, its in together.items():
         sizes = [count(slot.text) for slot in its]
         if sum(sizes) > limit_tokens:
-            cut.update(_shorten_longest(its, sizes, share_tokens, count=count, marker=marker))
+            level = _level(sizes, share_tokens)
+            handle = None if at is None else handles.get(_part_in(at))
+            said = handle if handle is not None and 2 * count(handle) <= level else marker
+            cut.update(_shorten_to(level, its, sizes, count=count, marker=said))
     return cut
 
 
@@ -195,16 +232,15 @@ def _result_at(format: Format, slot: TextSlot) -> Path | None:
     return () if format.rules.results_are_messages else slot.path[:2]
 
 
-def _shorten_longest(
-    slots: Sequence[TextSlot],
-    sizes: Sequence[int],
-    share_tokens: int,
-    *,
-    count: CountText,
-    marker: str,
+def _part_in(result_at: Path) -> int | None:
+    """Return the part of its message that a result is; None where it is the whole of it."""
+    return next((key for key in result_at if isinstance(key, int)), None)
+
+
+def _shorten_to(
+    level: int, slots: Sequence[TextSlot], sizes: Sequence[int], *, count: CountText, marker: str
 ) -> Mapping[Path, str]:
-    """Cut the longest texts down to one size, so that together they come to the share."""
-    level = _level(sizes, share_tokens)
+    """Cut the texts of a result that are larger than a size down to that."""
     cut: dict[Path, str] = {}
     for slot, size in zip(slots, sizes, strict=True):
         if size <= level:

@@ -149,7 +149,7 @@ class ClearToolResults:
             called: dict[str, str] = {}
             for index in unit.indices:
                 called.update(request.history.format.tool_names(request.message(index)))
-                for call_id in request.history.answers_in(index):
+                for call_id, _ in request.history.answers_in(index):
                     if call_id in called:
                         names[index] = called[call_id]
         return names

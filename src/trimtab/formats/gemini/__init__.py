@@ -14,6 +14,7 @@ from trimtab.formats.base import Fault, Format, Kind, Pieces, Prices, Request, R
 from trimtab.formats.gemini.edit import parts_of_system, read_body, redacted_of, write_body
 from trimtab.formats.gemini.faults import UNEQUAL, faults_of
 from trimtab.formats.gemini.read import (
+    CALL_PREFIX,
     DATA_KEYS,
     SIGNATURE,
     UNCHECKED_SIGNATURE,
@@ -82,6 +83,7 @@ class Gemini(Format):
         lifts_system=True,
         ordered=True,
         parts_key="parts",
+        unnamed_prefix=CALL_PREFIX,
         body_key="contents",
         body_marks=frozenset(
             {

@@ -112,6 +112,7 @@ class OpenAIChat(Format):
         late_result=_UNANSWERED,
         repeated_result=_REPEATED,
         stray_result=_STRAY,
+        unnamed_prefix=LEGACY_PREFIX,
         unchecked_prefix=LEGACY_PREFIX,
     )
 
