@@ -17,6 +17,7 @@ from trimtab import (
     Cascade,
     ClearToolResults,
     ConfigurationError,
+    Context,
     Drop,
     DropNewest,
     PriorityBased,
@@ -68,9 +69,10 @@ KEPT: list[tuple[Any, str, dict[int, list[int] | None]]] = [
     # an orphan is a unit alone
     (WINDOW, "u2 rA3 u1", {6: [0, 1, 2], 5: [2]}),
     (WINDOW, "a2 rA3 u1", {6: [0, 1, 2], 5: [1, 2], 4: [1, 2], 3: [2]}),
-    # turns leave whole, unless one alone passes the limit (with what stays anyway)
+    # turns leave whole, unless one alone passes the limit (with the question behind it)
     (TURNS, "u2 a2 a2 u3 a1 u1", {11: [0, 1, 2, 3, 4, 5], 10: [3, 4, 5], 5: [3, 4, 5], 4: [5]}),
-    (TURNS, "u1 a9 a1 u2 a1 u1", {14: [3, 4, 5], 12: [3, 4, 5], 11: [0, 2, 3, 4, 5], 6: [0, 2, 3, 4, 5]}),
+    (TURNS, "u1 a9 a1 u2 a1 u1", {14: [3, 4, 5], 13: [3, 4, 5], 12: [0, 2, 3, 4, 5], 6: [0, 2, 3, 4, 5]}),
+    (TURNS, "s2 u1 a9 a1 u2 a1 u5", {19: [0, 4, 5, 6], 15: [0, 4, 5, 6], 14: [0, 1, 3, 4, 5, 6]}),
     (TURNS, "u2 a2 a2 u1", {7: [0, 1, 2, 3], 6: [0, 2, 3], 5: [0, 2, 3], 4: [3]}),
     (TURNS, "a2 a2 u1 a1", {6: [0, 1, 2, 3], 5: [1, 2, 3], 4: [1, 2, 3], 3: [2, 3]}),
     # the task an agent was given
@@ -765,3 +767,11 @@ def test_a_message_weighs_its_text_and_its_calls(message: dict[str, Any], other:
     """Bytes / 3.5 + 4, and 9 a call (SPEC C3), in whatever field the wire form keeps them."""
     assert strides(message) == strides(other)
     assert strides(message) != strides(user("x" * 600))
+
+
+def test_whether_a_turn_leaves_whole_does_not_go_by_the_room_that_others_leave() -> None:
+    """It has 53 words with the question behind it: above the 40 that are left, and not above the budget."""
+    context = Context(100, counter=WORDS)
+    context.add("notes", words(60), priority=9, strategy=Strict())
+    context.add("history", talk("u1 a20 a30 u2 a1 u5"), strategy=TURNS)
+    assert [WORDS.count([one]) for one in context.fit().messages[1:]] == [2, 1, 5]

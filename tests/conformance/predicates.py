@@ -202,11 +202,12 @@ def cut_is_a_window(case: Selection, answer: Answer) -> bool:
 
 
 def _turns_whole(case: Selection, cut: tuple[int, ...], opener: tuple[int, ...]) -> bool:
-    """C3, `keep_turns`: a turn is cut into only if it alone passes the limit."""
+    """C3, `keep_turns`: a turn is cut into only if it alone passes the limit, with the question behind it."""
     if not case.keep_turns or not opener or opener == cut:
         return True
     turn = {index for unit in case.units if case.opener(unit) == opener for index in unit}
-    return not case.fits(turn | case.protected)
+    asked = (unit for unit in case.units if unit > opener and case.opener(unit) == unit)
+    return not case.fits(turn.union(case.protected, next(asked, ())))
 
 
 def no_needless_window(case: Selection, answer: Answer) -> bool:

@@ -1,4 +1,4 @@
-"""While a talk grows call by call, a cut behind `ClearToolResults` and what is cleared only go forward.
+"""While a talk grows call by call, cuts of whole turns, and behind `ClearToolResults`, only go forward.
 
 Random talks in every wire form; who stands where is told by the caller's own objects and the ids of calls.
 """
@@ -6,6 +6,7 @@ Random talks in every wire form; who stands where is told by the caller's own ob
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from random import Random
 from typing import Any, NamedTuple
 
@@ -141,15 +142,11 @@ def pins_for(random: Random, messages: list[Any]) -> list[int]:
     return sorted(random.sample(range(len(messages) // 2), random.choice((1, 1, 2, 4))))
 
 
-@pytest.mark.parametrize("seed", range(TALKS))
-@pytest.mark.parametrize("form", FORMS)
-def test_the_cut_and_what_is_cleared_only_go_forward(form: str, seed: int) -> None:
-    """What was cut away or cleared stays so, in half of the talks beside pins; all fit and are valid."""
-    random = Random(f"{form} {seed}")
-    messages, strategy = written(form, grow(random)), strategy_for(random)
-    budget, counter = random.randint(30, 400), WordCounter(format=form)
-    pins = pins_for(random, messages) if seed % 2 else []
-    cut, cleared = 0, frozenset[int]()
+def played(
+    form: str, messages: list[Any], strategy: Strategy, budget: int, pins: list[int]
+) -> Iterator[Sent]:
+    """Fit a talk call by call, and look at what was sent; all fit and are valid."""
+    counter = WordCounter(format=form)
     for count in call_places(form, messages):
         given = messages[:count]
         pin = [at for at in pins if at < count]
@@ -159,8 +156,39 @@ def test_the_cut_and_what_is_cleared_only_go_forward(form: str, seed: int) -> No
             continue
         assert counter.count(sent) <= budget
         assert not newly_refused(form, body(form, given), body(form, sent))
-        if (found := look(given, sent)) is None:
-            continue
+        if (found := look(given, sent)) is not None:
+            yield found
+
+
+@pytest.mark.parametrize("seed", range(TALKS))
+@pytest.mark.parametrize("form", FORMS)
+def test_the_cut_and_what_is_cleared_only_go_forward(form: str, seed: int) -> None:
+    """What was cut away or cleared stays so, in half of the talks beside pins; all fit and are valid."""
+    random = Random(f"{form} {seed}")
+    messages, strategy = written(form, grow(random)), strategy_for(random)
+    budget = random.randint(30, 400)
+    pins = pins_for(random, messages) if seed % 2 else []
+    cut, cleared = 0, frozenset[int]()
+    for found in played(form, messages, strategy, budget, pins):
         assert found.cut >= cut
         assert not (cleared & found.kept) - found.cleared
         cut, cleared = found.cut, cleared | found.cleared
+
+
+@pytest.mark.parametrize("seed", range(TALKS // 2))
+@pytest.mark.parametrize("form", FORMS)
+def test_the_cut_of_whole_turns_only_goes_forward(form: str, seed: int) -> None:
+    """A turn that has left stays out, whatever comes to stand at the end; alone and behind clearing."""
+    random = Random(f"turns {form} {seed}")
+    messages = written(form, grow(random))
+    window = SlidingWindow(
+        keep_turns=True,
+        target_ratio=random.choice((0.5, 0.7, 1.0)),
+        keep_first_user=random.random() < 0.2,
+    )
+    clear = ClearToolResults(keep_results=random.choice((0, 1, 3)), placeholder=PLACEHOLDER)
+    strategy = Cascade(clear, window, TruncateText()) if seed % 3 == 2 else window
+    cut = 0
+    for found in played(form, messages, strategy, random.randint(30, 400), []):
+        assert found.cut >= cut
+        cut = found.cut

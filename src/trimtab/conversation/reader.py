@@ -296,7 +296,10 @@ class History:
         return at < 0 or self.kind(at) == "assistant"
 
     def answers_in(self, index: int, /) -> tuple[tuple[str, int | None], ...]:
-        """Return the ids of the calls a message answers, each with its part; looks at that message only."""
+        """Return the ids of the calls a message answers, each with its part.
+
+        Looks at that message only.
+        """
         return self._columns(index, index + 1).answers.get(0, ())
 
     def has_calls(self, index: int, /) -> bool:

@@ -679,12 +679,6 @@ def follows_plan(strategy: object, /) -> bool:
     return bool(getattr(strategy, "follows_plan", False))
 
 
-def as_planned_for(step: object, request: EvictionRequest, /) -> EvictionRequest:
-    """Return a request in which what a step that follows a plan keeps by its options stays, too."""
-    keeps = getattr(step, "kept_firsts", None)
-    return request if keeps is None else request.hold(keeps(request))
-
-
 def waits(strategy: object, /) -> bool:
     """Tell whether a strategy may need something from outside, and is asked by its generator `evicting`."""
     return hasattr(strategy, "evicting") and bool(getattr(strategy, "asks_model", True))

@@ -13,7 +13,8 @@ from trimtab.conversation import Unit
 from trimtab.conversation.units import unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, as_planned_for, follows_plan
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, follows_plan
+from trimtab.strategies.sliding_window import as_planned_for
 from trimtab.strategies.strides import first_mark, marks_back
 
 __all__ = ["ClearToolResults"]

@@ -13,7 +13,7 @@ from trimtab.strategies.base import EvictionRequest, EvictionResult, kept_units
 from trimtab.strategies.cuts import Cuts
 from trimtab.strategies.strides import first_mark
 
-__all__ = ["SlidingWindow", "beside_cut"]
+__all__ = ["SlidingWindow", "as_planned_for", "beside_cut"]
 
 
 def stride_cut(
@@ -137,10 +137,6 @@ class SlidingWindow:
             "keep_cached": self.keep_cached,
         }
 
-    def kept_firsts(self, request: EvictionRequest, /) -> frozenset[int]:
-        """List the first messages of what its options keep, for a step before."""
-        return self._protects(request.protecting(self.protect_roles))
-
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Cut at the oldest place where what stays fits."""
         if self.protect_roles:
@@ -210,6 +206,14 @@ class SlidingWindow:
         return also
 
 
+def as_planned_for(step: object, request: EvictionRequest, /) -> EvictionRequest:
+    """Return a request in which what a window keeps by its options stays, for the step that plans its cut."""
+    if not isinstance(step, SlidingWindow):
+        return request
+    request = request.protecting(step.protect_roles)
+    return request.hold(step._protects(request))
+
+
 def beside_cut(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list[Unit]:
     """List what stays beside a cut, in order; pinned and held units do so anyway."""
     kept = {first: cuts.unit(first) for first in firsts}
@@ -240,7 +244,11 @@ def _count_remaining(request: EvictionRequest, cut: int, kept: Iterable[Unit]) -
 
 
 def _turn_border(request: EvictionRequest, cuts: Cuts, cut: int) -> int:
-    """Move a cut inside a turn up to the next turn, unless that turn alone passes the limit."""
+    """Move a cut inside a turn up to the next turn, unless that turn alone passes the limit.
+
+    Alone is beside the message that follows it, and not beside what stays now, such as the newest unit: that
+    is another one in the next call, and a turn that has left would come back.
+    """
     history = request.history
     if cut >= cuts.end:
         return cut
@@ -248,5 +256,5 @@ def _turn_border(request: EvictionRequest, cuts: Cuts, cut: int) -> int:
     following = history.user_at_or_after(cut)
     if user is None or following is None:
         return cut
-    turn_tokens = cuts.tokens(user) - cuts.tokens(following) + cuts.tokens(cuts.end)
-    return cut if turn_tokens > request.limit_tokens else following
+    alone = [unit for unit in request.units if unit.first < history.head or user <= unit.first <= following]
+    return cut if request._sum(alone) > request.constant_limit_tokens else following
