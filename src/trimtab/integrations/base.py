@@ -9,11 +9,12 @@ from os import PathLike
 from typing import Any, Generic, TypeAlias, TypedDict, TypeVar
 
 from trimtab._fit import Fitted, afit, fit
+from trimtab._fitting.request import leading_system
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.formats import get_format
+from trimtab.formats import Format, get_format
 from trimtab.history import ReadCache
 from trimtab.models import facts_for
 from trimtab.policy import load_policy
@@ -21,6 +22,9 @@ from trimtab.policy.conversations import blocks_for
 from trimtab.strategies import Cascade, ClampResults, SlidingWindow, StrategyLike, TruncateText
 
 M = TypeVar("M")
+
+Read: TypeAlias = Callable[[M], Any]
+Write: TypeAlias = Callable[[M | None, list[dict[str, Any]]], M | None]
 
 BudgetLike: TypeAlias = int | float | Budget | Context | str | PathLike[str] | None
 """Tokens; a `Budget`; a share of the model's window as text, `"80%"`; a `Context`, or the path of a policy,
@@ -63,9 +67,9 @@ class Trimmer(Generic[M]):
     Args:
         budget: See `BudgetLike`.
         format: Wire form that messages are read in.
-        read: Writes a message as one of the wire form, or each as several.
+        read: Writes a message as one of the wire form, or each as several; None: they are of it already.
         write: Given a message and what its wire messages became, returns a changed copy; given None and a
-            wire message that trimtab put in, a new one.
+            wire message that trimtab put in, a new one. With `read`, or not at all.
         on_fitted: Called with the `Fitted` of each call.
         options: What the user said of `fit`.
         strategy: How requests give way where the user says nothing.
@@ -79,15 +83,16 @@ class Trimmer(Generic[M]):
         budget: BudgetLike,
         *,
         format: str,
-        read: Callable[[M], Any],
-        write: Callable[[M | None, list[dict[str, Any]]], M | None],
+        read: Read[M] | None = None,
+        write: Write[M] | None = None,
         on_fitted: OnFitted | None,
         options: FitOptions,
         strategy: StrategyLike = STEADY,
     ) -> None:
         self._budget = _budget_given(budget)
-        self._format, self._write = format, write
-        self._read = ReadCache(read, most_objects=MOST_READINGS)
+        self._format = get_format(format)
+        self._write = write
+        self._read = None if read is None else ReadCache(read, most_objects=MOST_READINGS)
         self._on_fitted = on_fitted
         self._options: dict[str, Any] = {**options}
         if isinstance(self._budget, Context):
@@ -100,30 +105,44 @@ class Trimmer(Generic[M]):
     def fit(
         self, messages: Sequence[M], *, model: str | None = None, system: Any = None, tools: Any = None
     ) -> list[M]:
-        """Return the messages that fit."""
-        given = self._ask(model, system, tools)
+        """Return the messages that fit.
+
+        Args:
+            messages: Those of a call.
+            model: Name of the model of the call.
+            system: System text that the framework sends beside the messages: counted, and not returned.
+            tools: Schemas of the tools, in the wire form or any that `fit` takes.
+        """
+        given, write = self._ask(model, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
-            return list(blocks.objects(self._tell(blocks.context.fit()), self._write))
-        fitted = fit(messages, self._tokens(model), read=self._read, write=self._write, **given)
-        return self._tell(fitted).messages
+            return list(blocks.objects(self._tell(blocks.context.fit()), write))
+        return self._tell(fit(messages, self._tokens(model), **self._objects(write), **given)).messages
 
     async def afit(
         self, messages: Sequence[M], *, model: str | None = None, system: Any = None, tools: Any = None
     ) -> list[M]:
-        """Return the messages that fit; waits for async counters and summarizers."""
-        given = self._ask(model, system, tools)
+        """Do what `fit` does; wait for async counters and summarizers."""
+        given, write = self._ask(model, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
-            return list(blocks.objects(self._tell(await blocks.context.afit()), self._write))
-        fitted = await afit(messages, self._tokens(model), read=self._read, write=self._write, **given)
-        return self._tell(fitted).messages
+            return list(blocks.objects(self._tell(await blocks.context.afit()), write))
+        return self._tell(await afit(messages, self._tokens(model), **self._objects(write), **given)).messages
+
+    def _objects(self, write: Write[M]) -> dict[str, Any]:
+        return {} if self._read is None else {"read": self._read, "write": write}
+
+    def _write_of(self, system: Any) -> Write[M]:
+        """Write as the adapter does, and leave out system text that is put in as a message."""
+        write = self._write or _first
+        lead = leading_system(system, self._format)
+        return lambda message, wire: None if message is None and wire == lead else write(message, wire)
 
     def _ask(self, model: str | None, system: Any, tools: Any) -> dict[str, Any]:
         """Say with what a call is fitted; a model that nobody knows is counted by estimate."""
         model = self._options.get("model") or model
         known = model if model is not None and _is_known(model) else None
-        given = {"model": known, "system": system, "tools": tools or None, "format": self._format}
+        given = {"model": known, "system": system, "tools": tools or None, "format": self._format.name}
         return {**self._options, **given}
 
     def _tokens(self, model: str | None) -> Budget | None:
@@ -153,27 +172,25 @@ class _Blocks(Generic[M]):
         self,
         context: Context,
         messages: Sequence[M],
-        format: str,
-        read: Callable[[M], Any],
+        format: Format,
+        read: Read[M] | None,
         given: Mapping[str, Any],
     ) -> None:
         self._messages = messages
         self._wire: list[Any] = []
         self._owners: list[int] = []
         for at, message in enumerate(messages):
-            said = read(message)
+            said = message if read is None else read(message)
             found = list(said) if isinstance(said, list | tuple) else [said]
             self._wire += found
             self._owners += [at] * len(found)
         names = [block.name for block in context.blocks]
-        self._filled = blocks_for(self._wire, names, get_format(format))
+        self._filled = blocks_for(self._wire, names, format)
         self.context = context.clone(**given)
         for name, content in self._filled.items():
             self.context.replace(name, content)
 
-    def objects(
-        self, fitted: Fitted[Any], write: Callable[[M | None, list[dict[str, Any]]], M | None]
-    ) -> Iterator[M]:
+    def objects(self, fitted: Fitted[Any], write: Write[M]) -> Iterator[M]:
         """Give the messages of an output as the framework's own."""
         places = self._places(fitted)
         for owner, run in groupby(zip(fitted.messages, places, strict=True), lambda one: self._owner(one[1])):
@@ -200,6 +217,11 @@ class _Blocks(Generic[M]):
                     places[at] = before + place
             before += len(content)
         return places
+
+
+def _first(message: Any, wire: list[Any]) -> Any:
+    """Write a message that is of the wire form itself."""
+    return wire[0]
 
 
 def _budget_given(budget: object) -> Budget | Context | str | None:
