@@ -1,0 +1,414 @@
+"""Pydantic AI: a capability that fits each request of an agent, and a history processor.
+
+What the model is sent is fitted; what the agent keeps stays whole, unless `persist=True`.
+"""
+# What is missing is said before it is imported.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+from trimtab._shared.lazy import package_of
+from trimtab.context import Context
+from trimtab.errors import ConfigurationError
+from trimtab.integrations.base import DEEP, STEADY, BudgetLike, FitOptions, OnFitted, Trimmer
+from trimtab.strategies import Strategy
+
+package_of("pydantic-ai", package="pydantic_ai", needed_by="trimtab.integrations.pydantic_ai")
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import (
+    BaseToolCallPart,
+    BaseToolReturnPart,
+    BinaryContent,
+    CachePoint,
+    CompactionPart,
+    FileUrl,
+    ImageUrl,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextContent,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
+
+__all__ = ["TrimCapability", "history_processor"]
+
+Wire = dict[str, Any]
+
+PREPARES = hasattr(AbstractCapability, "prepare_model_request")
+"""Whether this version asks before each attempt, when the model is known; else once a step, before it is."""
+
+
+class TrimCapability(AbstractCapability[Any]):
+    """Fits what an agent sends its model, at each request.
+
+    Counted are the instructions, the tools and the messages of the request, for the model that serves it.
+    Messages that stay are the very objects of the agent's history.
+
+    Args:
+        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+            policy, or None for the window less what the answer may take.
+        persist: What leaves a request leaves the agent's history, too.
+        on_fitted: Called with the `Fitted` of each request.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: The budget or an option is not what it may be.
+        BudgetExceededError: At a request: what must stay does not fit.
+    """
+
+    def __init__(
+        self,
+        budget: BudgetLike = None,
+        *,
+        persist: bool = False,
+        on_fitted: OnFitted | None = None,
+        **options: Unpack[FitOptions],
+    ) -> None:
+        self.persist = persist
+        self._trimmer = _trimmer(budget, on_fitted, options, DEEP if persist else STEADY)
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        """Return None: a specification of an agent holds no functions."""
+        return None
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Fit the messages of a step: those the history keeps, or where no later hook is called."""
+        if self.persist:
+            request_context.messages = await self._fit(request_context)
+            ctx.messages[:] = request_context.messages
+        elif not PREPARES:
+            request_context.messages = await self._fit(request_context)
+        return request_context
+
+    async def prepare_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Fit the messages of an attempt, for the model that serves it."""
+        if not self.persist:
+            request_context.messages = await self._fit(request_context)
+        return request_context
+
+    async def _fit(self, request: ModelRequestContext) -> list[ModelMessage]:
+        parameters = request.model.customize_request_parameters(request.model_request_parameters)
+        return await self._trimmer.afit(
+            request.messages,
+            model=_name(request.model),
+            system=_instructions(parameters, request.messages),
+            tools=_tools(parameters),
+        )
+
+
+def history_processor(
+    budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+) -> Callable[[RunContext[Any], list[ModelMessage]], Awaitable[list[ModelMessage]]]:
+    """Make a function for `ProcessHistory(…)`, which writes what it gives into the history.
+
+    It is given the messages alone: leave room for instructions and tools, as `Budget(…, output_reserve=…)`
+    does, or use `TrimCapability`, which counts them.
+
+    Args:
+        budget: As for `TrimCapability`.
+        on_fitted: Called with the `Fitted` of each request.
+        options: Keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: The budget or an option is not what it may be.
+    """
+    trimmer = _trimmer(budget, on_fitted, options, DEEP)
+
+    async def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
+        return await trimmer.afit(messages, model=_name(ctx.model))
+
+    return process
+
+
+def _trimmer(
+    budget: BudgetLike, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy
+) -> Trimmer[ModelMessage]:
+    if not isinstance(budget, Context):
+        options = {**options, "pin": _pins(options.get("pin", ()))}
+    return Trimmer(
+        budget,
+        format="openai_chat",
+        read=_read,
+        write=_write,
+        on_fitted=on_fitted,
+        options=options,
+        strategy=strategy,
+    )
+
+
+def _pins(pin: Any) -> Callable[[Any, int], bool]:
+    """Pin what the user pins, and what tells the framework of something that a later message builds on."""
+    places = () if callable(pin) else frozenset(pin)
+
+    def pins(message: Any, index: int) -> bool:
+        said = pin(message, index) if callable(pin) else index in places
+        return bool(said) or any(map(_is_built_on, message.parts))
+
+    return pins
+
+
+def _is_built_on(part: Any) -> bool:
+    return isinstance(part, CompactionPart) or part.part_kind.endswith(("-delta", "-baseline"))
+
+
+def _name(model: Any) -> str | None:
+    """Name the model as its provider does."""
+    return model.model_name if isinstance(model, Model) else None
+
+
+_BETWEEN = "\n\nsystem\n\nsystem\n\n"
+"""Stands between two instructions where they are counted: each may be sent as a message of its own."""
+
+
+def _instructions(parameters: ModelRequestParameters, messages: Sequence[ModelMessage]) -> str | None:
+    """Return what is sent beside the messages: never returned, only counted."""
+    parts = parameters.instruction_parts
+    if parts is None:  # a request without an agent: the newest that says some
+        told = (one.instructions for one in reversed(messages) if isinstance(one, ModelRequest))
+        texts = [text for text in told if text][:1]
+    else:
+        texts = [part.content for part in parts]
+    if parameters.prompted_output_instructions:
+        texts.append(parameters.prompted_output_instructions)
+    return _BETWEEN.join(texts) or None
+
+
+def _tools(parameters: ModelRequestParameters) -> list[Wire]:
+    """List the schemas of a request: those of functions, and of the answer, whichever way it is asked for."""
+    tools = [
+        _tool(tool.name, tool.description, tool.parameters_json_schema, tool.strict)
+        for tool in parameters.declared_tool_defs.values()
+    ]
+    asked = parameters.output_object
+    if asked is not None and not parameters.output_tools:
+        tools.append(_tool(asked.name or "answer", asked.description, asked.json_schema, asked.strict))
+    return tools
+
+
+def _tool(name: str, description: str | None, schema: Any, strict: bool | None) -> Wire:
+    function = {"name": name, "description": description or "", "parameters": schema}
+    return {"type": "function", "function": {**function, "strict": True} if strict else function}
+
+
+Pair = tuple[list[Any], Wire]
+"""Parts of a message, and what they are on the wire."""
+
+
+def _read(message: ModelMessage) -> list[Wire]:
+    return [wire for _, wire in _pairs(message)]
+
+
+def _pairs(message: ModelMessage) -> list[Pair]:
+    """Write a message in OpenAI's form: a request as a message a part, a response as one."""
+    if isinstance(message, ModelResponse):
+        return _response(message)
+    if not isinstance(message, ModelRequest):
+        raise ConfigurationError(f"a message is a ModelRequest or a ModelResponse, not {message!r:.80}")
+    made = (([part], _request_part(part)) for part in message.parts)
+    return [(parts, wire) for parts, wire in made if wire is not None]
+
+
+def _request_part(part: Any) -> Wire | None:
+    """Write a part of a request; None: the model is told nothing by it."""
+    kind = part.part_kind
+    if kind == "tool-return" or (kind == "retry-prompt" and part.tool_name is not None):
+        return {"role": "tool", "tool_call_id": part.tool_call_id, "content": _result(part)}
+    if kind == "user-prompt":
+        return {"role": "user", "content": _content(part.content)}
+    if kind in ("retry-prompt", "retry-feedback"):  # as system text: the question stays the user's latest
+        return {"role": "system", "content": part.model_response()}
+    if kind == "tool-availability-delta":
+        return {"role": "system", "content": json.dumps(part.tools_added)}
+    if kind in ("system-prompt", "instruction-delta"):
+        return {"role": "system", "content": part.content or ""}
+    if kind in ("compaction", "speech"):
+        return {"role": "user", "content": part.content or ""}
+    return None
+
+
+def _result(part: Any) -> str | list[Wire]:
+    """Write a tool's answer, with the files that are sent behind it."""
+    if not isinstance(part, BaseToolReturnPart):
+        return str(part.model_response())
+    text, files = part.model_response_str_and_user_content()
+    return text if not files else [_text(text), *map(_item, files)]
+
+
+def _content(content: str | Sequence[Any]) -> str | list[Wire]:
+    if isinstance(content, str):
+        return content
+    return [_item(one) for one in content if not isinstance(one, CachePoint)]
+
+
+def _text(text: str) -> Wire:
+    return {"type": "text", "text": text}
+
+
+def _item(item: Any) -> Wire:
+    """Write a piece of a prompt as a part of a message."""
+    if isinstance(item, str):
+        return _text(item)
+    if isinstance(item, ImageUrl):
+        return {"type": "image_url", "image_url": {"url": item.url, **_detail(item)}}
+    if isinstance(item, BinaryContent):
+        if item.is_image:
+            return {"type": "image_url", "image_url": {"url": item.data_uri, **_detail(item)}}
+        if item.is_audio:
+            return {"type": "input_audio", "input_audio": {"data": item.base64, "format": item.format}}
+        return {"type": "file", "file": {"file_data": item.data_uri, "filename": item.identifier}}
+    if isinstance(item, FileUrl):
+        return {"type": "file", "file": {"file_id": item.url}}
+    if hasattr(item, "file_id"):
+        return {"type": "file", "file": {"file_id": item.file_id}}
+    return _text(str(item.content))
+
+
+def _detail(item: Any) -> dict[str, Any]:
+    detail = (item.vendor_metadata or {}).get("detail")
+    return {} if detail is None else {"detail": detail}
+
+
+def _response(message: ModelResponse) -> list[Pair]:
+    """Write what a model said as one message; what a provider folded away stands by itself."""
+    others: list[Any] = [part for part in message.parts if not isinstance(part, CompactionPart)]
+    pairs: list[Pair] = [
+        ([part], {"role": "system", "content": part.content or ""})
+        for part in message.parts
+        if isinstance(part, CompactionPart)
+    ]
+    content = [_item(part.content) for part in others if _is_content(part)]
+    calls = [_call(part) for part in others if isinstance(part, ToolCallPart)]
+    beside = [text for part in others if (text := _beside(part))]
+    if not (content or calls or beside):
+        return pairs
+    plain = len(content) == 1 and content[0]["type"] == "text"
+    wire: Wire = {"role": "assistant", "content": content[0]["text"] if plain else content or None}
+    if calls:
+        wire["tool_calls"] = calls
+    if beside:
+        wire["reasoning_content"] = "\n".join(beside)
+    return [*pairs, (others, wire)]
+
+
+def _is_content(part: Any) -> bool:
+    return part.part_kind in ("text", "speech", "file") and bool(part.content)
+
+
+def _call(part: ToolCallPart) -> Wire:
+    function = {"name": part.tool_name, "arguments": part.args_as_json_str()}
+    return {"id": part.tool_call_id, "type": "function", "function": function}
+
+
+def _beside(part: Any) -> str:
+    """Say what is counted and never changed: thinking, and what the provider's own tools did."""
+    if isinstance(part, ThinkingPart):
+        return part.content
+    if isinstance(part, BaseToolCallPart) and not isinstance(part, ToolCallPart):
+        return f"{part.tool_name} {part.args_as_json_str()}"
+    return part.model_response_str() if isinstance(part, BaseToolReturnPart) else ""
+
+
+def _write(message: ModelMessage | None, wire: list[Wire]) -> ModelMessage:
+    """Give a copy of a message with what stays of it; what trimtab put in becomes a message of its role."""
+    if message is None:
+        return _new(wire[0])
+    pairs = _pairs(message)
+    shown = {id(part) for parts, _ in pairs for part in parts}
+    new: dict[int, Any] = {id(part): part for part in message.parts if id(part) not in shown}
+    for at, said in _places(pairs, wire):
+        parts, was = pairs[at]
+        made = parts if said == was else _rewrite(parts, was, said)
+        new.update(zip(map(id, parts), made, strict=True))
+    whole: Any = message
+    left = [new[id(part)] for part in whole.parts if new.get(id(part)) is not None]
+    changed: ModelMessage = replace(whole, parts=left)
+    return changed
+
+
+def _places(pairs: Sequence[Pair], wire: Sequence[Wire]) -> Iterator[tuple[int, Wire]]:
+    """Say which parts of a message each wire message was made from."""
+    free = [at for at, (_, was) in enumerate(pairs) if was not in wire]
+    for said in wire:
+        at = next((at for at, (_, was) in enumerate(pairs) if was == said), None)
+        if at is None:
+            at = next(at for at in free if _source(pairs[at][1]) == _source(said))
+            free.remove(at)
+        yield at, said
+
+
+def _source(wire: Wire) -> tuple[Any, Any]:
+    return wire["role"], wire.get("tool_call_id")
+
+
+def _rewrite(parts: Sequence[Any], was: Wire, said: Wire) -> list[Any]:
+    """Write the parts that a wire message was made from anew; None for one that says nothing any more."""
+    new = said["content"]
+    if was["role"] == "assistant":
+        return _rewrite_answer(parts, new)
+    [part] = parts
+    if isinstance(part, BaseToolReturnPart):
+        files = part.files if isinstance(new, list) else []
+        text = new if isinstance(new, str) else new[0]["text"]
+        return [replace(part, content=[text, *files] if files else text)]
+    if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
+        return [replace(part, content=_rewrite_items(part.content, new))]
+    return [replace(part, content=new)]
+
+
+def _rewrite_items(items: Sequence[Any], new: str | list[Wire]) -> str | list[Any]:
+    """Put what is told now in the place of the pieces it was told by; those that nothing changed stay."""
+    if isinstance(new, str):
+        return new
+    shown = [item for item in items if not isinstance(item, CachePoint)]
+    if len(shown) != len(new):
+        return [one["text"] for one in new if one.get("type") == "text"]
+    pieces = iter([_rewrite_item(item, now) for item, now in zip(shown, new, strict=True)])
+    return [item if isinstance(item, CachePoint) else next(pieces) for item in items]
+
+
+def _rewrite_item(item: Any, now: Wire) -> Any:
+    if _item(item) == now:
+        return item
+    return replace(item, content=now["text"]) if isinstance(item, TextContent) else now["text"]
+
+
+def _rewrite_answer(parts: Sequence[Any], new: Any) -> list[Any]:
+    """Put changed texts into the parts of an answer; calls and thinking stay."""
+    said = iter([_text(new)] if isinstance(new, str) else new or ())
+    return [_rewrite_piece(part, next(said, {})) if _is_content(part) else part for part in parts]
+
+
+def _rewrite_piece(part: Any, now: Wire) -> Any:
+    if _item(part.content) == now:
+        return part
+    # Without its id: a provider would look the text up, and not read what is sent.
+    return TextPart(now["text"]) if now.get("text") else None
+
+
+def _new(said: Wire) -> ModelMessage:
+    """Make a message of what trimtab put in."""
+    content = said["content"]
+    text = content if isinstance(content, str) else "\n".join(one.get("text", "") for one in content or ())
+    if said["role"] == "assistant":
+        return ModelResponse([TextPart(text)])
+    if said["role"] == "tool":
+        return ModelRequest([ToolReturnPart("unknown", text, said["tool_call_id"])])
+    return ModelRequest([UserPromptPart(text) if said["role"] == "user" else SystemPromptPart(text)])

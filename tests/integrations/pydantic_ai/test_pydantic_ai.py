@@ -1,0 +1,326 @@
+"""`TrimCapability` in Pydantic AI's agents, and `history_processor`: what is sent, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import (
+    Agent,
+    BinaryContent,
+    ModelRetry,
+    NativeOutput,
+    PromptedOutput,
+    ToolOutput,
+    UnexpectedModelBehavior,
+    UsageLimits,
+)
+from pydantic_ai.capabilities import ProcessHistory
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, agent, chat
+from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, upstream
+from trimtab import Budget, Context, Fitted
+from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.integrations.pydantic_ai import TrimCapability, history_processor
+from trimtab.strategies import Summarize
+
+
+class Look(BaseModel):
+    """What was seen at a place, and how sure that is."""
+
+    place: int
+    seen: str
+    sure: bool
+
+
+def _summarize(messages: list[Any], existing: str | None) -> str:
+    return "It was sunny all along."
+
+
+def _done(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    return ModelResponse([TextPart("done")])
+
+
+LIMITS = UsageLimits(request_limit=None)
+
+
+def _chat_model(served: Upstream) -> Model:
+    provider = OpenAIProvider(base_url=f"{served.address}/v1", api_key="none")
+    return OpenAIChatModel("gpt-4o", provider=provider)
+
+
+def _responses_model(served: Upstream) -> Model:
+    provider = OpenAIProvider(base_url=f"{served.address}/v1", api_key="none")
+    return OpenAIResponsesModel("gpt-4o", provider=provider)
+
+
+def _agent(model: Model, loop: Loop, capabilities: Sequence[Any]) -> Agent[None, str]:
+    made = Agent(model, instructions=SYSTEM, capabilities=list(capabilities), retries=3)
+
+    @made.tool_plain
+    def look(place: int) -> str:
+        """Look at a place."""
+        try:
+            return loop.look(place)
+        except LookError as error:
+            raise ModelRetry(str(error)) from error
+
+    return made
+
+
+def _said(question: Question) -> Any:
+    return [question.text, BinaryContent.from_data_uri(IMAGE)] if question.has_image else question.text
+
+
+def play(loop: Loop, *capabilities: Any, model: Any = _chat_model) -> tuple[Score, list[ModelMessage]]:
+    """Play a loop with an agent of Pydantic AI's; returns the score and the agent's history."""
+    with upstream(loop) as served:
+        made = _agent(model(served), loop, capabilities)
+        history: list[ModelMessage] = []
+        for question in loop.questions:
+            run = made.run_sync(_said(question), message_history=history, usage_limits=LIMITS)
+            history = run.all_messages()
+        return served.score, history
+
+
+def _messages_of(loop: Loop) -> int:
+    """Count what is said in a loop: the results of one answer come back as one request."""
+    return sum(2 * len(question.steps) for question in loop.questions)
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_every_request_of_a_loop_is_valid_within_the_budget_and_shows_what_matters(loop: Loop) -> None:
+    """The whole history stays with the agent, and most of a request is known to a prompt cache."""
+    seen: list[Any] = []
+    score, kept = play(loop, TrimCapability(BUDGET_TOKENS, on_fitted=seen.append))
+    assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
+    assert len(kept) == _messages_of(loop)
+    assert len(seen) == loop.model_calls
+    assert score.fill >= 0.85
+    assert score.reuse >= 0.70
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_an_agent_that_persists_keeps_what_was_sent(loop: Loop) -> None:
+    """Then the cut is the history's, and the prompt begins alike even more often."""
+    score, kept = play(loop, TrimCapability(BUDGET_TOKENS, persist=True))
+    assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
+    assert len(kept) < _messages_of(loop) / 3
+    assert score.reuse >= (0.70 if loop.huge_every else 0.80)
+
+
+def test_a_model_of_the_responses_form_is_sent_no_more() -> None:
+    """Messages are read in one form, whichever the model is sent."""
+    score, _ = play(agent(), TrimCapability(BUDGET_TOKENS), model=_responses_model)
+    assert (score.requests, score.invalid, score.over, score.blind) == (230, [], [], [])
+    assert score.reuse >= 0.70
+
+
+def test_a_counter_may_be_awaited() -> None:
+    """An agent is awaited anyway, and so is what counts for it."""
+
+    async def count(messages: list[Any]) -> int:
+        return sum(len(str(message)) // 4 for message in messages)
+
+    async def run() -> Score:
+        with upstream(chat()) as served:
+            made = _agent(_chat_model(served), served.loop, [TrimCapability(BUDGET_TOKENS, counter=count)])
+            history: list[ModelMessage] = []
+            for question in served.loop.questions[:12]:
+                done = await made.run(_said(question), message_history=history, usage_limits=LIMITS)
+                history = done.all_messages()
+            return served.score
+
+    score = asyncio.run(run())
+    assert (score.requests, score.invalid, score.blind) == (48, [], [])
+    assert len(score.fills) > 10
+
+
+def _talk(turns: int) -> list[ModelMessage]:
+    said: list[ModelMessage] = []
+    for turn in range(turns):
+        calls = [ToolCallPart("look", {"place": turn}, f"c{turn}"), ToolCallPart("look", "{}", f"d{turn}")]
+        results = [
+            ToolReturnPart("look", "sun " * 40, f"c{turn}"),
+            ToolReturnPart("look", {"a": 1}, f"d{turn}"),
+        ]
+        head = [SystemPromptPart("Be brief.")] if not turn else []
+        said += [
+            ModelRequest([*head, UserPromptPart(f"question {turn}")]),
+            ModelResponse([ThinkingPart("hm"), *calls]),
+            ModelRequest(results),
+            ModelResponse([TextPart("It is sunny.")]),
+        ]
+    return said
+
+
+def sent(
+    history: list[ModelMessage], *capabilities: Any, prompt: Any = "And now?", **options: Any
+) -> list[ModelMessage]:
+    """Return what a model is sent behind a history."""
+    seen: list[list[ModelMessage]] = []
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(messages)
+        return ModelResponse([TextPart("done")])
+
+    made = Agent(FunctionModel(answer), capabilities=list(capabilities), **options)
+    made.run_sync(prompt, message_history=history)
+    return seen[0]
+
+
+def test_what_stays_is_the_very_object_and_calls_keep_their_results() -> None:
+    """Of the first request the system prompt stays, and its question leaves."""
+    talk = _talk(30)
+    seen: list[Fitted[Any]] = []
+    kept = sent(talk, TrimCapability(600, model="gpt-4o", on_fitted=seen.append))
+    first = seen[0].messages[0]
+    assert first.parts == talk[0].parts[:1]
+    assert len(talk[0].parts) == 2
+    own = [one for one in seen[0].messages if any(one is other for other in talk)]
+    assert len(own) == len(seen[0].messages) - 2  # the first is a copy, the last was asked just now
+    calls = [part.tool_call_id for one in kept for part in one.parts if isinstance(part, ToolCallPart)]
+    results = [part.tool_call_id for one in kept for part in one.parts if isinstance(part, ToolReturnPart)]
+    assert calls == results
+    assert 3 < len(kept) < len(talk)
+
+
+def test_what_is_shortened_is_a_copy_with_what_stood_beside_it() -> None:
+    """A result keeps its tool and time, a prompt its picture, and the user's messages are as they were."""
+
+    def shortened(*talk: ModelMessage) -> list[ModelMessage]:
+        return sent([*talk], TrimCapability(500, model="gpt-4o", strategy="truncate_text"))
+
+    picture = BinaryContent.from_data_uri(IMAGE)
+    asked = UserPromptPart(["word " * 900, picture, "Well?"])
+    prompt = shortened(ModelRequest([asked]))[0].parts[0]
+    assert isinstance(prompt, UserPromptPart)
+    assert prompt.timestamp == asked.timestamp
+    text, image, end = prompt.content
+    assert (image, end, "trimtab" in str(text)) == (picture, "Well?", True)
+
+    called, short = ToolCallPart("look", {}, "c"), ModelRequest([ToolReturnPart("look", "sun", "c")])
+    said = TextPart("I look. " * 400, id="t", provider_name="p")
+    answer = shortened(ModelResponse([said, called]), short)[0].parts
+    assert isinstance(answer[0], TextPart)
+    assert (answer[0].id, answer[1]) == (None, called)
+
+    result = ToolReturnPart("look", "sun " * 900, "c", metadata={"from": "cache"})
+    after = shortened(ModelResponse([called]), ModelRequest([result]))[1].parts[0]
+    assert isinstance(after, ToolReturnPart)
+    assert (after.tool_name, after.metadata, after.timestamp) == ("look", {"from": "cache"}, result.timestamp)
+    assert len(result.content) == 3_600 > len(after.content) > 100
+
+
+def test_what_is_put_in_is_a_message_of_the_framework() -> None:
+    """A summary stands where the strategy puts it; instructions beside the messages are counted only."""
+    seen: list[Fitted[Any]] = []
+    kept = sent(
+        _talk(30),
+        TrimCapability(700, model="gpt-4o", strategy=Summarize(_summarize), on_fitted=seen.append),
+        instructions=["Look well.", "Speak plainly."],
+    )
+    texts = [part.content for one in kept for part in one.parts if hasattr(part, "content")]
+    assert sum("sunny all along" in str(text) for text in texts) == 1
+    assert not any("Look well." in str(text) for text in texts)
+    bare = sent(_talk(0), TrimCapability(700, model="gpt-4o", on_fitted=seen.append))
+    told = sent(
+        _talk(0), TrimCapability(700, model="gpt-4o", on_fitted=seen.append), instructions="Look well."
+    )
+    assert len(bare) == len(told) == 1
+    assert seen[2].report.tokens_after > seen[1].report.tokens_after
+
+
+def test_a_streamed_request_is_fitted_once() -> None:
+    """Streaming and plain runs share the hooks."""
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> Any:
+        seen.append(len(messages))
+        yield "done"
+
+    async def run() -> None:
+        made = Agent(FunctionModel(stream_function=stream), capabilities=[trims])
+        async with made.run_stream("And now?", message_history=_talk(30)) as answer:
+            assert await answer.get_output() == "done"
+
+    seen: list[int] = []
+    fits: list[Any] = []
+    trims = TrimCapability(600, model="gpt-4o", on_fitted=fits.append)
+    asyncio.run(run())
+    assert len(seen) == len(fits) == 1
+    assert seen[0] < 30
+
+
+def test_the_schema_of_an_answer_is_counted() -> None:
+    """It is sent beside the messages as those of tools are."""
+    seen: list[Fitted[Any]] = []
+    for kind in (str, ToolOutput(Look), NativeOutput(Look), PromptedOutput(Look)):
+        with contextlib.suppress(UnexpectedModelBehavior):
+            sent([], TrimCapability(700, model="gpt-4o", on_fitted=seen.append), output_type=kind)
+    plain, *others = [one.report.tokens_after for one in (seen[0], *seen[1:])]
+    assert len(others) >= 3
+    assert all(tokens > plain + 20 for tokens in others)
+
+
+def test_a_processor_of_the_history_writes_what_it_gives() -> None:
+    """The framework has it replace the agent's history."""
+    seen: list[Fitted[Any]] = []
+    process = history_processor(600, model="gpt-4o", on_fitted=seen.append)
+    made = Agent(FunctionModel(_done), capabilities=[ProcessHistory(process)])
+    run = made.run_sync("And now?", message_history=_talk(30))
+    assert run.all_messages()[:-1] == seen[0].messages
+    assert len(run.all_messages()) < 60
+
+
+def test_a_budget_is_said_in_every_way() -> None:
+    """A share is that of the window of the model; one that nobody knows has none."""
+    seen: list[Any] = []
+    for budget in (640, 640.9, Budget(700, output_reserve=60), "0.5%"):
+        sent(_talk(30), TrimCapability(budget, model="gpt-4o", on_fitted=seen.append))
+    assert {one.report.input_tokens for one in seen} == {640}
+    with pytest.raises(ConfigurationError, match="is not known"):
+        sent(_talk(3), TrimCapability("80%"))
+    with pytest.raises(BudgetExceededError):
+        sent(_talk(3), TrimCapability(5, model="gpt-4o"))
+    with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+        TrimCapability(["80%"])  # type: ignore[arg-type]
+
+
+def test_a_context_gives_its_blocks_to_each_request() -> None:
+    """The messages fill its history; the other blocks stand where the Context puts them."""
+    context = Context(Budget(900), model="gpt-4o")
+    context.add("facts", "The user lives in Utrecht.", priority=90)
+    context.add("history", [], priority=50)
+    talk = _talk(30)
+    kept = sent(talk, TrimCapability(context))
+    assert sum("Utrecht" in str(part) for one in kept for part in one.parts) == 1
+    assert len(kept) < len(talk)
+
+
+def test_pins_are_messages_of_the_history() -> None:
+    """By place, or by what they are."""
+    talk = _talk(30)
+    for pin in ([8], lambda message, index: message is talk[8]):
+        kept = sent(talk, TrimCapability(600, model="gpt-4o", pin=pin))
+        assert any(
+            part.content == "question 2" for one in kept for part in one.parts if hasattr(part, "content")
+        )
