@@ -1,0 +1,255 @@
+"""`trim_filter` in runs of OpenAI's Agents SDK: what is sent, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    RunConfig,
+    Runner,
+    SQLiteSession,
+    function_tool,
+    set_tracing_disabled,
+)
+from agents.run import CallModelData, ModelInputData
+from agents.testing import ScriptedModel, assistant_message, function_call
+from openai import AsyncOpenAI
+from pydantic import BaseModel
+
+from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
+from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, upstream
+from trimtab import Budget, Context, Fitted
+from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.integrations.openai_agents import trim_filter
+
+set_tracing_disabled(True)
+logging.getLogger("openai.agents").setLevel(logging.ERROR)
+
+
+def _agent(served: Upstream, model: Any = OpenAIResponsesModel) -> Agent[Any]:
+    @function_tool(failure_error_function=lambda context, error: str(error))
+    def look(place: int) -> str:
+        """Look at a place."""
+        try:
+            return served.loop.look(place)
+        except LookError as error:
+            raise RuntimeError(str(error)) from error
+
+    client = AsyncOpenAI(base_url=f"{served.address}/v1", api_key="none", max_retries=0)
+    return Agent(
+        "looker", instructions=SYSTEM, tools=[look], model=model(model="gpt-4o", openai_client=client)
+    )
+
+
+def _said(question: Question) -> Any:
+    content: list[Any] = [{"type": "input_text", "text": question.text}]
+    if question.has_image:
+        content.append({"type": "input_image", "image_url": IMAGE, "detail": "auto"})
+    return [{"role": "user", "content": content}]
+
+
+async def _play(served: Upstream, config: RunConfig, model: Any, session: Any, questions: int) -> Score:
+    looker = _agent(served, model)
+    for question in served.loop.questions[:questions]:
+        await Runner.run(looker, _said(question), session=session, run_config=config, max_turns=300)
+    return served.score
+
+
+def play(
+    loop: Loop,
+    filter: Any = None,
+    *,
+    model: Any = OpenAIResponsesModel,
+    session: Any = None,
+    questions: int = 1_000,
+) -> tuple[Score, list[Any]]:
+    """Play a loop with an agent of the SDK; returns the score and the items of its session."""
+    session = session or SQLiteSession("t")
+    config = RunConfig(call_model_input_filter=filter, tracing_disabled=True)
+
+    async def run() -> tuple[Score, list[Any]]:
+        with upstream(loop) as served:
+            score = await _play(served, config, model, session, questions)
+            return score, await session.get_items()
+
+    return asyncio.run(run())
+
+
+def _items_of(loop: Loop) -> int:
+    """Count what is said in a loop: questions, answers, calls and results, each an item."""
+    steps = [step for question in loop.questions for step in question.steps]
+    places = sum(len(getattr(step, "places", ())) for step in steps)
+    return 2 * len(loop.questions) + 2 * places
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_every_request_of_a_loop_is_valid_within_the_budget_and_shows_what_matters(loop: Loop) -> None:
+    """The session keeps all of it, and most of a request is known to a prompt cache."""
+    seen: list[Any] = []
+    score, kept = play(loop, trim_filter(BUDGET_TOKENS, on_fitted=seen.append))
+    assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
+    assert len(kept) == _items_of(loop)
+    assert len(seen) == loop.model_calls
+    assert score.fill >= 0.85
+    assert score.reuse >= 0.70
+
+
+def test_a_chat_model_is_sent_no_more() -> None:
+    """The SDK writes the same items as messages of Chat Completions for it."""
+    score, _ = play(chat(), trim_filter(BUDGET_TOKENS), model=OpenAIChatCompletionsModel, questions=30)
+    assert (score.requests, score.invalid, score.over, score.blind) == (120, [], [], [])
+
+
+def test_a_counter_may_be_awaited() -> None:
+    """A run is awaited anyway, and so is what counts for it."""
+
+    async def count(messages: list[Any]) -> int:
+        return sum(len(str(message)) // 4 for message in messages)
+
+    score, _ = play(chat(), trim_filter(BUDGET_TOKENS, counter=count), questions=12)
+    assert (score.requests, score.invalid, score.blind) == (48, [], [])
+    assert len(score.fills) > 10
+
+
+def _talk(turns: int) -> list[Any]:
+    said: list[Any] = []
+    for turn in range(turns):
+        said += [
+            {"role": "user", "content": f"question {turn}"},
+            {"type": "function_call", "call_id": f"c{turn}", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": f"c{turn}", "output": "sun " * 40},
+            {"role": "assistant", "content": "It is sunny."},
+        ]
+    return [*said, {"role": "user", "content": "And now?"}]
+
+
+def sent(items: list[Any], filter: Any, **options: Any) -> tuple[list[Any], list[Any]]:
+    """Return what a model is sent, and what the run keeps of its input."""
+    model = ScriptedModel([[assistant_message("done")]])
+    asked = Agent("asked", model=model, **options)
+    config = RunConfig(call_model_input_filter=filter, tracing_disabled=True)
+    run = asyncio.run(Runner.run(asked, items, run_config=config))
+    assert model.first_call is not None
+    given: Any = model.first_call.input
+    return given, run.to_input_list()
+
+
+def test_what_stays_is_the_very_object_and_calls_keep_their_results() -> None:
+    """The run keeps all of it."""
+    seen: list[Fitted[Any]] = []
+    talk = _talk(30)
+    given, kept = sent(talk, trim_filter(600, model="gpt-4o", on_fitted=seen.append))
+    assert kept[:-1] == talk
+    assert seen[0].changed == []
+    assert [talk[place] for place in seen[0].positions if place is not None] == given
+    calls = [item["call_id"] for item in given if item.get("type") == "function_call"]
+    assert calls == [item["call_id"] for item in given if item.get("type") == "function_call_output"]
+    assert 3 < len(given) < len(talk)
+
+
+def test_what_is_shortened_is_a_copy() -> None:
+    """The item of the run is as it was."""
+    long = {"type": "function_call_output", "call_id": "c", "output": "sun " * 900, "status": "completed"}
+    call = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+    given, kept = sent([call, long], trim_filter(500, model="gpt-4o"))
+    assert (given[1]["status"], given[1]["call_id"]) == ("completed", "c")
+    assert len(kept[1]["output"]) == 3_600 > len(given[1]["output"]) > 100
+
+
+class Look(BaseModel):
+    """What was seen at a place, and how sure that is."""
+
+    place: int
+    seen: str
+    sure: bool
+
+
+def test_what_is_sent_beside_the_items_is_counted() -> None:
+    """Instructions, tools, handoffs, and the schema of the answer."""
+
+    @function_tool
+    def look(place: int) -> str:
+        """Look at a place."""
+        return ""
+
+    seen: list[Fitted[Any]] = []
+    trim = trim_filter(700, model="gpt-4o", on_fitted=seen.append)
+    other: Agent[Any] = Agent("other", handoff_description="Knows the way.")
+    sent(_talk(0), trim)
+    sent(_talk(0), trim, instructions="Look well.")
+    sent(_talk(0), trim, tools=[look])
+    sent(_talk(0), trim, handoffs=[other])
+    model = ScriptedModel([[assistant_message('{"place": 1, "seen": "sun", "sure": true}')]])
+    asked: Agent[Any] = Agent("asked", model=model, output_type=Look)
+    config = RunConfig(call_model_input_filter=trim, tracing_disabled=True)
+    asyncio.run(Runner.run(asked, _talk(0), run_config=config))
+    plain, *others = [fitted.report.tokens_after for fitted in seen]
+    assert len(others) == 4
+    assert all(tokens > plain for tokens in others)
+
+
+def test_a_streamed_call_is_fitted_once() -> None:
+    """Streaming and plain runs share the filter."""
+
+    async def run() -> None:
+        calls = [[function_call("look", {"place": 1}, call_id="x")], [assistant_message("done")]]
+        asked: Agent[Any] = Agent("asked", model=ScriptedModel(calls), tools=[look])
+        config = RunConfig(call_model_input_filter=trim, tracing_disabled=True)
+        streamed = Runner.run_streamed(asked, _talk(30), run_config=config)
+        async for _ in streamed.stream_events():
+            pass
+        assert streamed.final_output == "done"
+
+    @function_tool
+    def look(place: int) -> str:
+        """Look at a place."""
+        return "sun"
+
+    seen: list[Fitted[Any]] = []
+    trim = trim_filter(600, model="gpt-4o", on_fitted=seen.append)
+    asyncio.run(run())
+    assert len(seen) == 2
+
+
+def test_a_budget_is_said_in_every_way() -> None:
+    """A share is that of the window of the agent's model; one that nobody knows has none."""
+    seen: list[Any] = []
+    for budget in (640, 640.9, Budget(700, output_reserve=60), "0.5%"):
+        sent(_talk(30), trim_filter(budget, model="gpt-4o", on_fitted=seen.append))
+    assert {one.report.input_tokens for one in seen} == {640}
+    with pytest.raises(ConfigurationError, match="is not known"):
+        sent(_talk(3), trim_filter("80%"))
+    with pytest.raises(BudgetExceededError):
+        sent(_talk(3), trim_filter(5, model="gpt-4o"))
+    with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+        trim_filter(["80%"])  # type: ignore[arg-type]
+
+
+def test_a_context_gives_its_blocks_to_each_call() -> None:
+    """The items fill its history; the other blocks stand where the Context puts them."""
+    context = Context(Budget(900), model="gpt-4o")
+    context.add("facts", "The user lives in Utrecht.", priority=90)
+    context.add("history", [], priority=50)
+    talk = _talk(30)
+    given, _ = sent(talk, trim_filter(context))
+    assert sum("Utrecht" in str(item) for item in given) == 1
+    assert given[-1] == talk[-1]
+    assert len(given) < len(talk)
+
+
+def test_the_model_of_an_agent_decides_the_window() -> None:
+    """By its name, with or without a provider's before it."""
+    seen: list[Any] = []
+    trim = trim_filter("1%", on_fitted=seen.append)
+    client = AsyncOpenAI(base_url="http://127.0.0.1:9", api_key="none", max_retries=0)
+    for model in ("gpt-4o", "openai/gpt-4o", OpenAIResponsesModel(model="gpt-4o", openai_client=client)):
+        asked: Agent[Any] = Agent("asked", model=model)
+        data = CallModelData(ModelInputData(_talk(3), None), asked, None)
+        asyncio.run(trim(data))
+    assert [one.report.input_tokens for one in seen] == [1_280, 1_280, 1_280]
