@@ -78,7 +78,7 @@ class Upstream:
         said = question.steps[step]
         self._place = (number + 1, 0) if isinstance(said, Says) else (number, step + 1)
         self._came = said.places if isinstance(said, Calls) else ()
-        answer = WRITERS[form](said, str(body.get("model")))
+        answer = WRITERS[form](said, str(body.get("model")), self.score.requests)
         self._whole_tokens += self._count(json.dumps(said))
         return answer
 
@@ -129,7 +129,7 @@ def upstream(loop: Loop, *, budget_tokens: int = BUDGET_TOKENS) -> Iterator[Upst
         yield state
 
 
-def _chat(said: Calls | Says, model: str) -> dict[str, Any]:
+def _chat(said: Calls | Says, model: str, number: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": None}
     if isinstance(said, Says):
         message["content"] = said.text
@@ -143,9 +143,10 @@ def _chat(said: Calls | Says, model: str) -> dict[str, Any]:
     return {**answered("openai_chat", model), "choices": choices}
 
 
-def _responses(said: Calls | Says, model: str) -> dict[str, Any]:
+def _responses(said: Calls | Says, model: str, number: int) -> dict[str, Any]:
     answer = answered("openai_responses", model)
     if isinstance(said, Says):
+        answer["output"][0]["id"] = f"msg_{number}"  # the provider gives none twice, and refuses one that is
         answer["output"][0]["content"][0]["text"] = said.text
         return answer
     output = [
@@ -162,7 +163,7 @@ def _responses(said: Calls | Says, model: str) -> dict[str, Any]:
     return {**answer, "output": output}
 
 
-def _anthropic(said: Calls | Says, model: str) -> dict[str, Any]:
+def _anthropic(said: Calls | Says, model: str, number: int) -> dict[str, Any]:
     answer = answered("anthropic", model)
     if isinstance(said, Says):
         return {**answer, "content": [{"type": "text", "text": said.text}]}
@@ -172,7 +173,7 @@ def _anthropic(said: Calls | Says, model: str) -> dict[str, Any]:
     return {**answer, "content": content, "stop_reason": "tool_use"}
 
 
-def _gemini(said: Calls | Says, model: str) -> dict[str, Any]:
+def _gemini(said: Calls | Says, model: str, number: int) -> dict[str, Any]:
     parts: list[dict[str, Any]]
     if isinstance(said, Says):
         parts = [{"text": said.text}]
@@ -194,4 +195,4 @@ WRITERS = {
     "anthropic": _anthropic,
     "gemini": _gemini,
 }
-"""What writes an answer of the script in a wire form."""
+"""What writes an answer of the script in a wire form: what is said, by which model, to which request."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import is_
 from os import PathLike
 from typing import Any, Generic, TypeAlias, TypedDict, TypeVar
 
@@ -163,6 +164,22 @@ class Trimmer(Generic[M]):
         if self._on_fitted is not None:
             self._on_fitted(fitted)
         return fitted
+
+
+class Schemas:
+    """Writes the tools of a call as schemas; those of the last call are not written again."""
+
+    def __init__(self, write: Callable[[Sequence[Any]], list[Any]]) -> None:
+        self._write = write
+        self._tools: list[Any] = []
+        self._schemas: list[Any] = []
+
+    def of(self, tools: Sequence[Any]) -> list[Any]:
+        """Return the schemas of a call's tools."""
+        same = len(tools) == len(self._tools) and all(map(is_, tools, self._tools))
+        if not same:
+            self._tools, self._schemas = list(tools), self._write(tools)
+        return self._schemas
 
 
 class _Blocks(Generic[M]):

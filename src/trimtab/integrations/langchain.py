@@ -8,12 +8,12 @@ What the model is sent is fitted; what the agent keeps stays whole, unless `pers
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
-from trimtab.integrations.base import DEEP, STEADY, BudgetLike, FitOptions, OnFitted, Trimmer
+from trimtab.integrations.base import DEEP, STEADY, BudgetLike, FitOptions, OnFitted, Schemas, Trimmer
 from trimtab.strategies import Strategy
 
 package_of("langchain", package="langchain", needed_by="trimtab.integrations.langchain")
@@ -70,7 +70,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.persist = persist
         self._trimmer = _trimmer(budget, on_fitted, options, DEEP if persist else STEADY)
-        self._tools = _ToolSchemas()
+        self._tools = Schemas(lambda tools: list(map(convert_to_openai_tool, tools)))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -202,24 +202,6 @@ def _model_name(model: Any) -> str | None:
         if isinstance(found := getattr(model, name, None), str):
             return found
     return None
-
-
-class _ToolSchemas:
-    """Writes tools as schemas; those of the last call once."""
-
-    def __init__(self) -> None:
-        self._tools: list[Any] = []
-        self._schemas: list[dict[str, Any]] = []
-
-    def of(self, tools: Sequence[Any]) -> list[dict[str, Any]]:
-        same = len(tools) == len(self._tools) and all(map(_is, tools, self._tools))
-        if not same:
-            self._tools, self._schemas = list(tools), [convert_to_openai_tool(tool) for tool in tools]
-        return self._schemas
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 _ROLES: dict[type[BaseMessage], str] = {
