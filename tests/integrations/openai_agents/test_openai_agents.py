@@ -32,19 +32,16 @@ set_tracing_disabled(True)
 logging.getLogger("openai.agents").setLevel(logging.ERROR)
 
 
-def _agent(served: Upstream, model: Any = OpenAIResponsesModel) -> Agent[Any]:
+def _agent(loop: Loop, model: Any) -> Agent[Any]:
     @function_tool(failure_error_function=lambda context, error: str(error))
     def look(place: int) -> str:
         """Look at a place."""
         try:
-            return served.loop.look(place)
+            return loop.look(place)
         except LookError as error:
             raise RuntimeError(str(error)) from error
 
-    client = AsyncOpenAI(base_url=f"{served.address}/v1", api_key="none", max_retries=0)
-    return Agent(
-        "looker", instructions=SYSTEM, tools=[look], model=model(model="gpt-4o", openai_client=client)
-    )
+    return Agent("looker", instructions=SYSTEM, tools=[look], model=model)
 
 
 def _said(question: Question) -> Any:
@@ -55,9 +52,10 @@ def _said(question: Question) -> Any:
 
 
 async def _play(served: Upstream, config: RunConfig, model: Any, session: Any, questions: int) -> Score:
-    looker = _agent(served, model)
-    for question in served.loop.questions[:questions]:
-        await Runner.run(looker, _said(question), session=session, run_config=config, max_turns=300)
+    async with AsyncOpenAI(base_url=f"{served.address}/v1", api_key="none", max_retries=0) as client:
+        looker = _agent(served.loop, model(model="gpt-4o", openai_client=client))
+        for question in served.loop.questions[:questions]:
+            await Runner.run(looker, _said(question), session=session, run_config=config, max_turns=300)
     return served.score
 
 
