@@ -21,7 +21,6 @@ GEMINI = re.compile(r"/v1(beta|alpha)?/models/(?P<model>[^:]+):(?P<verb>generate
 CONVERSE = re.compile(r"/model/(?P<model>[^/]+)/(?P<verb>converse|count-tokens)")
 
 
-
 Answers = Callable[[str, dict[str, Any]], Any]
 """Writes the answer to a request of a form that is accepted."""
 
