@@ -25,7 +25,6 @@ PAIR_RULES: Mapping[str, frozenset[str]] = {
             "response_turn_misplaced",
         }
     ),
-    "bedrock_converse": frozenset({"call_without_result", "result_without_call", "repeated_result"}),
 }
 """Rules about which result answers which call. Of a pair that was broken before another is after."""
 SHARED_IDS = ("duplicate_item", "repeated_call")

@@ -30,7 +30,7 @@ __all__ = ["trim_filter"]
 
 _STEADY = Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=0.76), TruncateText())
 """As for the other adapters, and a little shallower: a call and its result are items each, so that units are
-cut with more to spare (design/029)."""
+cut with more to spare (design/028)."""
 
 
 def trim_filter(

@@ -27,7 +27,7 @@ __all__ = ["FORMS", "request_bodies", "request_body", "spoil_messages"]
 Body = dict[str, Any]
 Message = dict[str, Any]
 
-FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock_converse")
+FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
 """The wire forms of which steps are recorded: those that trimtab ships."""
 
 _WORDS = (
@@ -41,7 +41,7 @@ _CONSTANTS = {
     "png": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
     "signature": "EqoBCkYIBxABGAIqQL",
 }
-_ID_KEYS = ("id", "call_id", "tool_use_id", "toolUseId", "tool_call_id", "approval_request_id")
+_ID_KEYS = ("id", "call_id", "tool_use_id", "tool_call_id", "approval_request_id")
 _TEXT_KEYS = ("text", "content", "output", "thinking")
 
 
