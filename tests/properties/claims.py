@@ -147,8 +147,10 @@ def cuts_are_marked(case: Case) -> None:
 
 def _is_cut_of(old: str, new: str) -> bool:
     """Tell whether a text is another, whole or with its middle, head or tail cut out."""
-    head, marker, tail = new.partition(CUT_MARKER)
-    return new == old or (marker != "" and old.startswith(head) and old.endswith(tail))
+    head, marker, tail = new.partition(CUT_MARKER[:-1])
+    handle, _, tail = tail.partition("]")
+    told = handle == "" or handle.startswith("; all of it: result of ")
+    return new == old or (marker != "" and told and old.startswith(head) and old.endswith(tail))
 
 
 def texts_of(message: Any) -> list[str]:

@@ -318,7 +318,7 @@ class Shares(Sizes):
         """Return the share of a message: its estimate, scaled to what the black box said."""
         if self._scale is None:
             estimate = sum(self._estimate_message(one, at) for at, one in enumerate(self.messages))
-            self._scale = self.whole(self.messages) / estimate
+            self._scale = self.whole(self.messages) / max(1, estimate)
         return round(self._estimate_message(message, index) * self._scale)
 
     def _estimate_message(self, message: Any, index: int | None = None) -> int:

@@ -35,7 +35,7 @@ def take_best(request: EvictionRequest, stays: list[int], ranked: list[int]) -> 
     Args:
         request: What is asked; what must stay fits.
         stays: Places in its row of the units that must stay, ascending.
-        ranked: Places, the best first; what must stay is passed over.
+        ranked: Places of the others, the best first.
     """
     row = request.row
     if request.additive and not any([span[4].parts for span in row if span[4] is not None]):

@@ -110,7 +110,9 @@ class PriorityBased:
         if impossible is not None:
             return impossible
         scores = yield from self._scores(request)
-        kept = take_best(request, stays, rank(request, range(len(request.row)), scores))
+        staying = set(stays)
+        free = [at for at in range(len(request.row)) if at not in staying]
+        kept = take_best(request, stays, rank(request, free, scores))
         return EvictionResult(kept=kept, actions=("evicted",))
 
     def _scores(self, request: EvictionRequest) -> Steps[list[float]]:

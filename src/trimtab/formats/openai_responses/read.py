@@ -81,7 +81,7 @@ def type_of(item: Dict) -> str:
 def kind_of(item: Dict) -> Kind:
     """Tell whom an item is from; "other" for a role or type nobody knows."""
     name = item.get("type")
-    if name.__class__ is not str:
+    if not isinstance(name, str):
         name = type_of(item)
     if name == "message":
         role = item.get("role")
