@@ -17,7 +17,7 @@ from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, get_format
 from trimtab.history import ReadCache
-from trimtab.models import facts_for
+from trimtab.models import ModelFacts, facts_for
 from trimtab.policy import load_policy
 from trimtab.policy.conversations import blocks_for
 from trimtab.strategies import Cascade, ClampResults, SlidingWindow, StrategyLike, TruncateText
@@ -34,11 +34,17 @@ whose block "history" is filled; None: the model's window less what its answer m
 OnFitted: TypeAlias = Callable[[Fitted[Any]], object]
 """Called with what each fit gave."""
 
-STEADY = Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=0.75), TruncateText())
+
+def clamped_strides(target_ratio: float, /) -> Cascade:
+    """Hold each result to a quarter of the budget, and cut in strides down to a share of it."""
+    return Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=target_ratio), TruncateText())
+
+
+STEADY = clamped_strides(0.75)
 """How a request gives way by default: no result takes more than a quarter of the budget, and the cut moves in
 strides, so that a prompt cache knows what most requests begin with (design/029)."""
 
-DEEP = Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=0.55), TruncateText())
+DEEP = clamped_strides(0.55)
 """The same where the framework forgets what left: cuts that are remembered may be deeper and rarer."""
 
 MOST_READINGS = 10_000
@@ -141,8 +147,8 @@ class Trimmer(Generic[M]):
 
     def _ask(self, model: str | None, system: Any, tools: Any) -> dict[str, Any]:
         """Say with what a call is fitted; a model that nobody knows is counted by estimate."""
-        model = self._options.get("model") or model
-        known = model if model is not None and _is_known(model) else None
+        name = self._model(model)
+        known = name if name is not None and _facts_of(name) is not None else None
         given = {"model": known, "system": system, "tools": tools or None, "format": self._format.name}
         return {**self._options, **given}
 
@@ -151,14 +157,18 @@ class Trimmer(Generic[M]):
         if isinstance(self._budget, Budget) or self._budget is None:
             return self._budget
         assert isinstance(self._budget, str)
-        model = self._options.get("model") or model
-        window = facts_for(model).window_tokens if model and _is_known(model) else None
-        if window is None:
+        name = self._model(model)
+        facts = None if name is None else _facts_of(name)
+        if facts is None or facts.window_tokens is None:
             raise ConfigurationError(
-                f"budget={self._budget!r} is a share of the model's window, and that of {model!r} is"
+                f"budget={self._budget!r} is a share of the model's window, and that of {name!r} is"
                 " not known: give tokens, or say what the model is (trimtab.models.register_model)"
             )
-        return Budget(window * float(self._budget.strip().removesuffix("%")) / 100)
+        return Budget(facts.window_tokens * float(self._budget.strip().removesuffix("%")) / 100)
+
+    def _model(self, of_call: str | None) -> str | None:
+        """Name the model that is counted for: the one that was asked for, or that of the call."""
+        return self._options.get("model") or of_call
 
     def _tell(self, fitted: Fitted[M]) -> Fitted[M]:
         if self._on_fitted is not None:
@@ -194,15 +204,15 @@ class _Blocks(Generic[M]):
         given: Mapping[str, Any],
     ) -> None:
         self._messages = messages
-        self._wire: list[Any] = []
-        self._owners: list[int] = []
-        for at, message in enumerate(messages):
+        self._wires: list[list[Any]] = []
+        """What each message is on the wire."""
+        for message in messages:
             said = message if read is None else read(message)
-            found = list(said) if isinstance(said, list | tuple) else [said]
-            self._wire += found
-            self._owners += [at] * len(found)
+            self._wires.append(list(said) if isinstance(said, list | tuple) else [said])
+        wire = [one for own in self._wires for one in own]
+        self._owners = [at for at, own in enumerate(self._wires) for _ in own]
         names = [block.name for block in context.blocks]
-        self._filled = blocks_for(self._wire, names, format)
+        self._filled = blocks_for(wire, names, format)
         self.context = context.clone(**given)
         for name, content in self._filled.items():
             self.context.replace(name, content)
@@ -215,9 +225,8 @@ class _Blocks(Generic[M]):
             if owner is None:
                 made = [write(None, [message]) for message, _ in found]
             else:
-                own = [self._wire[at] for at, other in enumerate(self._owners) if other == owner]
-                same = len(own) == len(found) and all(a is b for a, (b, _) in zip(own, found, strict=True))
-                told = [message for message, _ in found]
+                own, told = self._wires[owner], [message for message, _ in found]
+                same = len(own) == len(told) and all(map(is_, own, told))
                 made = [self._messages[owner] if same else write(self._messages[owner], told)]
             yield from (one for one in made if one is not None)
 
@@ -257,9 +266,8 @@ def _budget_given(budget: object) -> Budget | Context | str | None:
     )
 
 
-def _is_known(model: str) -> bool:
+def _facts_of(model: str) -> ModelFacts | None:
     try:
-        facts_for(model)
+        return facts_for(model)
     except UnknownNameError:
-        return False
-    return True
+        return None

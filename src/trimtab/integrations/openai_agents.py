@@ -8,8 +8,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
-from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted, Schemas, Trimmer
-from trimtab.strategies import Cascade, ClampResults, SlidingWindow, TruncateText
+from trimtab.integrations.base import (
+    BudgetLike,
+    FitOptions,
+    OnFitted,
+    Schemas,
+    Trimmer,
+    clamped_strides,
+)
 
 package_of("openai-agents", package="agents", needed_by="trimtab.integrations.openai_agents")
 
@@ -28,9 +34,9 @@ from agents.run import CallModelData, ModelInputData
 
 __all__ = ["trim_filter"]
 
-_STEADY = Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=0.76), TruncateText())
+_STEADY = clamped_strides(0.76)
 """As for the other adapters, and a little shallower: a call and its result are items each, so that units are
-cut with more to spare (design/028)."""
+cut with more to spare (design/029)."""
 
 
 def trim_filter(

@@ -90,7 +90,7 @@ def test_an_agent_that_persists_keeps_what_was_sent(loop: Loop) -> None:
     score, kept = play(loop, TrimMiddleware(BUDGET_TOKENS, persist=True))
     assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
     assert len(kept) < _messages_of(loop) / 3
-    assert score.reuse >= 0.70
+    assert score.reuse >= (0.70 if loop.huge_every else 0.80)
 
 
 def test_an_agent_that_is_awaited_is_fitted_alike() -> None:
