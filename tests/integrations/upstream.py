@@ -54,6 +54,17 @@ class Score:
         )
 
 
+def hold(score: Score, loop: Loop, *, fill: float = 0.85, reuse: float = 0.70) -> None:
+    """Hold what was sent in a loop to what every adapter promises.
+
+    Each request is valid, within the budget, and shows the question of the turn and the results that just
+    came; most of the budget is used, and most of a request is known to a prompt cache.
+    """
+    assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
+    assert score.fill >= fill
+    assert score.reuse >= reuse
+
+
 @dataclass(slots=True)
 class Upstream:
     """Plays the model of a loop."""

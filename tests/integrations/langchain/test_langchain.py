@@ -13,7 +13,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
-from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, upstream
+from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
 from trimtab import Budget, Context
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.langchain import TrimMiddleware, trim_messages
@@ -77,20 +77,17 @@ def test_every_request_of_a_loop_is_valid_within_the_budget_and_shows_what_matte
     """The whole history stays with the agent, and most of a request is known to a prompt cache."""
     seen: list[Any] = []
     score, kept = play(loop, TrimMiddleware(BUDGET_TOKENS, on_fitted=seen.append))
-    assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
+    hold(score, loop)
     assert len(kept) == _messages_of(loop)
     assert len(seen) == loop.model_calls
-    assert score.fill >= 0.85
-    assert score.reuse >= 0.70
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
 def test_an_agent_that_persists_keeps_what_was_sent(loop: Loop) -> None:
     """Then the cut is the state's, and the prompt begins alike even more often."""
     score, kept = play(loop, TrimMiddleware(BUDGET_TOKENS, persist=True))
-    assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
+    hold(score, loop, fill=0.78, reuse=0.70 if loop.huge_every else 0.80)
     assert len(kept) < _messages_of(loop) / 3
-    assert score.reuse >= (0.70 if loop.huge_every else 0.80)
 
 
 def test_an_agent_that_is_awaited_is_fitted_alike() -> None:

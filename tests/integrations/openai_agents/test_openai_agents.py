@@ -23,7 +23,7 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
-from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, upstream
+from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
 from trimtab import Budget, Context, Fitted
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.openai_agents import trim_filter
@@ -91,11 +91,9 @@ def test_every_request_of_a_loop_is_valid_within_the_budget_and_shows_what_matte
     """The session keeps all of it, and most of a request is known to a prompt cache."""
     seen: list[Any] = []
     score, kept = play(loop, trim_filter(BUDGET_TOKENS, on_fitted=seen.append))
-    assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
+    hold(score, loop)
     assert len(kept) == _items_of(loop)
     assert len(seen) == loop.model_calls
-    assert score.fill >= 0.85
-    assert score.reuse >= 0.70
 
 
 def test_a_chat_model_is_sent_no_more() -> None:
