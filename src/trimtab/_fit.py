@@ -35,6 +35,7 @@ def fit(
     model: str | None = None,
     counter: CounterLike | None = None,
     format: str | Format = "auto",
+    charge_as: str | Format | None = None,
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
@@ -56,6 +57,7 @@ def fit(
     model: str | None = None,
     counter: CounterLike | None = None,
     format: str | Format = "auto",
+    charge_as: str | Format | None = None,
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
@@ -78,6 +80,7 @@ def fit(
     model: str | None = None,
     counter: CounterLike | None = None,
     format: str | Format = "auto",
+    charge_as: str | Format | None = None,
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
@@ -108,6 +111,8 @@ def fit(
         counter: What counts tokens: a `Counter`, or a function over a list of messages. None: the
             model's own; without a model an estimate that errs high.
         format: Name of the wire form. "auto": the provider's of `model`, else by the shapes that occur.
+        charge_as: Name of the wire form the messages are sent in, where a framework writes them anew: they
+            are read in `format`, and charged as what they become there. Errs high, by a few tokens a call.
         system: System text beside the messages. Where the wire form keeps it among them it
             becomes the first message.
         tools: Tool schemas; counted with the request, handed back unchanged.
@@ -138,7 +143,7 @@ def fit(
     Raises:
         BudgetExceededError: What must stay does not fit; has the numbers and the best attempt.
         ConfigurationError: No budget and no known window; arguments that contradict each other.
-        UnknownNameError: An unknown model without a counter, or an unknown format.
+        UnknownNameError: An unknown model without a counter, or an unknown wire form.
         FormatError: An entry is no message, or of a role or shape that no form knows; `.path` says which.
         InvalidHistoryError: `strict` was asked for, and the input has faults; it lists them.
         CountingError: The counter failed or answered nonsense.
@@ -160,6 +165,7 @@ def fit(
         model=model,
         counter=counter,
         format=format,
+        charge_as=charge_as,
         system=system,
         tools=tools,
         strategy=strategy,
@@ -198,6 +204,7 @@ async def afit(
     model: str | None = None,
     counter: CounterLike | None = None,
     format: str | Format = "auto",
+    charge_as: str | Format | None = None,
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
@@ -219,6 +226,7 @@ async def afit(
     model: str | None = None,
     counter: CounterLike | None = None,
     format: str | Format = "auto",
+    charge_as: str | Format | None = None,
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
@@ -241,6 +249,7 @@ async def afit(
     model: str | None = None,
     counter: CounterLike | None = None,
     format: str | Format = "auto",
+    charge_as: str | Format | None = None,
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
@@ -274,6 +283,7 @@ async def afit(
         model=model,
         counter=await as_awaited(counter),
         format=format,
+        charge_as=charge_as,
         system=system,
         tools=tools,
         strategy=strategy,

@@ -57,6 +57,7 @@ class Context:
         model: Name of the model, for its tokenizer, window and wire form.
         counter: What counts tokens; see `fit`.
         format: Name of the wire form. "auto": by the shapes that occur.
+        charge_as: Name of the wire form the messages are sent in, where that is another; see `fit`.
         system: System text beside the blocks; stays, and is counted once.
         tools: Tool schemas; counted with the request, handed back unchanged.
         ties: Which of two blocks of one rank gives way: "newest" keeps the one added later, "first" the
@@ -90,6 +91,7 @@ class Context:
         model: str | None = None,
         counter: CounterLike | None = None,
         format: str | Format = "auto",
+        charge_as: str | Format | None = None,
         system: SystemLike | None = None,
         tools: Sequence[ToolSchema] | None = None,
         ties: Ties | None = None,
@@ -105,6 +107,7 @@ class Context:
                 model=model,
                 counter=counter,
                 format=format,
+                charge_as=charge_as,
                 system=system,
                 tools=tools,
                 ties=ties,
@@ -259,6 +262,7 @@ class Context:
         model: str | None = None,
         counter: CounterLike | None = None,
         format: str | Format | None = None,
+        charge_as: str | Format | None = None,
         system: SystemLike | None = None,
         tools: Sequence[ToolSchema] | None = None,
         pending_calls: Collection[str] | None = None,
@@ -276,6 +280,7 @@ class Context:
             "model": model,
             "counter": counter,
             "format": format,
+            "charge_as": charge_as,
             "system": system,
             "tools": tools,
             "pending_calls": pending_calls,

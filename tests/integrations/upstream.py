@@ -90,6 +90,8 @@ class Upstream:
         self._place = (number + 1, 0) if isinstance(said, Says) else (number, step + 1)
         self._came = said.places if isinstance(said, Calls) else ()
         answer = WRITERS[form](said, str(body.get("model")), self.score.requests)
+        if "id" in answer:  # a framework takes two answers of one id for the same
+            answer["id"] += f"_{self.score.requests}"
         self._whole_tokens += self._count(json.dumps(said))
         return answer
 

@@ -41,7 +41,16 @@ from trimtab.counting.door import as_counter
 from trimtab.counting.measurement import model_notes
 from trimtab.counting.sizes import Base, Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import Format, Kind, Request, Structure, format_of, mapping_of, refuse_foreign
+from trimtab.formats import (
+    Format,
+    Kind,
+    Request,
+    Structure,
+    format_of,
+    get_format,
+    mapping_of,
+    refuse_foreign,
+)
 from trimtab.models import facts_for
 from trimtab.strategies.base import asks_model
 from trimtab.strategies.openers import in_order
@@ -228,6 +237,8 @@ class Policy:
     on_trim: OnTrim | None
     strict: bool
     blocks: tuple[Block, ...]
+    charge_as: str | Format | None = None
+    """The wire form that messages are sent in, where it is not the one they are read in."""
     breakpoints: Any = None
     """The mark to set for the provider's prompt cache; see `breakpoints`."""
     notes: tuple[str, ...] = ()
@@ -261,6 +272,8 @@ def check_policy(policy: Policy, /) -> Policy:
     elif policy.model is not None:
         facts_for(policy.model)
     format_of([], policy.format)
+    if policy.charge_as is not None:
+        get_format(policy.charge_as)
     check_tools(policy.tools)
     check_flag("strict", policy.strict)
     return replace(
@@ -417,7 +430,7 @@ def compose(policy: Policy) -> Composition:
     for block in blocks if policy.format == "auto" else ():
         items += _items_of(block)
     format = format_of(items, policy.format, policy.model)
-    counter = counter_of(policy.counter, policy.model, format)
+    counter = counter_of(policy.counter, policy.model, format, charge_as=policy.charge_as)
     asked = (known_budget if policy.trims else budget_of)(policy.budget, policy.model)
     budget = Budget(MOST_TOKENS) if asked is None else within(asked, counter, policy.tools)
     lead = leading_system(policy.system, format)

@@ -120,7 +120,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         notes = take_model(ask) if ask.model is None else ()
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
-    counter = counter_of(ask.counter, ask.model, format, body)
+    counter = counter_of(ask.counter, ask.model, format, body, charge_as=ask.charge_as)
     budget = _budget(ask)
     notes = (*notes, *model_notes(ask.model, counter))
     source = list(ask.messages if body is None else body.messages)

@@ -23,7 +23,7 @@ from trimtab.counting.door import as_counter
 from trimtab.counting.margin import margin_of, unsure_of
 from trimtab.counting.measurement import near_words
 from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
-from trimtab.formats import Format, Request, mapping_of
+from trimtab.formats import Format, Request, get_format, mapping_of
 from trimtab.models import facts_for, model_in
 from trimtab.strategies.door import StrategyLike
 
@@ -66,6 +66,8 @@ class Ask:
     repair: bool
     strict: bool = False
     steady: bool = False
+    charge_as: str | Format | None = None
+    """The wire form that messages are sent in, where it is not the one they are read in."""
     breakpoints: Any = False
     """Whether the output is marked for the provider's prompt cache, or with what; see `breakpoints`."""
     stable: int | None = None
@@ -165,15 +167,20 @@ def body_of(ask: Ask, format: Format) -> Request | None:
 
 
 def counter_of(
-    counter: Any, model: str | None, format: Format | None = None, body: Request | None = None
+    counter: Any,
+    model: str | None,
+    format: Format | None = None,
+    body: Request | None = None,
+    *,
+    charge_as: str | Format | None = None,
 ) -> RequestCounter:
     """Return the counter asked for: the one given, the model's own, or the estimate; for a wire form.
 
     With a body it is one for a whole request: tools that are not in it are not sent.
 
     Raises:
-        ConfigurationError: What was given is no counter.
-        UnknownNameError: The model is not known.
+        ConfigurationError: What was given is no counter, or one that cannot charge as another form.
+        UnknownNameError: The model is not known, or the form to charge as.
     """
     made: RequestCounter
     if counter is not None:
@@ -182,7 +189,10 @@ def counter_of(
         made = counter_for(model) if model is not None else EstimateCounter()
     if format is None:
         return made
-    made = made.with_format(format).snapshot()
+    made = made.with_format(format)
+    if charge_as is not None and (sent := get_format(charge_as)) is not format:
+        made = made.charge_as(sent)
+    made = made.snapshot()
     return made if body is None or body.tools else made.without_tools()
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from trimtab._shared.checks import name_of
 from trimtab.counting.schemas import output_schema_text, system_texts, tools_text, with_functions
-from trimtab.errors import ContextError, CountingError, FormatError
+from trimtab.errors import ConfigurationError, ContextError, CountingError, FormatError
 from trimtab.formats import DEFAULT, Format, Media, Pieces, Prices, get_format
 from trimtab.formats.values import mapping_of
 
@@ -105,6 +105,17 @@ class RequestCounter:
     def with_format(self, format: str | Format, /) -> Self:
         """Return the same counter, and what it remembers, for another wire form."""
         return self
+
+    def charge_as(self, format: str | Format, /) -> Self:
+        """Return the same counter for messages sent in another wire form.
+
+        Raises:
+            ConfigurationError: It counts messages as they are, and knows nothing of how they are sent.
+        """
+        raise ConfigurationError(
+            f"charge_as={get_format(format).name!r}: the counter {self.name!r} counts messages as they are"
+            " given to it: leave charge_as out, or count by a model (model=)"
+        )
 
     def without_tools(self) -> Self:
         """Return the same counter for a whole request that has no tools."""

@@ -478,6 +478,12 @@ class UsageBaseline(AdditiveCounter):
         twin._counter = self._counter.with_format(twin._format)
         return twin
 
+    def charge_as(self, format: str | Format, /) -> Self:
+        """Return the same counter for messages sent in another wire form."""
+        twin = copy(self)
+        twin._counter = self._counter.charge_as(format)
+        return twin
+
     def snapshot(self) -> Self:
         """Return the counter as it stands, which no later report changes."""
         with self._lock:

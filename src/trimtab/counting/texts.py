@@ -99,6 +99,20 @@ class TextCounter(AdditiveCounter):
             twin._prices = None
         return twin
 
+    def charge_as(self, format: str | Format, /) -> Self:
+        """Return the same counter for messages sent in another wire form.
+
+        A call or a result that becomes a message of its own there is charged the frame of one. Errs high:
+        by the frame of a message that holds nothing else, and by what is saved where messages become one.
+        """
+        sent, read = get_format(format), self._format
+        if sent is read:
+            return self
+        twin = copy.copy(self.with_format(sent))
+        twin._format, twin.exact, twin._prices = read, False, None
+        twin.framing = _between(twin.framing, read, sent, self._cache.young)
+        return twin
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what is looked up again when it is needed."""
         return {**self.__dict__, "_prices": None}
@@ -294,6 +308,26 @@ class TextCounter(AdditiveCounter):
         for name, arguments in calls:
             tokens += framing.per_call_tokens + counts[arguments] + framing.call_name_factor * counts[name]
         return tokens
+
+
+def _between(framing: Framing, read: Format, sent: Format, counts: TextCounts) -> Framing:
+    """Return what is charged beside texts for messages read in one wire form and sent in another."""
+    frame_tokens = framing.per_message_tokens
+    frame_tokens += max(counts["assistant"], counts["tool"]) if framing.roles_counted else 0
+    per_call, per_result = framing.per_call_tokens, framing.per_result_tokens
+    parallel = framing.parallel_calls_tokens
+    if sent.rules.calls_are_messages and not read.rules.calls_are_messages:
+        per_call, parallel = per_call + frame_tokens, 0
+    if read.rules.calls_are_messages and not sent.rules.calls_are_messages:
+        # two calls that become one message are the fewest that are charged as parallel
+        per_call += max(0, math.ceil((parallel - frame_tokens) / 2))
+    if sent.rules.results_are_messages and not read.rules.results_are_messages:
+        per_result += frame_tokens
+    if sent.rules.result_frame != read.rules.result_frame:
+        per_result += counts[sent.rules.result_frame]
+    return replace(
+        framing, per_call_tokens=per_call, per_result_tokens=per_result, parallel_calls_tokens=parallel
+    )
 
 
 def scale(tokenizer: Tokenizer, factor: float, /) -> TextCache:

@@ -334,6 +334,10 @@ class Rules:
 
     results_are_messages: bool = False
     """A result is a message of kind "tool" of its own, and each such message is one; else parts may be."""
+    calls_are_messages: bool = False
+    """A call is a message of its own; else it is a part of what the model said."""
+    result_frame: str = ""
+    """What is charged around the text of a result, where that is written as JSON."""
     results_follow_call: bool = True
     """Every result stands directly after the message with its call (other results between)."""
     results_lead: bool = False

@@ -50,6 +50,9 @@ DEEP = clamped_strides(0.55)
 MOST_READINGS = 10_000
 """How many messages an adapter remembers the reading of; each lives as long as it is remembered."""
 
+_OF_CONTEXTS = {"charge_as", "counter", "model", "pending_calls", "strict"}
+"""Options that a `Context` takes, too."""
+
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
@@ -59,6 +62,8 @@ class FitOptions(TypedDict, total=False):
     model: str | None
     """Name of the model; None or missing: that of the call."""
     counter: CounterLike | None
+    charge_as: str | None
+    """The wire form messages are sent in; None or missing: that of the call's model, where it is known."""
     strategy: StrategyLike | None
     steady: bool
     breakpoints: bool | Mapping[str, Any]
@@ -103,34 +108,47 @@ class Trimmer(Generic[M]):
         self._on_fitted = on_fitted
         self._options: dict[str, Any] = {**options}
         if isinstance(self._budget, Context):
-            others = sorted(self._options.keys() - {"counter", "model", "pending_calls", "strict"})
+            others = sorted(self._options.keys() - _OF_CONTEXTS)
             if others:
                 raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context say these themselves")
         elif "strategy" not in options and not options.get("steady"):
             self._options["strategy"] = strategy
 
     def fit(
-        self, messages: Sequence[M], *, model: str | None = None, system: Any = None, tools: Any = None
+        self,
+        messages: Sequence[M],
+        *,
+        model: str | None = None,
+        sent_as: str | None = None,
+        system: Any = None,
+        tools: Any = None,
     ) -> list[M]:
         """Return the messages that fit.
 
         Args:
             messages: Those of a call.
             model: Name of the model of the call.
+            sent_as: The wire form in which the framework sends them, where that is known.
             system: System text that the framework sends beside the messages: counted, and not returned.
             tools: Schemas of the tools, in the wire form or any that `fit` takes.
         """
-        given, write = self._ask(model, system, tools), self._write_of(system)
+        given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(blocks.context.fit()), write))
         return self._tell(fit(messages, self._tokens(model), **self._objects(write), **given)).messages
 
     async def afit(
-        self, messages: Sequence[M], *, model: str | None = None, system: Any = None, tools: Any = None
+        self,
+        messages: Sequence[M],
+        *,
+        model: str | None = None,
+        sent_as: str | None = None,
+        system: Any = None,
+        tools: Any = None,
     ) -> list[M]:
         """Do what `fit` does; wait for async counters and summarizers."""
-        given, write = self._ask(model, system, tools), self._write_of(system)
+        given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(await blocks.context.afit()), write))
@@ -145,12 +163,20 @@ class Trimmer(Generic[M]):
         lead = leading_system(system, self._format)
         return lambda message, wire: None if message is None and wire == lead else write(message, wire)
 
-    def _ask(self, model: str | None, system: Any, tools: Any) -> dict[str, Any]:
+    def _ask(self, model: str | None, sent_as: str | None, system: Any, tools: Any) -> dict[str, Any]:
         """Say with what a call is fitted; a model that nobody knows is counted by estimate."""
         name = self._model(model)
         known = name if name is not None and _facts_of(name) is not None else None
         given = {"model": known, "system": system, "tools": tools or None, "format": self._format.name}
-        return {**self._options, **given}
+        charge_as = None if self._counts else sent_as
+        return {"charge_as": charge_as, **self._options, **given}
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the user gave a counter, which counts messages as they are read."""
+        counter = self._options.get("counter")
+        of_context = self._budget._policy.counter if isinstance(self._budget, Context) else None
+        return counter is not None or of_context is not None
 
     def _tokens(self, model: str | None) -> Budget | None:
         """Return the budget of a call; a share is that of its model's window."""

@@ -89,7 +89,12 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._persist(request, sent, await handler(sent))
 
     def _call(self, request: ModelRequest[Any]) -> dict[str, Any]:
-        return {"model": _model_name(request.model), "tools": self._tools.of(request.tools)}
+        model = request.model
+        return {
+            "model": _model_name(model),
+            "sent_as": _form_of(model),
+            "tools": self._tools.of(request.tools),
+        }
 
     def _persist(
         self, request: ModelRequest[Any], sent: ModelRequest[Any], response: ModelResponse[Any]
@@ -203,6 +208,16 @@ def _model_name(model: Any) -> str | None:
             return found
     return None
 
+
+def _form_of(model: Any) -> str | None:
+    """Tell the wire form in which LangChain's own package for a provider sends messages."""
+    if getattr(model, "use_responses_api", None) or getattr(model, "output_version", "") == "responses/v1":
+        return "openai_responses"
+    return _FORMS.get(getattr(model, "_llm_type", ""))
+
+
+_FORMS = {"anthropic-chat": "anthropic", "chat-google-generative-ai": "gemini"}
+"""Wire forms by LangChain's word for a kind of model; what it does not hold is sent as it is read."""
 
 _ROLES: dict[type[BaseMessage], str] = {
     SystemMessage: "system",

@@ -24,6 +24,7 @@ from agents import (
     AgentOutputSchema,
     AgentOutputSchemaBase,
     Handoff,
+    OpenAIChatCompletionsModel,
     RunContextWrapper,
     TResponseInputItem,
     handoff,
@@ -71,6 +72,7 @@ def trim_filter(
         kept = await trimmer.afit(
             given.input,
             model=_model_name(agent),
+            sent_as="openai_chat" if isinstance(agent.model, OpenAIChatCompletionsModel) else None,
             system=given.instructions,
             tools=schemas.of([*tools, *agent.handoffs, *beside]),
         )

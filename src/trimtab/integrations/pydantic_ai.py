@@ -109,6 +109,7 @@ class TrimCapability(AbstractCapability[Any]):
         return await self._trimmer.afit(
             request.messages,
             model=_name(request.model),
+            sent_as=_form_of(request.model),
             system=_instructions(parameters, request.messages),
             tools=_tools(parameters),
         )
@@ -173,6 +174,14 @@ def _name(model: Any) -> str | None:
     """Name the model as its provider does."""
     return model.model_name if isinstance(model, Model) else None
 
+
+def _form_of(model: Any) -> str | None:
+    """Tell the wire form in which a model of the framework's own sends messages."""
+    return next((_FORMS[kind.__name__] for kind in type(model).__mro__ if kind.__name__ in _FORMS), None)
+
+
+_FORMS = {"OpenAIResponsesModel": "openai_responses", "AnthropicModel": "anthropic", "GoogleModel": "gemini"}
+"""Wire forms by the class of a model, which is not imported: each needs a package of its own."""
 
 _BETWEEN = "\n\nsystem\n\nsystem\n\n"
 """Stands between two instructions where they are counted: each may be sent as a message of its own."""

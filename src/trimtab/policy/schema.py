@@ -587,6 +587,9 @@ POLICY = Table(
             _Counter(), "What counts tokens; left out: the tokenizer of the model, or an estimate."
         ),
         "format": Key(_choice("auto", *formats()), "Wire form of the messages.", "auto"),
+        "charge_as": Key(
+            _choice(*formats()), "Wire form they are sent in, where a framework writes them anew."
+        ),
         "ties": Key(_kind(Ties), "Which of two blocks of one rank keeps its content."),
         "on_trim": Key(
             _Named("callback", gives_value=True), "Called before anything is decided; a name in names=."

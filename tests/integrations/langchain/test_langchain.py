@@ -19,9 +19,9 @@ from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.langchain import TrimMiddleware, trim_messages
 
 
-def _model(served: Upstream) -> ChatOpenAI:
+def _model(served: Upstream, **options: Any) -> ChatOpenAI:
     address = f"{served.address}/v1"
-    return ChatOpenAI(model="gpt-4o", base_url=address, api_key="none", max_retries=0)
+    return ChatOpenAI(model="gpt-4o", base_url=address, api_key="none", max_retries=0, **options)
 
 
 def _tool(loop: Loop) -> Any:
@@ -44,9 +44,9 @@ def _said(question: Question) -> HumanMessage:
     return HumanMessage([{"type": "text", "text": question.text}, image])
 
 
-def _agent(served: Upstream, *middleware: Any) -> Any:
+def _agent(served: Upstream, *middleware: Any, **options: Any) -> Any:
     return create_agent(
-        _model(served),
+        _model(served, **options),
         [_tool(served.loop)],
         system_prompt=SYSTEM,
         middleware=middleware,
@@ -57,10 +57,10 @@ def _agent(served: Upstream, *middleware: Any) -> Any:
 CONFIG: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 5_000}
 
 
-def play(loop: Loop, *middleware: Any) -> tuple[Score, list[Any]]:
+def play(loop: Loop, *middleware: Any, **options: Any) -> tuple[Score, list[Any]]:
     """Play a loop with an agent of LangChain's; returns the score and the messages of its last checkpoint."""
     with upstream(loop) as served:
-        agent = _agent(served, *middleware)
+        agent = _agent(served, *middleware, **options)
         for question in loop.questions:
             agent.invoke({"messages": [_said(question)]}, CONFIG)
         return served.score, agent.get_state(CONFIG).values["messages"]
@@ -70,6 +70,12 @@ def _messages_of(loop: Loop) -> int:
     """Count what is said in a loop: questions, answers of the model, results."""
     steps = [step for question in loop.questions for step in question.steps]
     return len(loop.questions) + len(steps) + sum(len(getattr(step, "places", ())) for step in steps)
+
+
+def test_a_model_of_the_responses_form_is_sent_no_more() -> None:
+    """Messages are read as those of Chat Completions, and charged as the items they become."""
+    loop = LOOPS[1]
+    hold(play(loop, TrimMiddleware(BUDGET_TOKENS), use_responses_api=True)[0], loop)
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)

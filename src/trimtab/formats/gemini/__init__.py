@@ -77,6 +77,7 @@ class Gemini(Format):
     name = "gemini"
     title = "Gemini"
     rules = Rules(
+        result_frame='{"name":"get_current_weather","response":{"result":""}}',
         results_follow_call=True,
         results_in_one=True,
         system_in_messages=False,

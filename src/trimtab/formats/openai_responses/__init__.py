@@ -108,6 +108,7 @@ class OpenAIResponses(Format):
     title = "Responses"
     rules = Rules(
         results_are_messages=True,
+        calls_are_messages=True,
         results_follow_call=False,
         system_in_messages=False,
         users_stand_alone=True,
