@@ -164,6 +164,40 @@ def test_a_cache_keeps_so_many_and_those_used_last() -> None:
         ReadCache(len, most_objects=0)
 
 
+def test_a_conversation_that_is_fitted_stays_in_a_cache() -> None:
+    """Its objects are used by each fit; those that nobody asks for leave first."""
+    counted = Counted(read_each)
+    read = ReadCache(counted, most_objects=150)
+    chat, others = list(LONG[:100]), [Turn(tuple(talk("u1"))) for _ in range(50)]
+    fresh = [Turn(tuple(talk("u2"))) for _ in range(50)]
+    for between in (others, fresh):
+        fit(chat, 8_000, counter=WORDS, format="openai_chat", read=read, write=write)
+        for one in between:
+            read(one)
+    seen = len(counted.of)
+    fit(chat, 8_000, counter=WORDS, format="openai_chat", read=read, write=write)
+    assert len(counted.of) == seen == 200
+    read(others[0])
+    assert len(counted.of) == seen + 1
+
+
+def test_what_a_cache_gives_may_be_any_kind_of_reading() -> None:
+    """Lists and tuples, some of them known before; the output is the same as without a cache."""
+
+    def read(turn: Turn) -> Any:
+        return list(turn.said) if len(turn.said) % 2 else turn.said
+
+    turns = [Turn(tuple(talk("u9 a1"))), Turn(tuple(talk("a3"))), Turn(tuple(talk("a1 u1")))]
+    plain = fit(turns, 6, counter=WORDS, read=read, write=write, format="openai_chat")
+    for count in (0, 1, 3):
+        cache = ReadCache(read)
+        for turn in turns[:count]:
+            cache(turn)
+        found = fit(turns, 6, counter=WORDS, read=cache, write=write, format="openai_chat")
+        assert (found.positions, found.changed) == (plain.positions, plain.changed)
+        assert [one.said for one in found.messages] == [one.said for one in plain.messages]
+
+
 def test_an_object_changed_in_place_is_read_anew_by_the_next_fit() -> None:
     """As a message that is changed in place; what one fit has read holds for its report and other budgets."""
     turns = [["u", "one"], ["u", "two"]]
@@ -204,10 +238,11 @@ def test_what_was_put_in_may_have_no_place_in_the_framework() -> None:
         return None
 
     turns = [Turn((one,)) for one in talk("u1 a40 u1")]
-    fitted = fit(turns, 99, counter=WORDS, system="be", read=read_each, write=ours)
-    assert (fitted.positions, fitted.messages) == ([0, 1, 2], turns)
-    with pytest.raises(ConfigurationError, match=r"None for objects\[1\], of which 1 of 1 messages stay"):
-        fit(turns, 12, counter=WORDS, strategy="truncate_text", read=read_each, write=ours)
+    for read in (read_each, read_list):
+        fitted = fit(turns, 99, counter=WORDS, system="be", read=read, write=ours)
+        assert (fitted.positions, fitted.messages) == ([0, 1, 2], turns)
+        with pytest.raises(ConfigurationError, match=r"None for objects\[1\], of which 1 of 1 messages stay"):
+            fit(turns, 12, counter=WORDS, strategy="truncate_text", read=read, write=ours)
 
 
 def test_an_object_that_reads_as_nothing_stays_with_the_one_before_it() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from trimtab._shared.checks import check_parameters, check_roles, check_whole, list_messages
+from trimtab._fitting.objects import ReadCache
+from trimtab._shared.checks import check_roles, check_whole, list_messages
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble, assemble_one
 from trimtab.conversation.units import span_of
@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 M = TypeVar("M")
-R = TypeVar("R")
 
 
 def recent(messages: Sequence[M], n: int, /) -> list[M]:
@@ -301,38 +300,3 @@ def _led_well(request: EvictionRequest, units: Sequence[Unit], count: int) -> in
 
     counts = (*range(count, len(units) + 1), *range(count - 1, -1, -1))
     return next((count for count in counts if stands(count)), count)
-
-
-class ReadCache(Generic[M, R]):
-    """A `read` that remembers what each object reads as, from one fit to the next.
-
-    For objects that nobody changes in place: of one that is changed the old reading would be sent. Without it
-    every fit reads anew what it looks at.
-
-    Args:
-        read: What reads an object.
-        most_objects: How many readings are kept, those used last, each with its object, which so lives on.
-            Fewer than a conversation has are of no use where all of it is read.
-
-    Example:
-        >>> from trimtab.history import ReadCache
-        >>> read = ReadCache(lambda line: {"role": "user", "content": line})
-        >>> read("hi") is read("hi")
-        True
-    """
-
-    def __init__(self, read: Callable[[M], R], *, most_objects: int = 100_000) -> None:
-        check_parameters("read", read, "object")
-        self._read = read
-        self._most = check_whole("most_objects", most_objects, least=1)
-        self._kept: OrderedDict[int, tuple[M, R]] = OrderedDict()
-
-    def __call__(self, object: M, /) -> R:
-        """Return what an object reads as."""
-        found = self._kept.pop(id(object), None)
-        if found is None:
-            found = (object, self._read(object))
-        self._kept[id(object)] = found
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return found[1]

@@ -6,23 +6,81 @@ read as lists, all are read: how many messages stand before one is told by no pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from types import NoneType
+from typing import Any, Generic, TypeVar
 
 from trimtab._fitting.fitted import Plan, PlanAround
 from trimtab._fitting.request import Ask
-from trimtab._shared.checks import check_messages, check_parameters
+from trimtab._shared.checks import check_messages, check_parameters, check_whole
 from trimtab.budget import Budget
 from trimtab.conversation.units import resolve_pins
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Dict, mapping_of
+from trimtab.formats.values import LateDict
 
-__all__ = ["Objects", "ReadsSeveral"]
+__all__ = ["Objects", "ReadCache", "ReadsSeveral"]
+
+M = TypeVar("M")
+R = TypeVar("R")
 
 Read = Callable[[Any], object]
 Write = Callable[[Any, list[Dict]], object]
+
+
+class ReadCache(Generic[M, R]):
+    """A `read` that remembers what each object reads as, from one fit to the next.
+
+    For objects that nobody changes in place: of one that is changed the old reading would be sent. Without it
+    every fit reads anew what it looks at.
+
+    Args:
+        read: What reads an object.
+        most_objects: How many readings are kept, those used last, each with its object, which so lives on.
+            Fewer than a conversation has are of no use where all of it is read.
+
+    Example:
+        >>> from trimtab.history import ReadCache
+        >>> read = ReadCache(lambda line: {"role": "user", "content": line})
+        >>> read("hi") is read("hi")
+        True
+    """
+
+    def __init__(self, read: Callable[[M], R], *, most_objects: int = 100_000) -> None:
+        check_parameters("read", read, "object")
+        self._read = read
+        self._most = check_whole("most_objects", most_objects, least=1)
+        self._kept: OrderedDict[int, M] = OrderedDict()
+        """Objects by their identity, which no other gets meanwhile; those used last stand at the end."""
+        self._read_as: dict[int, R] = {}
+
+    def __call__(self, object: M, /) -> R:
+        """Return what an object reads as."""
+        key, kept, readings = id(object), self._kept, self._read_as
+        with suppress(KeyError):
+            kept.move_to_end(key)
+            return readings[key]
+        reading = self._read(object)
+        kept[key], readings[key] = object, reading
+        if len(kept) > self._most:
+            # the reading first: another thread may not find it when the object's identity is free again
+            gone = next(iter(kept))
+            readings.pop(gone, None)
+            kept.pop(gone, None)
+        return reading
+
+    def readings(self, objects: Sequence[M], /) -> list[R | None]:
+        """List what these objects read as, None where nothing is remembered."""
+        kept, keys = self._kept, list(map(id, objects))
+        if 2 * len(kept) > self._most:  # before, nothing has to go soon
+            for key in filter(kept.__contains__, keys):
+                with suppress(KeyError):
+                    kept.move_to_end(key)
+        return list(map(self._read_as.get, keys))
 
 
 class ReadsSeveral(
@@ -41,7 +99,8 @@ class Objects:
                     "read= and write= are given together: functions read(object) -> message, or a list of"
                     f" messages, and write(object, messages) -> object; {name} is {value!r:.60}"
                 )
-            check_parameters(name, value, *words)
+            if not isinstance(value, ReadCache):  # which was looked at when it was made
+                check_parameters(name, value, *words)
         if isinstance(ask.messages, Mapping):
             raise ConfigurationError(
                 "read= takes a list of objects, and a mapping is given: pass the objects it holds, and"
@@ -52,43 +111,58 @@ class Objects:
         self.given: list[object] = list(ask.messages)
         self.write: Write = write
         self._read: Read = read
-        self._readings: dict[int, list[Dict]] = {}
+        self._readings: list[Any] = self._from_cache()
+        """What each object reads as, a message or a list of them; None where nobody looked."""
         self._several: list[list[Dict]] | None = None
         """What every object reads as, where they read as lists."""
         self.owners: Sequence[int] = range(len(self.given))
         """The object of each wire message."""
         self._decided = False
+        if list in set(map(type, self._readings)):
+            self.read_all()
         self._pins = (
             resolve_pins(ask.pin, self.given) if ask.pin != () and ask.pin is not None else frozenset()
         )
 
+    def _from_cache(self) -> list[Any]:
+        """List what the caller's cache remembers: nothing stands between these and the engine."""
+        if not isinstance(self._read, ReadCache):
+            return [None] * len(self.given)
+        known = self._read.readings(self.given)
+        if {NoneType, dict}.issuperset(map(type, known)):
+            return known
+        return [None if one is None else self._as_messages(one, at) for at, one in enumerate(known)]
+
     def one(self, at: int) -> Dict:
         """Return the one message an object reads as, read once."""
-        if at not in self._readings:
-            answer = self._answer(at)
-            if not isinstance(answer, (list, tuple)):
-                self._readings[at] = [self._message(answer, at)]
-            elif self._decided:
-                raise FormatError(
-                    f"objects[{at}] reads as a list, and newer objects read as one message: a read= that may"
-                    " give several messages gives a list for every object"
-                )
-            else:
-                self._readings[at] = [self._message(one, at) for one in answer]
-                raise ReadsSeveral
-        return self._readings[at][0]
+        reading = self._take(at)
+        if type(reading) is not list:
+            message: Dict = reading
+            return message
+        if self._decided:
+            raise FormatError(
+                f"objects[{at}] reads as a list, and newer objects read as one message: a read= that may"
+                " give several messages gives a list for every object"
+            )
+        raise ReadsSeveral
 
     def read_all(self) -> None:
         """Read every object that was not read."""
-        self._several = list(map(self._list, range(len(self.given))))
+        found = map(self._take, range(len(self.given)))
+        self._several = [one if type(one) is list else [one] for one in found]
         self.owners = [at for at, messages in enumerate(self._several) for _ in messages]
 
-    def _list(self, at: int) -> list[Dict]:
-        if at not in self._readings:
-            answer = self._answer(at)
-            found = answer if isinstance(answer, (list, tuple)) else [answer]
-            self._readings[at] = [self._message(one, at) for one in found]
-        return self._readings[at]
+    def _take(self, at: int) -> Any:
+        reading = self._readings[at]
+        if reading is None:
+            reading = self._readings[at] = self._as_messages(self._answer(at), at)
+        return reading
+
+    def _as_messages(self, answer: object, at: int) -> Any:
+        """Return a message, or a list of them."""
+        if isinstance(answer, (list, tuple)):
+            return [self._message(one, at) for one in answer]
+        return self._message(answer, at)
 
     def _answer(self, at: int) -> object:
         try:
@@ -105,11 +179,9 @@ class Objects:
 
     def ask(self) -> Ask:
         """Return what is asked of the engine: the same with wire messages, read and unread."""
+        messages: list[object]
         if self._several is None:
-            known = self._readings
-            messages: list[object] = [
-                known[at][0] if at in known else Unread(self, at) for at in range(len(self.given))
-            ]
+            messages = [Unread(self, at) if one is None else one for at, one in enumerate(self._readings)]
         else:
             messages = [message for one in self._several for message in one]
         pins = [index for index, owner in enumerate(self.owners) if owner in self._pins] if self._pins else ()
@@ -119,6 +191,11 @@ class Objects:
         """Show the output of a plan as objects."""
         self._decided = True
         return ObjectsPlan(plan, self)
+
+    @property
+    def reads_one(self) -> bool:
+        """Whether each object reads as one message."""
+        return self._several is None
 
     def count(self, at: int) -> int:
         """Return how many messages an object reads as."""
@@ -141,7 +218,7 @@ class Objects:
         return made
 
 
-class Unread(Mapping[str, object]):
+class Unread(LateDict):
     """The one message of an object, which is read when it is looked at."""
 
     __slots__ = ("_at", "_objects")
@@ -150,18 +227,9 @@ class Unread(Mapping[str, object]):
         self._objects = objects
         self._at = at
 
-    def __getitem__(self, key: str) -> object:
-        return self._objects.one(self._at)[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._objects.one(self._at))
-
-    def keys(self) -> KeysView[str]:
-        """Return the keys of the message itself, which it is copied by."""
-        return self._objects.one(self._at).keys()
-
-    def __len__(self) -> int:
-        return len(self._objects.one(self._at))
+    def read(self) -> Dict:
+        """Return the message."""
+        return self._objects.one(self._at)
 
 
 class ObjectsPlan(PlanAround):
@@ -175,8 +243,17 @@ class ObjectsPlan(PlanAround):
     def _write(self) -> Iterator[tuple[int | None, object]]:
         """Give each object of the output with its position; what nothing changed is the very object."""
         objects, given = self._objects, self.plain.given
-        yield from objects.blanks(-1)
         entries = zip(self.plain.messages(), self.plain.positions(), strict=True)
+        if objects.reads_one:
+            for message, was in entries:
+                if was is not None and message is given[was]:
+                    yield was, objects.given[was]
+                elif was is not None:
+                    yield was, objects.rewrite(was, [mapping_of(message)])
+                elif (made := objects.write(None, [mapping_of(message)])) is not None:
+                    yield None, made
+            return
+        yield from objects.blanks(-1)
         for owner, run in groupby(
             entries, lambda entry: None if entry[1] is None else objects.owners[entry[1]]
         ):

@@ -22,6 +22,25 @@ Path = tuple[str | int, ...]
 """Keys and indices that lead from a message to a value inside it."""
 
 
+class LateDict(Mapping[str, Any]):
+    """A message that is read when it is looked at."""
+
+    __slots__ = ()
+
+    def read(self) -> Dict:
+        """Return the message; the same dict each time."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: str) -> Any:
+        return self.read()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.read())
+
+    def __len__(self) -> int:
+        return len(self.read())
+
+
 def mapping_of(message: Any) -> Dict:
     """Read a message as a plain dict.
 
@@ -37,6 +56,8 @@ def mapping_of(message: Any) -> Dict:
 
 @lru_cache(maxsize=256)  # a conversation has objects of a few classes, and thousands of each
 def _reader(kind: type) -> Callable[[Any], Dict]:
+    if issubclass(kind, LateDict):
+        return kind.read
     if issubclass(kind, Mapping):
         return dict
     said = foreign_class(kind)
