@@ -33,6 +33,8 @@ from formula import COUNT, message_tokens
 MESSAGES = 10_000
 BUDGETS = (8_000, 128_000)
 SMALL = 41
+ADAPTED = 400
+"""Messages of an adapter's call."""
 LAST_CALLS = 40
 """Of the growing chat; the ones before are what both sides remember."""
 LEAST_PAIRS = 5
@@ -320,6 +322,7 @@ _ROWS = (
 
 def _in_processes(chat: Messages) -> Iterator[Ratio]:
     yield _import()
+    yield from _adapters(chat)
     name = f"{SMALL} messages (the quick lane)"
     with tempfile.TemporaryDirectory() as folder:
         before = _quick_lane(Path(folder))
@@ -335,6 +338,24 @@ def _in_processes(chat: Messages) -> Iterator[Ratio]:
                 1.5,
                 *(partial(_small_us, source, file, part) for source in (now, before)),
             )
+
+
+def _adapters(chat: Messages) -> Iterator[Ratio]:
+    """Have each adapter whose environment is there timed beside `fit`, by its own interpreter."""
+    root = Path(__file__).resolve().parents[1]
+    script = root / "bench" / "adapter_cost.py"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "chat.json"
+        file.write_text(json.dumps(chat[:ADAPTED]), encoding="utf-8")
+        for cost in sorted(root.glob("tests/integrations/*/cost.py")):
+            name = cost.parent.name
+            python = root / ".venv-integrations" / name / "bin" / "python"
+            for budget in BUDGETS if python.exists() else ():
+                command = [python, script, name, file, str(budget)]
+                done = subprocess.run(command, capture_output=True, text=True, check=True)
+                found, milliseconds = map(float, done.stdout.split())
+                row = f"{name}, {ADAPTED} messages (fit)"
+                yield Ratio(name=row, aim=2, budget=budget, found=found, milliseconds=milliseconds)
 
 
 def _quick_lane(folder: Path) -> Path | None:

@@ -231,6 +231,15 @@ def test_only_what_changed_is_written() -> None:
     assert fitted.evicted == turns[:1]
 
 
+def test_an_object_that_is_given_twice_is_told_by_its_place() -> None:
+    """Of two that are the same object the first may stay, and the second leave."""
+    question, answer, newest = (Turn((one,)) for one in talk("u1 a3 u1"))
+    turns = [question, answer, answer, newest]
+    for read in (read_each, read_list):
+        fitted = fit(turns, 5, counter=WORDS, strategy="drop_newest", read=read, write=write)
+        assert (fitted.positions, fitted.messages) == ([0, 1, 3], [question, answer, newest])
+
+
 def test_what_was_put_in_may_have_no_place_in_the_framework() -> None:
     """None leaves it out; an object of the caller's may not go that way: a call could lack its result."""
 

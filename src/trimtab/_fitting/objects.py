@@ -10,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain
+from operator import is_
 from types import NoneType
 from typing import Any, Generic, TypeVar
 
@@ -89,6 +90,10 @@ class ReadsSeveral(
     """Breaks off a fit that took objects for one message each: it begins again, with all of them read."""
 
 
+_PLAIN = {NoneType, dict, list}
+"""Kinds of readings that nothing has to be made of, as long as the lists hold dicts."""
+
+
 class Objects:
     """The objects of one fit, and what was read of them."""
 
@@ -117,6 +122,8 @@ class Objects:
         """What every object reads as, where they read as lists."""
         self.owners: Sequence[int] = range(len(self.given))
         """The object of each wire message."""
+        self._has_blanks = False
+        """Whether there are objects that read as nothing."""
         self._decided = False
         if list in set(map(type, self._readings)):
             self.read_all()
@@ -129,7 +136,8 @@ class Objects:
         if not isinstance(self._read, ReadCache):
             return [None] * len(self.given)
         known = self._read.readings(self.given)
-        if {NoneType, dict}.issuperset(map(type, known)):
+        lists = [one for one in known if type(one) is list]
+        if _PLAIN.issuperset(map(type, known)) and {dict}.issuperset(map(type, chain.from_iterable(lists))):
             return known
         return [None if one is None else self._as_messages(one, at) for at, one in enumerate(known)]
 
@@ -150,6 +158,7 @@ class Objects:
         """Read every object that was not read."""
         found = map(self._take, range(len(self.given)))
         self._several = [one if type(one) is list else [one] for one in found]
+        self._has_blanks = not all(self._several)
         self.owners = [at for at, messages in enumerate(self._several) for _ in messages]
 
     def _take(self, at: int) -> Any:
@@ -192,18 +201,15 @@ class Objects:
         self._decided = True
         return ObjectsPlan(plan, self)
 
-    @property
-    def reads_one(self) -> bool:
-        """Whether each object reads as one message."""
-        return self._several is None
-
     def count(self, at: int) -> int:
         """Return how many messages an object reads as."""
         return 1 if self._several is None else len(self._several[at])
 
     def blanks(self, at: int) -> Iterator[tuple[int, object]]:
         """List the objects behind one that read as no message: they stay with it."""
-        while self._several is not None and at + 1 < len(self._several) and not self._several[at + 1]:
+        if not self._has_blanks or self._several is None:
+            return
+        while at + 1 < len(self._several) and not self._several[at + 1]:
             at += 1
             yield at, self.given[at]
 
@@ -243,32 +249,47 @@ class ObjectsPlan(PlanAround):
     def _write(self) -> Iterator[tuple[int | None, object]]:
         """Give each object of the output with its position; what nothing changed is the very object."""
         objects, given = self._objects, self.plain.given
-        entries = zip(self.plain.messages(), self.plain.positions(), strict=True)
-        if objects.reads_one:
-            for message, was in entries:
-                if was is not None and message is given[was]:
-                    yield was, objects.given[was]
-                elif was is not None:
-                    yield was, objects.rewrite(was, [mapping_of(message)])
-                elif (made := objects.write(None, [mapping_of(message)])) is not None:
-                    yield None, made
-            return
+        messages, places = self.plain.messages(), self.plain.positions()
+        owners, at = objects.owners, 0
+        first = self._same_from(messages, places)
+        end = len(messages) - (len(given) - first)
         yield from objects.blanks(-1)
-        for owner, run in groupby(
-            entries, lambda entry: None if entry[1] is None else objects.owners[entry[1]]
-        ):
-            found = list(run)
-            if owner is None:
-                made = (objects.write(None, [mapping_of(message)]) for message, _ in found)
-                yield from ((None, one) for one in made if one is not None)
+        while at < end:
+            was, start = places[at], at
+            at += 1
+            if was is None:
+                made = objects.write(None, [mapping_of(messages[start])])
+                if made is not None:
+                    yield None, made
                 continue
-            places = [was for _, was in found if was is not None]
-            whole = places == list(range(places[0], places[0] + objects.count(owner)))
-            if whole and all(message is given[was] for (message, _), was in zip(found, places, strict=True)):
+            owner = owners[was]
+            count = objects.count(owner)
+            if count == 1 and messages[start] is given[was]:
                 yield owner, objects.given[owner]
             else:
-                yield owner, objects.rewrite(owner, [mapping_of(message) for message, _ in found])
+                while count > 1 and at < end and (place := places[at]) is not None:
+                    if owners[place] != owner:
+                        break
+                    at += 1
+                found, whole = messages[start:at], range(was, was + count)
+                if places[start:at] == [*whole] and all(map(is_, found, given[was : was + count])):
+                    yield owner, objects.given[owner]
+                else:
+                    yield owner, objects.rewrite(owner, [mapping_of(message) for message in found])
             yield from objects.blanks(owner)
+        if first < len(given):
+            yield from enumerate(objects.given[owners[first] :], owners[first])
+
+    def _same_from(self, messages: Sequence[object], places: Sequence[int | None]) -> int:
+        """Tell from which wire message on all is in the output as it was; an object begins there."""
+        given, owners = self.plain.given, self._objects.owners
+        count = [*map(is_, reversed(messages), reversed(given)), False].index(False)
+        first = len(given) - count
+        if list(places[len(places) - count :]) != [*range(first, len(given))]:
+            return len(given)
+        while 0 < first < len(given) and owners[first] == owners[first - 1]:
+            first += 1
+        return first
 
     @property
     def source(self) -> Sequence[object]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
@@ -161,13 +162,15 @@ def _pins(pin: Any) -> Callable[[Any, int], bool]:
 
     def pins(message: Any, index: int) -> bool:
         said = pin(message, index) if callable(pin) else index in places
-        return bool(said) or any(map(_is_built_on, message.parts))
+        return bool(said) or any(map(_is_built_on, map(type, message.parts)))
 
     return pins
 
 
-def _is_built_on(part: Any) -> bool:
-    return isinstance(part, CompactionPart) or part.part_kind.endswith(("-delta", "-baseline"))
+@cache
+def _is_built_on(kind: Any) -> bool:
+    """Tell whether later messages build on parts of a class."""
+    return issubclass(kind, CompactionPart) or kind.part_kind.endswith(("-delta", "-baseline"))
 
 
 def _name(model: Any) -> str | None:

@@ -1,0 +1,33 @@
+"""Calls of a framework's seam without a model, to time an adapter (`bench/adapter_cost.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from trimtab import fit
+from trimtab.integrations.base import STEADY
+
+Run = Callable[[], object]
+MODEL = "gpt-4o"
+
+
+def bare(messages: list[Any], budget: int, *, format: str = "openai_chat", strategy: Any = STEADY) -> Run:
+    """Return a fit of wire messages as an adapter asks for it."""
+    return lambda: fit(messages, budget, model=MODEL, format=format, strategy=strategy).messages
+
+
+def calls_of(message: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """List the id, the tool and the arguments of the calls a message of Chat Completions makes."""
+    calls = message.get("tool_calls") or ()
+    return [
+        (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls
+    ]
+
+
+def complete(function: Callable[[], Coroutine[Any, Any, object]]) -> Run:
+    """Run what is async in one loop that is there already."""
+    loop = asyncio.new_event_loop()
+    return lambda: loop.run_until_complete(function())
