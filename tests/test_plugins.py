@@ -60,6 +60,25 @@ counting = vendor:summarizer
 [trimtab.formats]
 vendor = vendor:Form
 twice = vendor:Form
+[trimtab.integrations]
+vendor = vendor_agents
+langchain = vendor_agents
+number = vendor:NUMBER
+broken = vendor_broken
+bare = vendor_bare
+"""
+
+AGENTS = """
+from trimtab import fit
+
+def trim(messages, budget, **options):
+    return fit(messages, budget, **options).messages
+"""
+
+BARE = """
+from trimtab.errors import MissingExtraError
+
+raise MissingExtraError("vendor needs agents: pip install 'vendor[agents]'", extra="agents", package="agents")
 """
 
 
@@ -68,6 +87,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install a tiny package as pip does: a module, and beside it what it publishes."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "vendor.py").write_text(MODULE + "\ndef counter_of_url(url):\n    return 7\n", encoding="utf-8")
+    (folder / "vendor_agents.py").write_text(AGENTS, encoding="utf-8")
+    (folder / "vendor_broken.py").write_text("import no_such_package_at_all", encoding="utf-8")
+    (folder / "vendor_bare.py").write_text(BARE, encoding="utf-8")
     write_points(folder, "vendor_trimtab", POINTS)
     return folder
 
@@ -216,3 +238,70 @@ def test_a_name_that_two_packages_publish_is_nobodys(site: Path, tmp_path: Path)
     )
     assert printed.splitlines()[0] == "4"
     assert "several packages publish 'letters' in trimtab.counters: vendor:counter, vendor:other" in printed
+
+
+def test_an_integration_is_imported_where_ours_are(site: Path) -> None:
+    """By each way to import a module; it is the very module that was published, and stays itself."""
+    printed = run(
+        """
+        import importlib
+        import sys
+        import trimtab.integrations
+
+        print("vendor_agents" in sys.modules)
+        from trimtab.integrations.vendor import trim
+        from trimtab.integrations import vendor
+        import vendor_agents
+
+        found = importlib.import_module("trimtab.integrations.vendor")
+        print(found is vendor is trimtab.integrations.vendor is vendor_agents, vendor.__spec__.name)
+        print(trim([{"role": "user", "content": "hi"}], 99), "vendor" in dir(trimtab.integrations))
+        """,
+        site,
+    )
+    assert printed.splitlines() == [
+        "False",
+        "True vendor_agents",
+        "[{'role': 'user', 'content': 'hi'}] True",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("import trimtab.integrations.vendr", "no integration is called 'vendr'; there are: "),
+        ("from trimtab.integrations import vendr", "did you mean vendor"),
+        ("from trimtab.integrations.lanchain import TrimMiddleware", "did you mean langchain"),
+        ("from trimtab.integrations.langchain import TrimMiddleware", "pip install 'trimtab[langchain]'"),
+        ("import trimtab.integrations.number", "is to be a module, and is 7"),
+        ("import trimtab.integrations.broken", "vendor_broken of vendor_trimtab"),
+        ("import trimtab.integrations.broken", "could not be loaded: ModuleNotFoundError"),
+        ("import trimtab.integrations.bare", "pip install 'vendor[agents]'"),
+    ],
+)
+def test_an_integration_that_cannot_be_imported_says_why(site: Path, statement: str, words: str) -> None:
+    """As an import fails: with the names there are, or what to install; ours win over one of another's."""
+    printed = run(
+        f"""
+        try:
+            {statement}
+        except ImportError as error:
+            print(error)
+        """,
+        site,
+    )
+    assert words in printed
+
+
+def test_names_that_no_integration_has_are_missing_as_in_any_package(site: Path) -> None:
+    """Asking whether it has one is no error: others look at every module that is loaded."""
+    printed = run(
+        """
+        import importlib.util
+        import trimtab.integrations
+
+        print(hasattr(trimtab.integrations, "vendr"), importlib.util.find_spec("trimtab.nothing"))
+        """,
+        site,
+    )
+    assert printed == "False None\n"

@@ -114,8 +114,8 @@ FRONT = (
     module(
         "_shared/plugins.py",
         "test_plugins.py",
-        ("_load", "if len(found) > 1:", "if False:"),
-        ("_load", "if point.dist is not None else", "if point.dist is None else"),
+        ("load_plugin", "if len(found) > 1:", "if False:"),
+        ("load_plugin", "if point.dist is not None else", "if point.dist is None else"),
         ("make_plugin", "if not callable(make):", "if False:"),
     ),
     module(

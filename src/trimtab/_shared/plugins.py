@@ -7,7 +7,7 @@ from typing import Any
 
 from trimtab.errors import ConfigurationError, ContextError
 
-__all__ = ["make_plugin", "plugin_names"]
+__all__ = ["load_plugin", "make_plugin", "plugin_names"]
 
 
 def plugin_names(group: str, /) -> list[str]:
@@ -23,7 +23,7 @@ def make_plugin(group: str, name: str, /, *args: object, **options: object) -> A
     Raises:
         ConfigurationError: It cannot be loaded or called, or two packages publish other things by the name.
     """
-    if not (maker := _load(group, name)):
+    if not (maker := load_plugin(group, name)):
         return None
     what, make = maker
     if not callable(make):
@@ -39,8 +39,14 @@ def make_plugin(group: str, name: str, /, *args: object, **options: object) -> A
 
 
 @cache
-def _load(group: str, name: str) -> tuple[str, Any] | None:
-    """Import what an entry point names; once, since looking reads the metadata of every package."""
+def load_plugin(group: str, name: str, /) -> tuple[str, Any] | None:
+    """Import what an entry point names, and say which it is; None if there is none.
+
+    Once: looking reads the metadata of every package.
+
+    Raises:
+        ConfigurationError: It cannot be loaded, or two packages publish other things by the name.
+    """
     from importlib.metadata import entry_points
 
     found = {one.value: one for one in entry_points(group=f"trimtab.{group}", name=name)}
@@ -56,5 +62,7 @@ def _load(group: str, name: str) -> tuple[str, Any] | None:
     what = f"{name!r} ({value}{of}, published in trimtab.{group})"
     try:
         return what, point.load()
+    except ContextError:
+        raise
     except Exception as error:
         raise ConfigurationError(f"{what} could not be loaded: {type(error).__name__}: {error}") from error
