@@ -185,7 +185,7 @@ def _read(message: ChatMessage) -> list[Wire]:
     """Write a message in OpenAI's form; each result of a tool is a message of its own."""
     if results := message.tool_call_results:
         return [_read_result(one) for one in results]
-    wire: Wire = {"role": message.role.value, "content": _content(_shown(message))}
+    wire: Wire = {"role": message.role.value, "content": _content(_pieces(message))}
     if message.name is not None:
         wire["name"] = message.name
     if calls := message.tool_calls:
@@ -202,7 +202,7 @@ def _read_result(result: ToolCallResult) -> Wire:
     return {"role": "tool", "tool_call_id": _call_id(result.origin), "content": said}
 
 
-def _shown(message: ChatMessage) -> list[Any]:
+def _pieces(message: ChatMessage) -> list[Any]:
     """List what a message says: texts, images, files."""
     return [one for one in message._content if isinstance(one, TextContent | ImageContent | FileContent)]
 
@@ -247,7 +247,7 @@ def _write(message: ChatMessage | None, wire: list[Wire]) -> ChatMessage:
     if results := list(message.tool_call_results):
         return replace(message, _content=[_write_result(results, said) for said in wire])
     [said] = wire
-    parts = _rewrite(_shown(message), said["content"])
+    parts = _rewrite(_pieces(message), said["content"])
     ids = {call["id"] for call in said.get("tool_calls", ())}
     calls = [one for one in message.tool_calls if _call_id(one) in ids]
     return replace(message, _role=ChatRole(said["role"]), _content=[*message.reasonings, *parts, *calls])
