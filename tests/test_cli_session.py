@@ -842,6 +842,18 @@ def test_a_client_that_is_missing_is_named_with_its_line(kind: str, package: str
     assert "geheim" not in done.stderr
 
 
+def test_an_mcp_server_without_its_package_says_what_to_install(url: str) -> None:
+    """Wrong usage: exit 2 and the line, on standard error, where a host keeps it in its log."""
+    begin(url)
+    code = (
+        "import sys; sys.modules['mcp'] = None; from trimtab.cli import main;"
+        f" sys.argv = ['trimtab', 'mcp', '--store', {url!r}]; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'trimtab[mcp]'" in done.stderr
+
+
 def test_two_writers_of_one_session_both_get_through(url: str, tmp_path: Path) -> None:
     """The command reads again and repeats, where another was faster."""
     begin(url)
