@@ -17,7 +17,6 @@ TOKEN = "TRIMTAB_MCP_TOKEN"
 EPILOG = """\b
 Examples:
   trimtab mcp --store chats.db
-  claude mcp add trimtab -- trimtab mcp --store /home/ada/chats.db
   trimtab mcp --store chats.db --port 8765
 """
 

@@ -315,8 +315,8 @@ class _Library:
         """
         most_tokens, one = self._most("max_tokens", max_tokens), self._session(session)
         if query is not None and id is None:
-            said = [_said(one, event) for event in one.recall(query, limit)]
-            found = _bounded(said, most_tokens)
+            said = [_line(one, event) for event in one.recall(query, limit)]
+            found = _within(said, most_tokens)
             return _answer(RecallResult(found=found, left_out=len(said) - len(found), next_offset=None))
         if id is not None and query is None:
             return _answer(self._part(one, id, offset, most_tokens))
@@ -329,7 +329,7 @@ class _Library:
             raise UnknownNameError(
                 f"session {session.id!r} has no message {id!r}: give an id that a query found", name=id
             )
-        whole = _said(session, events[0])
+        whole = _line(session, events[0])
         rest = whole.text[offset:]
         room_tokens = most_tokens - _size(whole, text="")
         part = shorten(rest, room_tokens, count=_text_size, keep="start", marker="") or ""
@@ -349,7 +349,7 @@ class _Library:
         names = [name for name in self.names() if name > after]
         page = names[:PAGE_SESSIONS]
         more = f"{SESSIONS}?after={quote(page[-1], safe='')}" if len(names) > len(page) else None
-        return _json({"sessions": [self._listed(name) for name in page], "next": more})
+        return _json({"sessions": [self._entry(name) for name in page], "next": more})
 
     def view(self, id: str, budget: str | None = None) -> str:
         """A session as its model sees it, within a budget in tokens; recall finds what is not shown."""
@@ -368,7 +368,7 @@ class _Library:
         session, left_tokens = self._session(id), self.max_tokens
         page = list[Said]()
         for event in session.history(after=_whole("after", after)):
-            [said] = _bounded([_said(session, event)], self.max_tokens // 4)
+            [said] = _within([_line(session, event)], self.max_tokens // 4)
             left_tokens -= _size(said)
             if left_tokens < 0:
                 more = f"{address(id)}/log?after={page[-1].version}"
@@ -380,7 +380,7 @@ class _Library:
         """List the names of sessions that begin so, in the order of the alphabet."""
         return [name for name in self._store.sessions() if name.startswith(begun)]
 
-    def _listed(self, name: str) -> dict[str, Any]:
+    def _entry(self, name: str) -> dict[str, Any]:
         """Say of a session how long it is, and when it was last added to."""
         newest = self._store.load(LoadRequest(session=name, limit=1, newest_first=True))
         said = {"version": newest[0].version, "time": _time(newest[0])} if newest else {}
@@ -420,7 +420,7 @@ class _Server(MCPServer[Any]):
         self._library = library
         hints = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         for tool in (library.fit, library.count, library.recall):
-            self.add_tool(_told(tool, _tool_error), description=inspect.getdoc(tool), annotations=hints)
+            self.add_tool(_tell(tool, _tool_error), description=inspect.getdoc(tool), annotations=hints)
         # A name may look like a path, and is none.
         free = ResourceSecurity(exempt_params={"id", "after"})
         data, text = "application/json", "text/plain"
@@ -430,7 +430,7 @@ class _Server(MCPServer[Any]):
             (f"{SESSIONS}/{{id}}{{?budget}}", "session", text, library.view),
             (f"{SESSIONS}/{{id}}/log{{?after}}", "log", data, library.log),
         ):
-            self.resource(uri, name=name, mime_type=kind, security=free)(_told(read, _resource_error))
+            self.resource(uri, name=name, mime_type=kind, security=free)(_tell(read, _resource_error))
         # The SDK has no types for this decorator.
         self.completion()(self._complete)  # type: ignore[no-untyped-call]
 
@@ -458,7 +458,7 @@ def address(session: str) -> str:
     return f"{SESSIONS}/{quote(session, safe='')}"
 
 
-def _told(call: Callable[P, T], error_of: Callable[[ContextError], Exception]) -> Callable[P, T]:
+def _tell(call: Callable[P, T], error_of: Callable[[ContextError], Exception]) -> Callable[P, T]:
     """Have what goes wrong told in trimtab's words; the SDK keeps the words of errors it does not know."""
 
     @functools.wraps(call)
@@ -493,7 +493,7 @@ def _answer(found: _Result) -> CallToolResult:
     return CallToolResult(content=[text], structured_content=found.model_dump(mode="json"))
 
 
-def _said(session: Session, event: Event) -> Said:
+def _line(session: Session, event: Event) -> Said:
     fact = event.kind == "fact"
     text = event.data["text"] if fact else _told_by(session.format, event.message)
     return Said(id=event.id, version=event.version, time=_time(event), kind=event.kind, text=text, cut=False)
@@ -504,7 +504,7 @@ def _told_by(form: Format, message: dict[str, Any]) -> str:
     return form.transcript(message).encode("utf-8", "replace").decode()
 
 
-def _bounded(said: Sequence[Said], most_tokens: int) -> list[Said]:
+def _within(said: Sequence[Said], most_tokens: int) -> list[Said]:
     """Cut texts until all of it has room, the longest first; what has no room for a text is left out."""
     frames = [_size(one, text="") + TEXT_TOKENS for one in said]
     count = min(len(said), max(1, bisect(list(accumulate(frames)), most_tokens)))
