@@ -87,10 +87,12 @@ PIXELS = MediaRule(image_tokens=0, pixels_per_token=1, long_pixels=100_000)
 def test_the_size_of_an_image_is_read_from_its_first_bytes(
     make: Callable[[int, int], bytes], width: int, height: int
 ) -> None:
-    """In every form providers take."""
-    made = image(encoded(make(width, height)))
-    assert is_seen(made, PIXELS)
-    assert media_tokens(made, PIXELS) == width * height
+    """In every form providers take, and in both alphabets of base64: google-genai writes that of URLs."""
+    data = make(width, height)
+    for written in (encoded(data), base64.urlsafe_b64encode(data).decode()):
+        made = image(written)
+        assert is_seen(made, PIXELS)
+        assert media_tokens(made, PIXELS) == width * height
 
 
 @pytest.mark.parametrize("marker", [0xC4, 0xC8, 0xCC])

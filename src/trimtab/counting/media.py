@@ -250,7 +250,9 @@ def _bytes_in(encoded: str) -> int:
 
 
 def _decode(encoded: str) -> bytes:
+    """Decode base64 of either alphabet; google-genai sends media in that of URLs."""
+    plain = encoded[: len(encoded) // 4 * 4].replace("-", "+").replace("_", "/")
     try:
-        return binascii.a2b_base64(encoded[: len(encoded) // 4 * 4])
+        return binascii.a2b_base64(plain)
     except (binascii.Error, ValueError):
         return b""
