@@ -50,7 +50,12 @@ def _missing() -> Iterator[tuple[str, str, str]]:
                 yield source.where(node), str(extra), str(package)
 
 
-DISTRIBUTIONS = {"agents": "openai_agents", "haystack": "haystack_ai", "pydantic_ai": "pydantic_ai_slim"}
+DISTRIBUTIONS = {
+    "agents": "openai_agents",
+    "google.adk": "google_adk",
+    "haystack": "haystack_ai",
+    "pydantic_ai": "pydantic_ai_slim",
+}
 """What brings a package that is imported by another name."""
 
 

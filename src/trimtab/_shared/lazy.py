@@ -41,7 +41,8 @@ def package_of(extra: str, /, *, package: str, needed_by: str) -> ModuleType:
     try:
         return import_module(package)
     except ModuleNotFoundError as error:
-        if error.name != package:  # it is there, and something it needs is not
+        parents = (package, package.partition(".")[0])
+        if error.name not in parents:  # it is there, and something it needs is not
             raise
         raise MissingExtraError(
             f"{needed_by} needs {package}: pip install 'trimtab[{extra}]'", extra=extra, package=package

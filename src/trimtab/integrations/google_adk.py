@@ -1,0 +1,86 @@
+"""Google's Agent Development Kit: a plugin that fits the contents of each call of a model."""
+# What is missing is said before it is imported.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from trimtab._shared.lazy import package_of
+from trimtab.formats import get_format
+from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted, Trimmer
+
+package_of("google-adk", package="google.adk", needed_by="trimtab.integrations.google_adk")
+
+from google.adk.agents.callback_context import CallbackContext
+from google.adk.models.llm_request import LlmRequest
+from google.adk.plugins.base_plugin import BasePlugin
+from google.genai import types
+from pydantic import TypeAdapter
+
+__all__ = ["TrimPlugin"]
+
+_GO_ON = (
+    "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are"
+    " needed."
+)
+"""What ADK's models add as a user's content where the last one is not a user's; it is counted."""
+
+
+class TrimPlugin(BasePlugin):
+    """Fits what the agents of an app send their models, at each call.
+
+    Counted are the system instruction, the tools, the schema of the answer, and the contents of the call, for
+    the model of the call. The events of the session stay whole, and contents that stay are the very objects
+    of the call.
+
+    Args:
+        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+            policy, or None for the window less what the answer may take.
+        on_fitted: Called with the `Fitted` of each call.
+        name: That of the plugin; two plugins of an app have two names.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: The budget or an option is not what it may be.
+        BudgetExceededError: At a call: what must stay does not fit. ADK puts errors of plugins into a
+            RuntimeError, which has this one as `__cause__`.
+    """
+
+    def __init__(
+        self,
+        budget: BudgetLike = None,
+        *,
+        on_fitted: OnFitted | None = None,
+        name: str = "trimtab",
+        **options: Unpack[FitOptions],
+    ) -> None:
+        super().__init__(name)
+        self._trimmer: Trimmer[Any] = Trimmer(budget, format="gemini", on_fitted=on_fitted, options=options)
+
+    async def before_model_callback(
+        self, callback_context: CallbackContext, llm_request: LlmRequest
+    ) -> None:
+        """Fit the contents of a call."""
+        contents, config = llm_request.contents, llm_request.config
+        system = config.system_instruction
+        if not contents or contents[-1].role != "user":
+            system = f"{system or ''}\n\n{_GO_ON}"
+        kept = await self._trimmer.afit(
+            contents,
+            model=None if llm_request.model is None else llm_request.model.rpartition("/")[2],
+            system=system,
+            tools=[*(config.tools or ()), *_answer(config)],
+        )
+        llm_request.contents = [types.Content.model_validate(one) for one in kept]
+
+
+def _answer(config: types.GenerateContentConfig) -> list[dict[str, Any]]:
+    """Write the schema of an answer as that of a function: it is sent beside them."""
+    schema: Any = config.response_json_schema or config.response_schema
+    if schema is None:
+        return []
+    if isinstance(schema, types.Schema):
+        schema = schema.model_dump(exclude_none=True, mode="json")
+    parameters = schema if isinstance(schema, dict) else TypeAdapter(schema).json_schema()
+    return [get_format("gemini").tool_schema("answer", description="", parameters=parameters)]
