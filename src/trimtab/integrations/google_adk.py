@@ -58,14 +58,12 @@ class TrimPlugin(BasePlugin):
         super().__init__(name)
         self._trimmer: Trimmer[Any] = Trimmer(budget, format="gemini", on_fitted=on_fitted, options=options)
 
-    async def before_model_callback(
-        self, callback_context: CallbackContext, llm_request: LlmRequest
-    ) -> None:
+    async def before_model_callback(self, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Fit the contents of a call."""
         contents, config = llm_request.contents, llm_request.config
-        system = config.system_instruction
+        system: Any = config.system_instruction
         if not contents or contents[-1].role != "user":
-            system = f"{system or ''}\n\n{_GO_ON}"
+            system = [*([system] if system else []), _GO_ON]
         kept = await self._trimmer.afit(
             contents,
             model=None if llm_request.model is None else llm_request.model.rpartition("/")[2],

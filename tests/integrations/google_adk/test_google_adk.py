@@ -65,7 +65,9 @@ async def _events(runner: Runner, said: types.Content, config: RunConfig | None 
         pass
 
 
-def play(loop: Loop, *plugins: Any, model: Any = gemini, questions: int = 1_000, **app: Any) -> Any:
+def play(
+    loop: Loop, plugins: Any = (), *, model: Any = gemini, questions: int = 1_000, **app: Any
+) -> tuple[Score, list[Any]]:
     """Play a loop with an agent of ADK's; returns the score and the events of its session."""
 
     async def run() -> tuple[Score, list[Any]]:
@@ -95,7 +97,7 @@ def _events_of(loop: Loop) -> int:
 def test_every_request_of_a_loop_is_valid_within_the_budget_and_shows_what_matters(loop: Loop) -> None:
     """The session keeps all of it, and most of a request is known to a prompt cache."""
     seen: list[Any] = []
-    score, kept = play(loop, TrimPlugin(BUDGET_TOKENS, counter=COUNTER, on_fitted=seen.append))
+    score, kept = play(loop, [TrimPlugin(BUDGET_TOKENS, counter=COUNTER, on_fitted=seen.append)])
     hold(score, loop)
     assert len(kept) == _events_of(loop)
     assert len(seen) == loop.model_calls
@@ -103,7 +105,7 @@ def test_every_request_of_a_loop_is_valid_within_the_budget_and_shows_what_matte
 
 def test_a_claude_model_is_sent_no_more() -> None:
     """ADK writes the same contents as messages of Anthropic's for it."""
-    score, _ = play(chat(), TrimPlugin(BUDGET_TOKENS, counter=COUNTER), model=claude, questions=30)
+    score, _ = play(chat(), [TrimPlugin(BUDGET_TOKENS, counter=COUNTER)], model=claude, questions=30)
     assert (score.requests, score.invalid, score.over, score.blind) == (120, [], [], [])
 
 
@@ -219,6 +221,8 @@ def test_what_is_sent_beside_the_contents_is_counted() -> None:
     seen.clear()
     said = [*_talk(1), _text("model", "It is sunny, too.")]
     fitted(said, trim)
+    fitted(said, trim, config=types.GenerateContentConfig(system_instruction="Look well."))
+    assert seen[1].report.tokens_after > seen[0].report.tokens_after
     asked = LlmRequest(contents=list(said))
     Scripted()._maybe_append_user_content(asked)
     assert len(asked.contents) == len(said) + 1
@@ -275,7 +279,7 @@ def test_a_counter_may_be_awaited() -> None:
     async def count(messages: list[Any]) -> int:
         return sum(len(str(message)) // 4 for message in messages)
 
-    score, _ = play(chat(), TrimPlugin(BUDGET_TOKENS, counter=count), questions=12)
+    score, _ = play(chat(), [TrimPlugin(BUDGET_TOKENS, counter=count)], questions=12)
     assert (score.requests, score.invalid, score.blind) == (48, [], [])
     assert len(score.fills) > 10
 
@@ -286,6 +290,9 @@ def test_a_budget_is_said_in_every_way() -> None:
     for budget in (640, 640.9, Budget(700, output_reserve=60), "0.5%"):
         fitted(_talk(30), TrimPlugin(budget, on_fitted=seen.append))
     assert {one.report.input_tokens for one in seen} == {640}
+    seen.clear()
+    fitted(_talk(3), TrimPlugin("1%", on_fitted=seen.append, charge_as="openai_chat"), model="openai/gpt-4o")
+    assert (seen[0].report.input_tokens, len(seen[0].messages)) == (1_280, 13)
     seen.clear()
     for model in ("gpt-4o", "openai/gpt-4o", "projects/p/locations/l/publishers/google/models/gpt-4o"):
         fitted(_talk(3), TrimPlugin("1%", on_fitted=seen.append), model=model)
