@@ -174,7 +174,7 @@ def test_a_session_whose_budget_is_in_its_log_shows_none_before_it_was_read() ->
     assert " of 500 tokens" in repr(session)
 
 
-COMMAND_TESTS = {"replay": "test_cli_replay.py", "session": "test_cli_session.py"}
+COMMAND_TESTS = {"mcp": "test_mcp.py", "replay": "test_cli_replay.py", "session": "test_cli_session.py"}
 """Where a command is tested whose options are the names of others' as well."""
 
 
@@ -194,8 +194,8 @@ def test_every_option_of_every_command_is_given_in_a_test() -> None:
     """Through the command line: one that nobody gives may be deaf and nobody knows."""
     listed = [one for one in _options(cli.command(), ()) if one[1] != "--version"]
     assert len(listed) > 100
-    folder = ROOT / "tests"
-    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("test_cli*.py")}
+    files = [*(ROOT / "tests").glob("test_cli*.py"), ROOT / "tests/integrations/mcp/test_mcp.py"]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in files}
     others = "".join(text for name, text in texts.items() if name not in COMMAND_TESTS.values())
     silent = [
         f"trimtab {' '.join(path)} {name}"
