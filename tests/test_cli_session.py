@@ -167,6 +167,18 @@ def test_an_eviction_is_taken_back(any_url: str) -> None:
     assert said(run("stats", *at(any_url)))["pending_messages"] == 0
 
 
+def test_the_newest_message_is_taken_off(any_url: str) -> None:
+    """The view is without it and the history is not; where none is left, that is exit 1."""
+    begin(any_url)
+    view = json.loads(run("show", *at(any_url)).stdout)
+    before = lines(run("history", *at(any_url)))
+    assert said(run("pop", *at(any_url))) == before[-1]
+    assert json.loads(run("show", *at(any_url)).stdout)[-1] == view[-2]
+    assert lines(run("history", *at(any_url))) == before
+    run("clear", *at(any_url))
+    assert "no message that could be taken off" in run("pop", *at(any_url), code=1).stderr
+
+
 def test_a_session_goes_through_a_file_and_to_another_name(any_url: str, tmp_path: Path) -> None:
     """Exported, imported, copied: the same history and the same view."""
     begin(any_url)
@@ -509,6 +521,7 @@ def test_every_kind_of_event_has_a_line(url: str, tmp_path: Path) -> None:
         session.set_budget(500)
         session.undo()
         session.redact([event.id])
+        session.pop()
         session.clear()
         failing = Session.open(store, "ada", summarizer=_fails, counter=CharCounter())
         failing.set_budget(100)
@@ -517,7 +530,7 @@ def test_every_kind_of_event_has_a_line(url: str, tmp_path: Path) -> None:
     shown = run("history", *at(url), "--kinds", "all", "--output", "text").stdout
     kinds = {event["kind"] for event in lines(run("history", *at(url), "--kinds", "all"))}
     assert kinds >= {"summary", "evicted", "failed", "options", "budget", "anchors", "cleared", "pinned"}
-    assert kinds >= {"unpinned", "undone", "redacted", "message"}
+    assert kinds >= {"unpinned", "undone", "redacted", "popped", "message"}
     assert {line.split()[3].strip("()") for line in shown.splitlines() if "  (" in line} == kinds - {
         "message"
     }
@@ -547,6 +560,7 @@ def test_the_history_is_limited_by_kind_version_and_number(url: str) -> None:
         (("recall", "--id", "ada", "77x41"), "USER: Hello, I am Ada."),
         (("recall", "--id", "ada", "zebra"), "nothing found"),
         (("undo", "--id", "ada"), "left the recent messages"),
+        (("pop", "--id", "ada"), "taken off:"),
         (("redact", "--id", "ada", "hello", "--yes"), "1 message overwritten"),
         (("delete", "--id", "ada", "--yes"), "events deleted"),
     ],

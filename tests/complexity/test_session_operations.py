@@ -216,7 +216,12 @@ def undo_newest(session: Session) -> None:
     session.undo()
 
 
-ORDERS = {"redact": redact_newest, "undo": undo_newest}
+def pop_newest(session: Session) -> None:
+    """Take off the message that was said last."""
+    session.pop()
+
+
+ORDERS = {"redact": redact_newest, "pop": pop_newest, "undo": undo_newest}
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())

@@ -163,6 +163,28 @@ SESSIONS = (
         ("job_of", "_in_order(earlier | _members(units))", "_in_order(_members(units))"),
     ),
     module(
+        "session/pop.py",
+        "session/test_pop.py session/test_writers.py",
+        (
+            "pop_message",
+            "    if done is not None:\n        return (yield from event",
+            "    if False:\n        return (yield from event",
+        ),
+        ("_uncover", "if working_set.state.place(first) is not None:", "if True:"),
+        ("_take_off", 'if recalled.data["question"] >= event.version:', "if False:"),
+        ("_take_off", "yield from _without_facts(core, working_set, state, event)", "state"),
+        ("_call_back_newest", '== "pending"', '== "recent"'),
+    ),
+    module(
+        "session/pops.py",
+        "session/test_pop.py",
+        ("Gone.__contains__", "version <= self._ends[at]", "True"),
+        ("WayBack.there", "event.version < self._border:", "True:"),
+        ("gone_since", 'at = event.data["older"]', "at = 0"),
+        ("spans_with", "if one[0] < span[0]]", "]"),
+        ("spans_with", "if len(spans) < MAX_SPANS:", "if True:"),
+    ),
+    module(
         "session/undo.py",
         f"session/test_leaving_and_returning.py session/test_background.py session/test_writers.py"
         f" session/test_recall.py {PLAIN}",
@@ -215,8 +237,8 @@ SESSIONS = (
         ("change_budget", "    working_set.require_room()\n", ""),
         ("replace_anchors", "    working_set.require_anchor_room()\n", ""),
         (
-            "set_pin",
-            "if first not in working_set.recent:\n        working_set.bring_back",
+            "call_back",
+            "if unit.first not in working_set.recent:\n        working_set.bring_back",
             "if True:\n        working_set.bring_back",
         ),
     ),

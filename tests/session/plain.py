@@ -137,7 +137,7 @@ class Plain:
 
     def unit(self, first: int) -> list[int]:
         """Places of the messages of a unit."""
-        return [at for at, one in enumerate(self.said) if one.unit == first]
+        return [at for at, one in enumerate(self.said) if one.unit == first and one.zone != "popped"]
 
     def units(self, *zones: str) -> list[int]:
         """First messages of the units in some zones, in order."""
@@ -275,9 +275,9 @@ class Plain:
 
     # -- what stays
 
-    def living(self) -> list[int]:
-        """Places of messages that are not covered and not cleared."""
-        return [at for at, one in enumerate(self.said) if one.zone in ("recent", "waiting")]
+    def there(self) -> list[int]:
+        """Places of messages that were not popped and not cleared."""
+        return [at for at, one in enumerate(self.said) if one.zone not in ("popped", "cleared")]
 
     def kind(self, at: int) -> str:
         """Who says it; a result stays one, also where it is shown as text."""
@@ -290,17 +290,17 @@ class Plain:
 
     def latest_user(self) -> int | None:
         """Place of the latest message the user wrote."""
-        users = [at for at in self.living() if self.kind(at) == "user"]
+        users = [at for at in self.there() if self.kind(at) == "user"]
         return users[-1] if users else None
 
     def exempt(self, first: int) -> bool:
         """A4: pinned, with the latest user message, the newest, or open."""
         members = self.unit(first)
-        living = self.living()
-        turns = [at for at in living if self.kind(at) in ("user", "assistant")]
+        there = self.there()
+        turns = [at for at in there if self.kind(at) in ("user", "assistant")]
         if any(self.said[at].pinned for at in members) or self.latest_user() in members:
             return True
-        if living and living[-1] in members:
+        if there and there[-1] in members:
             return True
         return bool(turns) and turns[-1] == first and bool(self.unanswered(first))
 
@@ -541,6 +541,27 @@ class Plain:
             evicted = self.cut(shown)
         self.make_room(evicted, before, summarizes=total > self.budget, summaries=8)
 
+    def pop(self) -> int | None:
+        """Take off the newest message; return its place. A summary that stands for it is taken back."""
+        there = self.there()
+        if not there:
+            return None
+        before, at = self.in_view(), there[-1]
+        one = self.said[at]
+        for summary in self.summaries:
+            after = summary.after is not None and summary.after.stale
+            summary.stale = summary.stale or after or at in summary.covers
+        stale = [decision for decision in self.decisions if decision.stale]
+        if one.zone == "covered":
+            self.take_back(stale[0])
+        one.zone, one.pinned = "popped", False
+        for place in (*self.there()[-1:], self.latest_user()):
+            if place is not None and self.said[place].zone == "waiting":
+                self.move([self.said[place].unit], "recent")
+        self.note("popped")
+        self.make_room([], [first for first in before if first != one.unit], summarizes=False)
+        return at
+
     def clear(self) -> bool:
         """Begin anew; anchors as given, the budget stays. False where what comes back has no room."""
         given, written = self.settings.anchors, self.anchor_summary
@@ -596,7 +617,8 @@ class Plain:
         del self.decisions[self.decisions.index(decision) :]
         old = len(decision.zones)
         for at, one in enumerate(self.said):
-            one.zone = decision.zones[at] if at < old else "recent"
+            if one.zone != "popped":
+                one.zone = decision.zones[at] if at < old else "recent"
         self.summary, self.anchor_summary = decision.summary, decision.anchor_summary
         self.behind, self.view_from = decision.cut
         summaries = [one for one in self.decisions if one.kind == "summary" and not one.becomes_anchor]

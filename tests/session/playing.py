@@ -144,7 +144,8 @@ class Play:
     async def _do_late(self, at: int, text: str) -> None:
         """Add the result of one of the calls nothing answered, wherever that call is by now."""
         said = self.model.said
-        units = [first for first, one in enumerate(said) if one.unit == first and one.zone != "cleared"]
+        gone = ("cleared", "popped")
+        units = [first for first, one in enumerate(said) if one.unit == first and one.zone not in gone]
         calls = [call_id for first in units for call_id in sorted(self.model.unanswered(first))]
         if calls:
             await self._do_add(result(calls[at % len(calls)], text))
@@ -213,6 +214,11 @@ class Play:
             await self.do("redact", [self.event_ids()[place] for place in found])
             self.model.redact(found)
             self.redacted_at = len(self.log())
+
+    async def _do_pop(self) -> None:
+        place = self.model.pop()
+        event = await self.do("pop")
+        assert (None if event is None else event.id) == (None if place is None else self.event_ids()[place])
 
     async def _do_refresh(self) -> None:
         assert await self.do("refresh") == len(self.log())
@@ -323,7 +329,7 @@ class Play:
 
     def is_valid(self, shown: list[Message]) -> None:
         """A2: no result without its call, none twice; what was never answered is all that may be missing."""
-        said = [one.message for one in self.model.said]
+        said = [one.message for one in self.model.said if one.zone != "popped"]
         was = {(rule, call_id) for _, rule, call_id in oracle.violations(said)}
         found = {(rule, call_id) for _, rule, call_id in oracle.violations(shown)}
         rules = Counter(rule for rule, _ in found)
@@ -367,11 +373,23 @@ class Play:
                 assert await self.do("view_at", version) == shown
 
 
+def living(log: list[Any]) -> list[Any]:
+    """Leave out of a whole log the messages that were popped: each time the newest there is."""
+    there: list[Any] = []
+    for event in log:
+        if event.kind == "popped":
+            newest = max(at for at, one in enumerate(there) if one.kind == "message")
+            assert there[newest].id == event.data["event"]
+            del there[newest]
+        there.append(event)
+    return there
+
+
 def zones_by(event: Any, log: list[Any]) -> tuple[set[int], set[int]]:
     """Read the recent and the waiting messages off a state and the whole log before it."""
     state = event.state
     units: dict[int, list[int]] = {}
-    for one in log:
+    for one in living(log):
         if one.kind == "message":
             units.setdefault(one.data.get("joins", one.version), []).append(one.version)
     live, cut = state.get("live", 1), state.get("cut", 1)
@@ -463,6 +481,9 @@ ORDERS: st.SearchStrategy[Operation] = st.one_of(
     st.tuples(st.just("undo"), st.integers(0, 3)),
     st.tuples(st.just("undo"), st.just(0)),
     st.tuples(st.just("redact"), st.lists(_PLACES, min_size=1, max_size=2)),
+    st.just(("pop",)),
+    st.just(("pop",)),
+    st.just(("pop",)),
     st.just(("refresh",)),
     st.just(("restore",)),
     st.just(("reopen",)),

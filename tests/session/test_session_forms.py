@@ -144,6 +144,30 @@ def test_a_session_restored_forked_and_undone_shows_what_the_provider_takes(form
 
 
 @every_form
+@pytest.mark.parametrize("summarizes", [False, True])
+def test_a_conversation_taken_off_message_by_message_is_taken_each_time(form: str, summarizes: bool) -> None:
+    """Half a call waits, and what is shown was said; the answers that come then are those of its calls."""
+    body = talk(form)
+    messages = said_in(form, body)
+    session = session_of(form, 260, summarizer=summary if summarizes else None, store=MemoryStore())
+    session.extend(messages)
+    for left in range(len(messages) - 1, -1, -1):
+        event = session.pop()
+        assert event is not None
+        assert event.message == messages[left]
+        view = shown(session, form, body)
+        whole = sent(form, body, "Be brief.", messages[:left])
+        assert view is not None
+        if left:
+            assert not newly_refused(form, whole, view), (left, view[KEYS[form]])
+        again = Session.open(session.store, session.id, **functions(session))
+        assert again.messages() == session.messages()
+        assert again.token_breakdown == session.token_breakdown
+    status = session.status()
+    assert (status.recent_messages, status.pending_messages, status.summarized_messages) == (0, 0, 0)
+
+
+@every_form
 def test_a_redacted_conversation_says_nothing_and_is_taken(form: str) -> None:
     """Word for word gone, in the types of the provider's package; one message of it, and all of it."""
     tried, format = 0, get_format(form)

@@ -51,6 +51,7 @@ CHANGES: dict[str, Callable[[Session], object]] = {
     "clear": lambda session: session.clear(),
     "redact": lambda session: session.redact([next(session.history()).id]),
     "pin": lambda session: session.pin(next(session.history()).id),
+    "pop": lambda session: session.pop(),
 }
 
 
@@ -133,6 +134,18 @@ def test_an_undo_whose_answer_was_lost_takes_back_one_decision() -> None:
     assert session.undo().id == decisions[-1]
     assert len(list(session.history(kinds=("undone",)))) == 1
     assert session.undo().id == decisions[0]
+
+
+def test_a_pop_whose_answer_was_lost_takes_off_one_message() -> None:
+    """Not the one before it, too."""
+    store = Forgetful()
+    session = Session(100, counter=WORDS, store=store, id="s", retry=QUICK)
+    session.extend([user("a"), user("b")])
+    store.loses = 1
+    event = session.pop()
+    assert event is not None
+    assert event.message == user("b")
+    assert session.messages() == [user("a")]
 
 
 def test_a_lost_answer_without_a_retry_is_an_error_and_the_session_reads_again() -> None:

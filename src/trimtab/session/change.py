@@ -110,20 +110,25 @@ def set_pin(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
         return
     first = event.data.get("joins", version)
     unit = yield from living_unit(core.session, working_set, first)
-    if unit is None:
+    if unit is None or version not in unit.members:
         raise ConfigurationError(
-            f"event {event_id!r} is not in reach any more: a summary stands for it, or the session was"
-            " cleared. undo() the summary first"
+            f"event {event_id!r} is not in reach any more: a summary stands for it, it was popped, or the"
+            " session was cleared. undo() the summary first"
         )
-    if first not in working_set.recent:
-        working_set.bring_back(unit)
-    if core.in_force.wire_format.rules.ordered and not working_set.reader.leads(unit):
-        opener = yield from opener_of(core.session, working_set, first)
-        if opener is not None and opener.first not in working_set.recent:
-            working_set.bring_back(opener)
+    yield from call_back(core, working_set, unit)
     working_set.state = working_set.state.with_pin(version)
     yield from core.write(working_set, "pinned", {"event": event_id})
     yield from make_room(core, working_set, seen=seen)
+
+
+def call_back(core: Core, working_set: WorkingSet, unit: SessionUnit) -> Steps[None]:
+    """Make a unit recent, with what opens its turn where it may not stand first."""
+    if unit.first not in working_set.recent:
+        working_set.bring_back(unit)
+    if core.in_force.wire_format.rules.ordered and not working_set.reader.leads(unit):
+        opener = yield from opener_of(core.session, working_set, unit.first)
+        if opener is not None and opener.first not in working_set.recent:
+            working_set.bring_back(opener)
 
 
 def delete_session(core: Core) -> Steps[None]:

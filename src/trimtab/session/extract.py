@@ -13,6 +13,7 @@ from trimtab.session.effects import AskFacts, Steps
 from trimtab.session.facts import KnownFact, facts_in_force, next_links
 from trimtab.session.log import Span, oldest_messages
 from trimtab.session.plain import copy_plain
+from trimtab.session.pops import gone_since
 from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import limits_of
@@ -91,9 +92,11 @@ def fact_job(core: Core, working_set: WorkingSet, *, due: bool = True) -> Steps[
     reader, groups = working_set.reader, dict[int, list[Event]]()
     for first in late:
         span = Span(first, first + 1, ends=state.cut)
-        groups.update((yield from oldest_messages(core.session, span, reader, limit_tokens=0))[0])
+        groups.update((yield from oldest_messages(core.session, state, span, reader, limit_tokens=0))[0])
     span = Span(max(1, state.read), left_until(working_set), ends=state.cut)
-    found, until = yield from oldest_messages(core.session, span, reader, limit_tokens=state.room_tokens)
+    found, until = yield from oldest_messages(
+        core.session, state, span, reader, limit_tokens=state.room_tokens
+    )
     groups.update(found)
     in_view = frozenset(first for first in groups if is_in_view(working_set, first))
     units = frozenset(groups) - in_view
@@ -120,7 +123,9 @@ def _weigh(core: Core, working_set: WorkingSet) -> Steps[Weighed]:
         known = core.weighed = Weighed(state, max(1, state.read))
     span = Span(known.until, until, ends=state.cut)
     if span.start < span.stop:
-        found, _ = yield from oldest_messages(core.session, span, reader, limit_tokens=state.room_tokens)
+        found, _ = yield from oldest_messages(
+            core.session, state, span, reader, limit_tokens=state.room_tokens
+        )
         for first, events in found.items():
             if not is_in_view(working_set, first):
                 known.messages += len(events)
@@ -244,11 +249,12 @@ def _still_holds(core: Core, working_set: WorkingSet, job: FactJob) -> Steps[boo
         return False
     if state.epoch == base.epoch:
         return True
+    gone = yield from gone_since(core.session, state, base.popped + 1)
     events: list[Event] = yield LoadRequest(session=core.session, ids=job.ids)
     now = {event.id: event for event in events}
     show = working_set.reader.show
     return all(
-        one in now and show(now[one].data, one).message == message
+        one in now and now[one].version not in gone and show(now[one].data, one).message == message
         for one, message in zip(job.ids, job.messages, strict=True)
     )
 

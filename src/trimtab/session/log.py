@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from trimtab.session.effects import Steps
 from trimtab.session.facts import read_facts
 from trimtab.session.messages import MessageReader, SessionUnit, Summary
 from trimtab.session.options import Options
+from trimtab.session.pops import Gone, WayBack, gone_since
 from trimtab.session.recollection import RecalledUnit, Recollection, unit_text
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
@@ -31,6 +32,7 @@ KINDS = (
     "budget",
     "usage",
     "recalled",
+    "popped",
     "cleared",
     "abridged",
     "pinned",
@@ -146,10 +148,11 @@ def _read_recollection(session: str, state: State, reader: MessageReader) -> Ste
     """Read what was recalled; what a redacted message said is not recalled any more."""
     data = (yield from event_at(session, state.recollection)).data
     told = yield from events_at(session, {version for members in data["units"] for version in members})
+    gone = yield from gone_since(session, state, state.recollection)
     units = list[RecalledUnit]()
     for members in data["units"]:
         events = [told[version] for version in members]
-        if not any(event.data.get("redacted") for event in events):
+        if not any(event.data.get("redacted") or event.version in gone for event in events):
             units.append(RecalledUnit(tuple(members), unit_text(reader, events)))
     return Recollection(before=data["before"], units=tuple(units), error=data.get("error"))
 
@@ -159,10 +162,12 @@ def _explicit(state: State) -> set[int]:
     return {version for members in (*state.beside, *state.left) for version in members}
 
 
-def _messages(events: Iterable[Event], apart: Collection[int] = ()) -> Iterator[tuple[int, Event]]:
-    """List the events of messages that are not apart, each behind the first message of its unit."""
+def _messages(
+    events: Iterable[Event], apart: Collection[int] = (), gone: Container[int] = ()
+) -> Iterator[tuple[int, Event]]:
+    """List the events of messages that are not apart or gone, each behind the first message of its unit."""
     for event in events:
-        if event.kind == "message" and event.version not in apart:
+        if event.kind == "message" and event.version not in apart and event.version not in gone:
             yield event.data.get("joins", event.version), event
 
 
@@ -179,9 +184,10 @@ def _read_messages(session: str, working_set: WorkingSet) -> Steps[None]:
     pages = Pages(session, after=state.live - 1, before=working_set.version + 1, newest_first=True)
     results: dict[int, list[Event]] = {}
     shown: list[SessionUnit] = []
+    back = WayBack()
     while not working_set.hidden and (events := (yield from pages.next())):
         waiting: list[SessionUnit] = []
-        for first, event in _messages(events, explicit):
+        for first, event in _messages(back.there(events), explicit):
             if first != event.version:
                 results.setdefault(first, []).append(event)
                 continue
@@ -251,7 +257,8 @@ def live_units(
         if start <= members[0] < stop:
             units.append((yield from read_unit(session, members, reader, instead=new)))
     span = Span(max(start, state.live), stop, ends=state.cut)
-    units.extend((yield from _units_in(session, span, reader, apart=_explicit(state), new=new)))
+    gone = yield from gone_since(session, state, span.start)
+    units.extend((yield from _units_in(session, span, reader, apart=_explicit(state), gone=gone, new=new)))
     return sorted(units, key=attrgetter("first"))
 
 
@@ -267,18 +274,26 @@ class Span(NamedTuple):
 
 
 def _units_in(
-    session: str, span: Span, reader: MessageReader, *, apart: Collection[int], new: Mapping[int, Event]
+    session: str,
+    span: Span,
+    reader: MessageReader,
+    *,
+    apart: Collection[int],
+    gone: Gone,
+    new: Mapping[int, Event],
 ) -> Steps[list[SessionUnit]]:
     """Read the units that begin in a part of the log, but for messages that the state names apart."""
     heads: dict[int, list[Event]] = {}
     pages = Pages(session, after=span.start - 1, before=span.stop, newest_first=False)
     while events := (yield from pages.next()):
-        for first, event in _messages(events, apart):
+        for first, event in _messages(events, apart, gone):
             if first == event.version:
                 heads[first] = [new.get(first, event)]
             elif first in heads:
                 heads[first].append(new.get(event.version, event))
-    yield from _late_results(session, heads, reader, after=span.stop - 1, before=span.ends, new=new)
+    yield from _late_results(
+        session, heads, reader, after=span.stop - 1, before=span.ends, gone=gone, new=new
+    )
     return [_unit(events, reader) for events in heads.values()]
 
 
@@ -289,6 +304,7 @@ def _late_results(
     *,
     after: int,
     before: int,
+    gone: Gone,
     new: Mapping[int, Event],
 ) -> Steps[None]:
     """Read on until the units have all that belongs to them: those that wait have it before the cut."""
@@ -296,7 +312,7 @@ def _late_results(
     newest = max(heads, key=lambda first: heads[first][-1].version, default=0)
     pages = Pages(session, after=after, before=before, newest_first=False)
     while (unanswered or newest) and (events := (yield from pages.next())):
-        for first, event in _messages(events):
+        for first, event in _messages(events, gone=gone):
             newest = first if first in heads else 0  # what is bound to it stands directly behind
             if newest:
                 heads[first].append(new.get(event.version, event))
@@ -323,8 +339,9 @@ def living_unit(session: str, working_set: WorkingSet, first: int) -> Steps[Sess
 def opener_of(session: str, working_set: WorkingSet, first: int) -> Steps[SessionUnit | None]:
     """Find the unit that opens the turn of a message: the nearest of the user's that may stand first."""
     pages = Pages(session, after=working_set.state.live - 1, before=first, newest_first=True)
+    back = WayBack()
     while events := (yield from pages.next()):
-        for begins, event in _messages(events):
+        for begins, event in _messages(back.there(events)):
             if working_set.reader.read(event.message).kind != "user":
                 continue
             unit = yield from living_unit(session, working_set, begins)
@@ -342,7 +359,7 @@ def oldest_waiting(
     """
     span = Span(state.live, state.cut, ends=state.cut)
     found, border = yield from oldest_messages(
-        session, span, reader, limit_tokens=limit_tokens, apart=_explicit(state)
+        session, state, span, reader, limit_tokens=limit_tokens, apart=_explicit(state)
     )
     units = [_unit(events, reader) for events in found.values()]
     for members in state.left:
@@ -352,7 +369,13 @@ def oldest_waiting(
 
 
 def oldest_messages(
-    session: str, span: Span, reader: MessageReader, *, limit_tokens: int, apart: Collection[int] = ()
+    session: str,
+    state: State,
+    span: Span,
+    reader: MessageReader,
+    *,
+    limit_tokens: int,
+    apart: Collection[int] = (),
 ) -> Steps[tuple[dict[int, list[Event]], int]]:
     """Read the messages of the units that begin in a part of the log, until they pass a limit.
 
@@ -362,9 +385,10 @@ def oldest_messages(
     found: dict[int, list[Event]] = {}
     unanswered: set[int] = set()
     left_tokens, border = limit_tokens, 0
+    gone = yield from gone_since(session, state, span.start)
     pages = Pages(session, after=span.start - 1, before=span.ends, newest_first=False)
     while not border and (events := (yield from pages.next())):
-        for first, event in _messages(events, apart):
+        for first, event in _messages(events, apart, gone):
             over = left_tokens < 0 or event.version >= span.stop
             if first == event.version and over and not unanswered:
                 border = first
@@ -443,23 +467,27 @@ def recount_moved(
             after = _move(after, unit, before)
     apart = _explicit(before) | _explicit(after)
     borders = sorted({before.live, after.live, before.cut, after.cut})
+    gone = yield from gone_since(session, after, borders[0])
     for start, stop in pairwise(borders):
         place = after.place_by_version(start)
         if before.place_by_version(start) == place:
             continue
         # A unit that waits has all its messages before the cut; of a recent one they may come at any time.
         ends = version + 1 if place == "recent" else max(before.cut, after.cut)
-        units = yield from _units_in(session, Span(start, stop, ends), reader, apart=apart, new=instead)
+        span = Span(start, stop, ends)
+        units = yield from _units_in(session, span, reader, apart=apart, gone=gone, new=instead)
         for unit in units:
             after = _move(after, unit, before)
     return after
 
 
 def recount_rewritten(
-    state: State, old: Sequence[Event], new: Sequence[Event], reader: MessageReader
+    state: State, old: Sequence[Event], new: Sequence[Event], reader: MessageReader, *, gone: Gone
 ) -> State:
     """Say what is recent and what waits where messages say something else."""
     for event, instead in zip(old, new, strict=True):
+        if event.version in gone:
+            continue
         place = state.place(event.data.get("joins", event.version))
         tokens = [reader.tokens(reader.show(one.data, one.id).message) for one in (event, instead)]
         state = state.plus(place, tokens=tokens[1] - tokens[0], messages=0)

@@ -336,6 +336,14 @@ class SessionUnit:
         self.escaped += shown.escaped
         self.clamped += shown.clamped
 
+    def without(self, version: int, /) -> SessionUnit:
+        """Return it without one of its messages."""
+        rest = SessionUnit(self.first)
+        for size, (one, message) in zip(self.sizes, self.members.items(), strict=True):
+            if one != version:
+                rest.take(one, Shown(message, as_text=False, escaped=False), size)
+        return rest
+
     def copies(self) -> list[Dict]:
         """Return copies of its messages for a view: those given before, unless somebody changed them.
 

@@ -22,6 +22,7 @@ from trimtab.session.effects import AskScores, Steps
 from trimtab.session.facts import facts_in_force
 from trimtab.session.log import Pages, event_at
 from trimtab.session.plain import copy_plain
+from trimtab.session.pops import WayBack, gone_since
 from trimtab.session.recollection import (
     RankerFailures,
     RecalledUnit,
@@ -87,7 +88,11 @@ def _by_handle(core: Core, query: str) -> Steps[Event | None]:
     if core.in_force.clamp is None or not query or query != "".join(query.split()):
         return None
     event = yield from core.known_event(query)
-    return event if event is not None and event.kind == "message" else None
+    if event is None or event.kind != "message":
+        return None
+    working_set = yield from core.ready()
+    gone = yield from gone_since(core.session, working_set.state, event.version)
+    return None if event.version in gone else event
 
 
 def _rank(
@@ -110,11 +115,11 @@ def _rank(
         return (yield from _best(core, query, found, limit)) if found else []
     best: list[Event] = []
     scores: dict[int, float] = {}
-    said = set[str]()
+    said, back = set[str](), WayBack()
     pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=True)
     while events := (yield from pages.next()):
         hidden = (yield from _hidden_facts(core, working_set, events, said)) if facts else ()
-        unseen = _unseen(working_set, events, hidden)
+        unseen = _unseen(working_set, back.there(events), hidden)
         listed = [event for event in unseen if not event.data.get("redacted")]
         for at in range(0, len(listed), PAGE):
             page = listed[at : at + PAGE]
@@ -137,11 +142,15 @@ def _by_words(
     while True:
         found: list[Event] = yield SearchRequest(session=core.session, terms=tuple(terms), limit=asked)
         hidden = (yield from _hidden_facts(core, working_set, found, set())) if facts else ()
-        new = [event for event in _unseen(working_set, found, hidden) if event.version > after]
-        others = sum(event.kind == "fact" for event in found)
+        said = [event for event in found if event.kind == "message"]
+        oldest = min((event.version for event in said), default=working_set.version)
+        gone = yield from gone_since(core.session, working_set.state, oldest)
+        living = [event for event in found if event.kind != "message" or event.version not in gone]
+        new = [event for event in _unseen(working_set, living, hidden) if event.version > after]
+        others = sum(event.kind == "fact" for event in found) + len(found) - len(living)
         if len(new) >= limit or len(found) < asked or not others:
             return new[:limit]
-        asked *= 2  # facts that are not wanted stood in front
+        asked *= 2  # facts that are not wanted, or what was popped, stood in front
 
 
 def _unseen(working_set: WorkingSet, events: Iterable[Event], facts: Collection[int] = ()) -> Iterator[Event]:
@@ -319,6 +328,8 @@ def _members(core: Core, working_set: WorkingSet, event: Event) -> Steps[list[Ev
         session=core.session, after=first, before=working_set.version + 1, limit=_REACH
     )
     head = event if first == event.version else (yield from event_at(core.session, first))
-    whole = {one.version: one for one in events if one.data.get("joins") == first}
+    gone = yield from gone_since(core.session, working_set.state, first)
+    joined = (one for one in events if one.data.get("joins") == first)
+    whole = {one.version: one for one in joined if one.version not in gone}
     whole |= {head.version: head, event.version: event}
     return [whole[version] for version in sorted(whole)]

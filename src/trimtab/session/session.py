@@ -34,6 +34,7 @@ from trimtab.session.options import (
     refuse_set,
 )
 from trimtab.session.plain import copy_plain
+from trimtab.session.pop import pop_message
 from trimtab.session.recall import RecallTool
 from trimtab.session.recollect import recall_messages
 from trimtab.session.runner import Runner
@@ -611,6 +612,22 @@ class Session:
     ) -> list[Event]:
         """Add messages in one step; see `extend`."""
         return await self._runner.arun_ahead(1, add_messages, *check_messages(messages, ids))
+
+    def pop(self) -> Event | None:
+        """Take off the newest message and return its event; None if there is none.
+
+        The log keeps it. No view shows it any more, no summary or fact in force repeats it, and `recall` does
+        not find it. A call whose result was taken off waits for one again.
+
+        Raises:
+            VersionConflictError: Another writer was faster; with `retry=` the newest by then is taken off.
+            StoreUnavailableError: It is not known to be taken off.
+        """
+        return self._runner.run(pop_message, made=new_event_id())
+
+    async def apop(self) -> Event | None:
+        """Take off the newest message; see `pop`."""
+        return await self._runner.arun(pop_message, made=new_event_id())
 
     def set_budget(self, budget: Budget | float, /) -> None:
         """Change the budget.

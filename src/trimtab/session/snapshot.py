@@ -13,7 +13,7 @@ from trimtab.formats.values import short_repr
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.facts import next_links
-from trimtab.session.log import Pages, event_at, events_at, live_units
+from trimtab.session.log import Pages, event_at, events_at, live_units, state_of
 from trimtab.session.messages import SessionUnit
 from trimtab.session.options import SessionOptions, as_given, missing_functions
 from trimtab.session.plain import copy_plain
@@ -91,7 +91,8 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
     for event in (yield from _only_recalled(core, working_set, units)):
         old[event.version] = put(_translate_unit(event, old), front)
     for event in (yield from _messages_of(core, working_set, units)):
-        new[event.version] = put(_translate_unit(event, new), front)
+        new[event.version] = len(made) + 1
+        put(_translate_unit(event, new), _with_newest_of(front, state_of(event, core.session), new))
     if working_set.recollection is not None:
         event = yield from event_at(core.session, working_set.state.recollection)
         front = replace(front, recollection=put(_translate_recollection(event, old | new), front))
@@ -112,6 +113,17 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
     )
     made.append(replace(last, version=len(made) + 1, state=then.to_dict()))
     return made
+
+
+def _with_newest_of(state: State, then: State, new: Mapping[int, int]) -> State:
+    """Have a state name what was the newest then, by the new versions: so that the newest can be popped."""
+    return replace(
+        state,
+        last=new.get(then.last, 0),
+        user=new.get(then.user, 0),
+        turn=new.get(then.turn, 0),
+        kept=new.get(then.kept, 0),
+    )
 
 
 def _translate_unit(event: Event, new: Mapping[int, int]) -> Event:
@@ -218,6 +230,7 @@ def _translate(state: State, new: Mapping[int, int], units: Sequence[SessionUnit
         last=new.get(state.last, 0),
         kept=new.get(state.kept, 0),
         usage_first=new.get(state.usage_first, 0),
+        popped=0,  # none of those is here
         pending_tokens=sum(unit.tokens for unit in pending),
         pending_messages=sum(len(unit.members) for unit in pending),
     )

@@ -6,7 +6,7 @@ messages (their units, their tokens) is given to it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import takewhile
 from typing import Any, Literal
@@ -92,6 +92,8 @@ class State:
     """Facts in force, in view or not."""
     stale_facts: int = 0
     """Facts that were in force until a source of theirs was redacted."""
+    popped: int = 0
+    """Version of the newest event that took a message off; 0: there is none."""
     read: int = 0
     """Version up to which messages were read for facts, apart from the units named in `unread`."""
     unread: tuple[int, ...] = ()
@@ -269,6 +271,55 @@ class State:
             return replace(made, unread=tuple(sorted((*self.unread, before[0]))))
         return made
 
+    def without_message(
+        self, version: int, unit: Members, *, ids: tuple[str, ...], tokens: int, before: State
+    ) -> State:
+        """Have the newest message no longer.
+
+        Args:
+            version: Of the message.
+            unit: Versions of the messages of its unit, its own among them.
+            ids: Calls of the others that have no result then.
+            tokens: Of the message.
+            before: The state before it came, which knows what was the newest then.
+        """
+        rest = tuple(one for one in unit if one != version)
+
+        def without(units: tuple[Members, ...]) -> tuple[Members, ...]:
+            return tuple(filter(None, (rest if members[0] == unit[0] else members for members in units)))
+
+        rows = [row for row in self.waiting if row[0][0] != unit[0]]
+        less = self.plus(self.place(unit[0]), tokens=-tokens, messages=-1)
+        return replace(
+            less.with_new_epoch().without_pin(version),
+            beside=without(self.beside),
+            left=without(self.left),
+            waiting=tuple(sorted([*rows, (rest, ids)] if ids else rows)),
+            unread=tuple(one for one in self.unread if one != version),
+            user=before.user,
+            turn=before.turn,
+            last=before.last,
+            kept=before.kept,
+        )
+
+    def with_pop(self, version: int, /) -> State:
+        """Have an event say that a message was taken off."""
+        return replace(self, popped=version)
+
+    def without_members(self, gone: Container[int], /) -> State:
+        """Have units without messages that were popped since."""
+
+        def there(members: Members) -> Members:
+            return tuple(one for one in members if one not in gone)
+
+        return replace(
+            self,
+            beside=tuple(filter(None, map(there, self.beside))),
+            left=tuple(filter(None, map(there, self.left))),
+            waiting=tuple((there(members), ids) for members, ids in self.waiting if there(members)),
+            unread=there(self.unread),
+        )
+
     def with_unit_back(self, unit: Members, tokens: int) -> State:
         """Have a unit that waited among the recent ones: it is beside the cut from now on."""
         back = replace(
@@ -425,6 +476,7 @@ class State:
             newest_summary=self.newest_summary,
             cleared=version,
             newest_fact=self.newest_fact,
+            popped=self.popped,
             live=version + 1,
             cut=version + 1,
             read=version + 1,

@@ -19,12 +19,16 @@ from trimtab.session.log import (
     recount_rewritten,
     state_of,
 )
+from trimtab.session.pops import Gone, gone_since
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 
 DECISIONS = frozenset({"summary", "evicted", "facts"})
 """Kinds of events that `undo` takes back."""
+
+RETRACTIONS = frozenset({"undone", "redacted", "popped"})
+"""Kinds of events that take decisions back, from a version on."""
 
 
 def undo_decision(core: Core, given: Event | str | None, *, made: str) -> Steps[Event]:
@@ -62,17 +66,18 @@ def state_without(
         version = before.summary
         before = state_of((yield from event_at(core.session, version - 1)), core.session)
     state = working_set.state
+    gone = yield from gone_since(core.session, state, version)
     pinned = [
         members
         for members in state.beside
         if not set(members).isdisjoint(state.pins) or members[0] in working_set.openers
     ]
-    late = yield from units_with_late_results(core, working_set, before, after=version)
+    late = yield from units_with_late_results(core, working_set, before, gone, after=version)
     made = state.without_decisions(
         before,
         back=(*pinned, *late),
         waiting=(yield from waiting_under_summaries(core, working_set, after=version)),
-    )
+    ).without_members(gone)
     if working_set.reader.format.rules.ordered:
         made = yield from with_openers(core, working_set, made)
     return (
@@ -94,7 +99,7 @@ def with_openers(core: Core, working_set: WorkingSet, state: State) -> Steps[Sta
 
 
 def units_with_late_results(
-    core: Core, working_set: WorkingSet, before: State, *, after: int
+    core: Core, working_set: WorkingSet, before: State, gone: Gone, *, after: int
 ) -> Steps[list[Members]]:
     """List the units that were older than the cut and got a result since: they are recent from then on."""
     late: dict[int, list[int]] = {}
@@ -102,7 +107,7 @@ def units_with_late_results(
     while events := (yield from pages.next()):
         for event in events:
             first = event.data.get("joins", event.version)
-            if event.kind == "message" and first < before.cut:
+            if event.kind == "message" and first < before.cut and event.version not in gone:
                 late.setdefault(first, []).append(event.version)
     if not late:
         return []
@@ -127,7 +132,7 @@ def waiting_under_summaries(
                 covered = {members[0] for members in event.data["covers"]}
                 rows = state_of(last, core.session).waiting
                 found.update((row[0][0], row) for row in rows if row[0][0] in covered)
-            elif event.kind in ("undone", "redacted"):  # what they are without is known by that state
+            elif event.kind in RETRACTIONS:  # what they are without is known by that state
                 for members, _ in state_of(event, core.session).waiting:
                     found.pop(members[0], None)
             last = event
@@ -142,7 +147,7 @@ def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> 
         for event in events:
             if event.kind in ("cleared", "abridged"):
                 break
-            if event.kind in ("undone", "redacted"):
+            if event.kind in RETRACTIONS:
                 undone = min(undone, event.data["version"])
             elif _decides(event) and event.version < undone and event_id in (None, event.id):
                 return event
@@ -190,7 +195,8 @@ def redact_messages(
         replace(event, data={**event.data, "message": redact(event.message), "redacted": True})
         for event in targets
     ]
-    working_set.state = recount_rewritten(working_set.state, targets, rewrites, working_set.reader)
+    gone = yield from gone_since(core.session, working_set.state, min(event.version for event in targets))
+    working_set.state = recount_rewritten(working_set.state, targets, rewrites, working_set.reader, gone=gone)
     facts = yield from facts_of(core, working_set, targets)
     rewrites += [
         replace(event, data={**event.data, "text": "", "stale": True}) for event in (*stale.values(), *facts)

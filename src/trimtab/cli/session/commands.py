@@ -348,10 +348,24 @@ def fork(url: str, name: str, output: str, renamed: str, at: int | None) -> None
         write(found, lambda: f"{plain(twin.id)}: {plural(twin.version, 'event')}", output=output)
 
 
-# What changes a session that is there: `pin`, `unpin`, `undo`, `clear`, `redact`, `delete`.
+# What changes a session that is there: `pop`, `pin`, `unpin`, `undo`, `clear`, `redact`, `delete`.
 
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@session.command()
+@on_session
+def pop(one: Session) -> Answer:
+    """Take off the newest message; the log keeps it.
+
+    Writes the message that was taken off. It is in no view, summary or fact any more, and `recall` does not
+    find it. A call whose result was taken off waits for one again.
+    """
+    event = one.pop()
+    if event is None:
+        fail(f"session {one.id!r} has no message that could be taken off")
+    return Answer(event_data(event), lambda: f"taken off:\n{event_line(event, ids=True)}")
 
 
 @session.command()

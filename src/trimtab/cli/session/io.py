@@ -279,6 +279,7 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "unpinned": lambda data: f"{data['event']}",
     "undone": lambda data: f"{data['event']} (version {data['version']}) and every decision after it",
     "redacted": lambda data: ", ".join(data["events"]),
+    "popped": lambda data: f"{data['event']} (version {data['gone'][-1][0]})",
 }
 
 
