@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK: a filter that fits the input of each call of a model."""
+"""OpenAI's Agents SDK: a filter that fits each call of a model, and a session that loses nothing."""
 # What is missing is said before it is imported.
 # ruff: noqa: E402
 
@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
+from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import (
     BudgetLike,
     FitOptions,
@@ -16,6 +17,7 @@ from trimtab.integrations.base import (
     Trimmer,
     clamped_strides,
 )
+from trimtab.session import Session
 
 package_of("openai-agents", package="agents", needed_by="trimtab.integrations.openai_agents")
 
@@ -26,6 +28,7 @@ from agents import (
     Handoff,
     OpenAIChatCompletionsModel,
     RunContextWrapper,
+    SessionSettings,
     TResponseInputItem,
     handoff,
 )
@@ -33,7 +36,7 @@ from agents.models import get_default_model
 from agents.models.openai_responses import Converter
 from agents.run import CallModelData, ModelInputData
 
-__all__ = ["trim_filter"]
+__all__ = ["TrimSession", "trim_filter"]
 
 _STEADY = clamped_strides(0.76)
 """As for the other adapters, and a little shallower: a call and its result are items each, so that units are
@@ -79,6 +82,52 @@ def trim_filter(
         return ModelInputData(input=kept, instructions=given.instructions)
 
     return trim
+
+
+class TrimSession:
+    """A session of the SDK's that is one of trimtab's: runs are given its view, and its log keeps every item.
+
+    Within a run the SDK adds to what it was given at the start: `trim_filter` holds each call to the budget.
+
+    Args:
+        session: It has `format="openai_responses"`. Its budget is for the items alone: instructions and tools
+            are sent beside them.
+        session_settings: The SDK's own; a limit cuts anywhere, and may take a call from its result.
+
+    Raises:
+        ConfigurationError: The session is of another wire form.
+    """
+
+    def __init__(self, session: Session, *, session_settings: SessionSettings | None = None) -> None:
+        if session.format.name != "openai_responses":
+            raise ConfigurationError(
+                f"the Agents SDK writes items of Responses, and the session is of {session.format.name!r}:"
+                " make it with Session(…, format='openai_responses')"
+            )
+        self.session = session
+        self.session_id = session.id
+        self.session_settings = session_settings
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Return the view, or so many of its newest items."""
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        items: list[Any] = await self.session.amessages()
+        return items if limit is None else items[max(0, len(items) - limit) :]
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Add items, all of them or none."""
+        if items:
+            await self.session.aextend(items)
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take off the newest item and return it, None if there is none; the log keeps it."""
+        event: Any = await self.session.apop()
+        return None if event is None else event.message
+
+    async def clear_session(self) -> None:
+        """Begin anew with an empty view; the log keeps what was said. `session.adelete()` forgets it."""
+        await self.session.aclear()
 
 
 def _model_name(agent: Agent[Any]) -> str | None:

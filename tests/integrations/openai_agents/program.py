@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agents import Agent, RunConfig, Runner, TResponseInputItem
 
-from trimtab import Budget, Fitted
-from trimtab.integrations.openai_agents import trim_filter
+from trimtab import Budget, Fitted, Session
+from trimtab.integrations.openai_agents import TrimSession, trim_filter
 
 
 def report(fitted: Fitted[TResponseInputItem]) -> None:
@@ -19,4 +19,5 @@ async def main() -> None:
     config = RunConfig(call_model_input_filter=trim_filter("80%", on_fitted=report, pin=[0]))
     await Runner.run(agent, "Hello", run_config=config)
     other = RunConfig(call_model_input_filter=trim_filter(Budget(8_000), model="gpt-4o"))
-    await Runner.run(agent, "Hello", run_config=other)
+    session = TrimSession(Session(8_000, model="gpt-4o", format="openai_responses"))
+    await Runner.run(agent, "Hello", session=session, run_config=other)

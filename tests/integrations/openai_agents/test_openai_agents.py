@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from agents import (
     OpenAIResponsesModel,
     RunConfig,
     Runner,
+    SessionSettings,
     SQLiteSession,
     function_tool,
     set_tracing_disabled,
 )
+from agents import Session as AgentsSession
 from agents.run import CallModelData, ModelInputData
 from agents.testing import ScriptedModel, assistant_message, function_call
 from openai import AsyncOpenAI
@@ -24,9 +27,10 @@ from pydantic import BaseModel
 
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
-from trimtab import Budget, Context, Fitted
+from trimtab import Budget, Context, Fitted, Session
 from trimtab.errors import BudgetExceededError, ConfigurationError
-from trimtab.integrations.openai_agents import trim_filter
+from trimtab.integrations.openai_agents import TrimSession, trim_filter
+from trimtab.stores import SQLiteStore
 
 set_tracing_disabled(True)
 logging.getLogger("openai.agents").setLevel(logging.ERROR)
@@ -249,3 +253,52 @@ def test_the_model_of_an_agent_decides_the_window() -> None:
         data = CallModelData(ModelInputData(_talk(3), None), asked, None)
         asyncio.run(trim(data))
     assert [one.report.input_tokens for one in seen] == [1_280, 1_280, 1_280]
+
+
+def _session(budget: int = BUDGET_TOKENS, **options: Any) -> TrimSession:
+    return TrimSession(Session(budget, model="gpt-4o", format="openai_responses", **options))
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_a_session_of_trimtabs_gives_runs_its_view_and_its_log_keeps_all(loop: Loop, tmp_path: Path) -> None:
+    """The filter holds the calls of a run to the budget, the session what a run begins with."""
+    with SQLiteStore(tmp_path / "runs.db") as store:
+        kept = _session(store=store, id="ada")
+        score, view = play(loop, trim_filter(BUDGET_TOKENS), session=kept)
+        assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
+        assert score.fill >= 0.75
+        said = [event.message for event in kept.session.history()]
+        assert len(said) == _items_of(loop)
+        assert len(view) < len(said) / 3
+        assert view[-1] == said[-1]
+
+
+def test_items_are_added_popped_and_cleared_as_the_sdk_wants_it() -> None:
+    """As its own session of SQLite answers, as long as all has room; the log has what is no longer shown."""
+
+    async def played(session: Any) -> list[Any]:
+        found: list[Any] = [await session.get_items(), await session.pop_item()]
+        await session.add_items([])
+        await session.add_items(_talk(3))
+        found += [await session.get_items(), await session.get_items(limit=3), await session.get_items(0)]
+        found += [await session.pop_item(), await session.pop_item(), await session.get_items()]
+        await session.add_items([{"role": "user", "content": "Once more."}])
+        found.append(await session.get_items(2))
+        await session.clear_session()
+        found += [await session.get_items(), await session.pop_item()]
+        return found
+
+    ours = _session()
+    assert isinstance(ours, AgentsSession)
+    assert asyncio.run(played(ours)) == asyncio.run(played(SQLiteSession("t")))
+    assert [event.message for event in ours.session.history()][:-1] == _talk(3)
+
+
+def test_a_session_of_another_form_is_refused() -> None:
+    """Its items would be read as messages of Chat Completions."""
+    with pytest.raises(ConfigurationError, match="format='openai_responses'"):
+        TrimSession(Session(4_000, format="openai_chat"))
+    settings = SessionSettings(limit=2)
+    session = TrimSession(Session(4_000, format="openai_responses"), session_settings=settings)
+    asyncio.run(session.add_items(_talk(3)))
+    assert asyncio.run(session.get_items()) == _talk(3)[-2:]
