@@ -25,7 +25,6 @@ PAIR_RULES: Mapping[str, frozenset[str]] = {
             "response_turn_misplaced",
         }
     ),
-    "bedrock": frozenset({"call_without_result", "result_without_call", "repeated_result"}),
 }
 """Rules about which result answers which call. Of a pair that was broken before another is after."""
 SHARED_IDS = ("duplicate_item", "repeated_call")
@@ -69,8 +68,6 @@ def newly_refused(
     was, unsure = judge.judge(form, before), unsure_of()
     pairs = {one.about for one in was if one.rule in PAIR_RULES[form]}
     twice = {one.about for one in was if one.rule in SHARED_IDS}
-    # To Converse's form such words open no turn, so that only those count which stood there before.
-    asked = [body.get("messages", ()) for body in ((before,) if form == "bedrock" else (before, after))]
 
     def is_old(one: judge.Refusal) -> bool:
         if one.about in twice or one.rule in ONLY_SPACE:
@@ -79,7 +76,9 @@ def newly_refused(
             return True
         if ended and one.rule == "ends_with_thinking":  # SPEC A4: blocks may lose all that nobody pinned
             return True
-        if one.rule == "thinking_must_lead" and any(map(_words_behind_results, asked)):
+        if one.rule == "thinking_must_lead" and any(
+            map(_words_behind_results, (before["messages"], after["messages"]))
+        ):
             return True
         if one.rule not in PAIR_RULES[form]:
             return one.rule in NO_PLACE and bool(was)
@@ -99,7 +98,9 @@ def _words_behind_results(messages: Any) -> bool:
     words in a message of their own, and to the form they open a turn.
     """
     return any(
-        one.get("role") == other.get("role") == "user" and _holds_result(one) and not _holds_result(other)
+        one.get("role") == other.get("role") == "user"
+        and _holds(one, "tool_result")
+        and not _holds(other, "tool_result")
         for one, other in pairwise(messages)
     )
 
@@ -121,14 +122,6 @@ def _holds(message: Mapping[str, Any], kind: str) -> bool:
     return isinstance(content, list) and any(
         isinstance(part, dict) and part.get("type") == kind for part in content
     )
-
-
-def _holds_result(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    keyed = isinstance(content, list) and any(
-        isinstance(one, dict) and "toolResult" in one for one in content
-    )
-    return keyed or _holds(message, "tool_result")
 
 
 def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> bool:

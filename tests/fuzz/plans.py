@@ -15,7 +15,7 @@ from trimtab.strategies import Strategy
 from trimtab.testing import request_bodies
 from trimtab.testing.corpus import COUNTERS, Case, strategy_of
 
-FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock")
+FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
 
 
 _WINDOW = {"kind": "sliding_window"}
@@ -240,7 +240,6 @@ _ID_PREFIXES: Mapping[str, tuple[str, ...]] = {
     "openai_responses": ("call_",),
     "anthropic": ("toolu_",),
     "gemini": ("fc_",),
-    "bedrock": ("tooluse_",),
 }
 
 

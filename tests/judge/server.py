@@ -1,4 +1,4 @@
-"""The five APIs on this machine: what the judge refuses is answered with status 400, in their shapes."""
+"""The four APIs on this machine: what the judge refuses is answered with status 400, in their shapes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import unquote
 
 from tests.judge import Refusal, judge
 from tests.loopback import JSONHandler, loopback
@@ -18,8 +17,6 @@ PATHS = {
     "/v1/messages/count_tokens": "anthropic",
 }
 GEMINI = re.compile(r"/v1(beta|alpha)?/models/(?P<model>[^:]+):(?P<verb>generateContent|countTokens)")
-CONVERSE = re.compile(r"/model/(?P<model>[^/]+)/(?P<verb>converse|count-tokens)")
-
 
 Answers = Callable[[str, dict[str, Any]], Any]
 """Writes the answer to a request of a form that is accepted."""
@@ -39,10 +36,6 @@ class Provider:
         path = path.partition("?")[0]
         form = PATHS.get(path, "gemini")
         counts = path.endswith("count_tokens")
-        if place := CONVERSE.fullmatch(path):
-            form, counts = "bedrock", place["verb"] == "count-tokens"
-            held = body.get("input", {}).get("converse", {}) if counts else body
-            body = {**held, "modelId": unquote(place["model"])}
         if place := GEMINI.fullmatch(path):
             body = {**body, "model": place["model"]}
             counts = place["verb"] == "countTokens"
@@ -57,7 +50,7 @@ class Provider:
 
 @contextmanager
 def provider(answers: Answers | None = None) -> Iterator[Provider]:
-    """Serve all five APIs for as long as the block lasts; the smallest answer unless another is written."""
+    """Serve all four APIs for as long as the block lasts; the smallest answer unless another is written."""
     state = Provider(answers)
 
     class Answering(JSONHandler):
@@ -70,8 +63,6 @@ def provider(answers: Answers | None = None) -> Iterator[Provider]:
 
 def refused(form: str, refusal: Refusal) -> dict[str, Any]:
     """Write a refusal as the provider of a form does."""
-    if form == "bedrock":
-        return {"__type": "ValidationException", "message": refusal.words}
     if form == "gemini":
         return {"error": {"code": 400, "message": refusal.words, "status": "INVALID_ARGUMENT"}}
     error = {"type": "invalid_request_error", "message": refusal.words}
@@ -82,8 +73,7 @@ def refused(form: str, refusal: Refusal) -> dict[str, Any]:
 
 def counted(form: str) -> dict[str, Any]:
     """Write a count as the provider of a form does."""
-    names = {"gemini": "totalTokens", "bedrock": "inputTokens"}
-    return {names.get(form, "input_tokens"): 1}
+    return {"totalTokens": 1} if form == "gemini" else {"input_tokens": 1}
 
 
 def answered(form: str, model: str) -> dict[str, Any]:
@@ -113,9 +103,5 @@ def answered(form: str, model: str) -> dict[str, Any]:
         }
         usage = {"input_tokens": 1, "output_tokens": 1}
         return {**head, "content": [{"type": "text", "text": "ok"}], "stop_sequence": None, "usage": usage}
-    if form == "bedrock":
-        usage = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
-        output = {"message": {"role": "assistant", "content": [{"text": "ok"}]}}
-        return {"output": output, "stopReason": "end_turn", "usage": usage, "metrics": {"latencyMs": 1}}
     candidate = {"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP"}
     return {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 1, "totalTokenCount": 2}}

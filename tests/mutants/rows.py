@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.mutants.baseline import BASELINE
-from tests.mutants.bedrock import BEDROCK
 from tests.mutants.contexts import CONTEXTS
 from tests.mutants.front import FRONT
 from tests.mutants.kernel import KERNEL
@@ -19,5 +18,5 @@ from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
 SERVICES = (*STORES, *SERVERS, *SESSIONS, *BASELINE)
-ENGINE = (*KERNEL, *READING, *RESPONSES, *BEDROCK, *FRONT)
+ENGINE = (*KERNEL, *READING, *RESPONSES, *FRONT)
 MODULES = (*ENGINE, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES, *REPLAY, *NEAR)

@@ -100,17 +100,11 @@ class Scan:
     a call or a result like any, so that it is found and can be repaired.
     """
 
-    __slots__ = ("_answered", "_messages", "_opens_turn", "_pending", "_structure")
+    __slots__ = ("_answered", "_messages", "_pending", "_structure")
 
-    def __init__(
-        self,
-        messages: list[Any],
-        structure: Structure,
-        opens_turn: Callable[[list[Any], int], bool] = opens_turn,
-    ) -> None:
+    def __init__(self, messages: list[Any], structure: Structure) -> None:
         self._messages = messages
         self._structure = structure
-        self._opens_turn = opens_turn
         self._answered: set[tuple[str, int]] = set()
         """(id, message) of calls that have their result; another with that id there is the same call."""
         self._pending: dict[str, int] = {}
@@ -218,7 +212,7 @@ class Scan:
         thinking opened the turn, nothing that does not may come to open it.
         """
         messages, first = self._messages, len(self._messages)
-        while first > start and not self._opens_turn(messages, first - 1):
+        while first > start and not opens_turn(messages, first - 1):
             first -= 1
         bound_to = -1
         for index in range(first, len(messages)):
