@@ -71,8 +71,6 @@ class Upstream:
 
     loop: Loop
     budget_tokens: int
-    bills: bool = False
-    """Whether answers say what the request was billed; else what the smallest answer of the form says."""
     address: str = ""
     score: Score = field(default_factory=Score)
     _place: tuple[int, int] = (0, 0)
@@ -87,7 +85,7 @@ class Upstream:
         """Take a request, and answer as the script says."""
         number, step = self._place
         question = self.loop.questions[number]
-        tokens = self._look(form, body, question, begins=not step)
+        self._look(form, body, question, begins=not step)
         said = question.steps[step]
         self._place = (number + 1, 0) if isinstance(said, Says) else (number, step + 1)
         self._came = said.places if isinstance(said, Calls) else ()
@@ -95,9 +93,9 @@ class Upstream:
         if "id" in answer:  # a framework takes two answers of one id for the same
             answer["id"] += f"_{self.score.requests}"
         self._whole_tokens += self._count(json.dumps(said))
-        return {**answer, **_bill(form, tokens)} if self.bills else answer
+        return answer
 
-    def _look(self, form: str, body: dict[str, Any], question: Question, *, begins: bool) -> int:
+    def _look(self, form: str, body: dict[str, Any], question: Question, *, begins: bool) -> None:
         score, text = self.score, json.dumps(body, ensure_ascii=False)
         score.requests += 1
         score.invalid += [refusal.words for refusal in judge(form, body)]
@@ -118,7 +116,6 @@ class Upstream:
         score.tokens += tokens
         score.shared_tokens += _tokens(form, {**body, key: body[key][:same]}) if same else 0
         self._before = written
-        return tokens
 
     def _count(self, text: str) -> int:
         return counter_for("gpt-4o").count([{"role": "user", "content": text}])
@@ -129,21 +126,10 @@ def _tokens(form: str, body: dict[str, Any]) -> int:
     return fit(body, Budget(10**7), counter=counter_for("gpt-4o"), format=form).report.tokens_after
 
 
-def _bill(form: str, tokens: int) -> dict[str, Any]:
-    """Write what a provider says a request was billed; of the answer that it had one token."""
-    if form == "gemini":
-        return {"usageMetadata": {"promptTokenCount": tokens, "totalTokenCount": tokens + 1}}
-    if form == "openai_chat":
-        return {"usage": {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}}
-    return {"usage": {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}}
-
-
 @contextmanager
-def upstream(
-    loop: Loop, *, budget_tokens: int = BUDGET_TOKENS, bills: bool = False
-) -> Iterator[Upstream]:
+def upstream(loop: Loop, *, budget_tokens: int = BUDGET_TOKENS) -> Iterator[Upstream]:
     """Serve the model of a loop for as long as the block lasts; what it would refuse is answered, too."""
-    state = Upstream(loop, budget_tokens, bills)
+    state = Upstream(loop, budget_tokens)
 
     class Answering(JSONHandler):
         def do_POST(self) -> None:
