@@ -253,8 +253,7 @@ class History:
 
     def is_result(self, index: int, /) -> bool:
         """Tell whether a message answers a call, or a part of it does."""
-        message = self.messages[index]
-        kind = self._kind_of(message) if type(message) is dict else self.kind(index)
+        kind = self.kind(index)
         if kind == "tool" or self._results_are_messages:
             return kind == "tool"
         if self._walked_from <= index and index not in self.walked.odd:
@@ -420,7 +419,7 @@ class History:
                 found = []
                 break
             found += group
-        return found or list(map(span_of, self.units))
+        return self._mark(found) or list(map(span_of, self.units))
 
     def _all_between(self, start: int, stop: int) -> list[Span] | None:
         """Tell apart all units of a stretch: what is out of the ordinary, and what stands between."""
@@ -558,6 +557,7 @@ class History:
             at = max(at, end)
         if at < stop:
             found.append((at, stop, "free", None, None))
+        self._mark(found)
         if stop < self.count:
             return found
         if waiting:
@@ -585,9 +585,8 @@ class History:
 
     def _border_after(self, index: int, count: int = 1) -> int:
         """Return the message after one with which the next thing, or a later one, begins."""
-        messages, kind_of, plain = self.messages, self._kind_of, self._plain and index >= self._walked_from
         for at in range(index + 1, self.count):
-            if (kind_of(messages[at]) != "tool") if plain else self._is_border(at):
+            if self._is_border(at):
                 count -= 1
                 if not count:
                     return at
@@ -655,25 +654,32 @@ class History:
     def _ordinary(self, start: int, stop: int) -> list[Span] | None:
         """Group what the walk has told enough of: each message, or those bound, with the results behind."""
         kinds, bound = self.kinds(start, stop), self.walked.bound
-        borders = [at for at, kind in enumerate(kinds, start) if kind != "tool"]
-        if bound:
-            borders = [at for at in borders if at - 1 not in bound]
-            tied = bound.intersection(range(start, stop))
-            if not all(kinds[at - start] == kinds[at + 1 - start] == "assistant" for at in tied):
-                return None
-        if not borders or borders[0] != start:
-            borders.insert(0, start)
-        beside = {before for before, kind in set(pairwise(kinds)) if kind == "tool"}
-        if not beside <= {"assistant", "tool"} or kinds[:2] == ["tool", "tool"]:
+        found: list[Span] = []
+        first, leads, before = start, kinds[0], kinds[0]
+        if before == "tool" and kinds[1:2] == ["tool"]:
             return None
-        found: list[Span] = [
-            (first, end, "free", kinds[first - start], None) for first, end in pairwise([*borders, stop])
-        ]
-        for index, state in reversed(self._marks):
-            at = bisect_right(found, index, key=itemgetter(0)) - 1
-            if at >= 0 and index < found[at][1]:
-                found[at] = (*found[at][:2], state, found[at][3], None)
+        for at, kind in enumerate(kinds[1:], start + 1):
+            if bound and at - 1 in bound:
+                if not kind == before == "assistant":
+                    return None
+            elif kind != "tool":
+                found.append((first, at, "free", leads, None))
+                first, leads = at, kind
+            elif before not in ("assistant", "tool"):
+                return None
+            before = kind
+        found.append((first, stop, "free", leads, None))
         return found
+
+    def _mark(self, spans: list[Span]) -> list[Span]:
+        """Give units of which none was made the states that single messages decide on."""
+        for index, state in reversed(self._marks):
+            at = bisect_right(spans, index, key=itemgetter(0)) - 1
+            if at >= 0 and index >= self.head:
+                first, end, _, kind, unit = spans[at]
+                if index < end and unit is None and kind is not None:
+                    spans[at] = (first, end, state, kind, None)
+        return spans
 
     def _is_told(self, start: int, stop: int) -> bool:
         """Tell whether in a span each message begins a unit, but for results, and what those before bind."""
@@ -684,9 +690,10 @@ class History:
             if not alone and not (self._walked_from < stop and self._meets(start)):
                 return False
         walked = self.walked
-        if start - 1 in walked.bound or stop - 1 in walked.bound:
+        if walked.bound and (start - 1 in walked.bound or stop - 1 in walked.bound):
             return False
-        return not any(start <= index < stop for index in (*walked.odd, *walked.unanswered))
+        apart = (walked.odd, walked.unanswered) if walked.odd or walked.unanswered else ()
+        return not any(start <= index < stop for found in apart for index in found)
 
     def _meets(self, start: int) -> bool:
         """Tell whether the oldest results walked over answer the call a little further back."""

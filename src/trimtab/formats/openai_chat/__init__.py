@@ -159,16 +159,31 @@ class OpenAIChat(Format):
         prices: Prices,
         /,
     ) -> int:
-        def other(index: int) -> int:
+        def other(index: int) -> tuple[int, Kind]:
             message = structure.read_as_dict(messages, index)
             structure.foreign |= is_foreign(message)
-            if self.kind(message) == "tool":
+            kind = self.kind(message)
+            if kind == "tool":
                 structure.behind.append(result_id_of(message) or "")
             else:
-                structure.close(_call_ids(message) if message.get("role") == "assistant" else (), index)
-            return prices.in_full(message)
+                ids = _call_ids(message) if message.get("role") == "assistant" else ()
+                structure.close(ids, index)
+                if ids:
+                    structure.callers.add(index)
+            return prices.in_full(message), kind
 
-        return walk_back(messages, span, room_tokens, sizes, structure=structure, prices=prices, other=other)
+        own = type(self).kind is OpenAIChat.kind  # a form derived from this one may tell kinds in its own way
+        return walk_back(
+            messages,
+            span,
+            room_tokens,
+            sizes,
+            structure=structure,
+            prices=prices,
+            kinds=structure.kinds_back if own else [],
+            kinds_by_role=_KINDS,
+            other=other,
+        )
 
     def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
         kinds = _KINDS

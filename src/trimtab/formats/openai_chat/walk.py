@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from trimtab.formats.base import Prices, Structure
+from trimtab.formats.base import Kind, Prices, Structure
 
 __all__ = ["walk_back"]
 
-Other = Callable[[int], int]
-"""Reads and counts a message of any shape, by position."""
+Other = Callable[[int], tuple[int, Kind]]
+"""Reads and counts a message of any shape, by position: its tokens, and whom it is from."""
 
 
 # The hottest loop of the library, and one on purpose: a call a message would cost a fifth of the whole.
@@ -25,10 +25,13 @@ def walk_back(  # noqa: C901
     *,
     structure: Structure,
     prices: Prices,
+    kinds: list[Kind],
+    kinds_by_role: Mapping[str, Kind],
     other: Other,
 ) -> int:
     """Fill `sizes` over a descending span until the room is passed; see `Format.count_back`."""
     behind, unanswered = structure.behind, structure.unanswered
+    callers = structure.callers
     bases, counts = prices.bases, prices.counts
     per_call, name_factor = prices.per_call_tokens, prices.name_factor
     index = span.start + 1
@@ -60,8 +63,11 @@ def walk_back(  # noqa: C901
                     ids, tokens = _parallel_calls(made, prices)
                     size += tokens
                     structure.close(ids, index)
+                callers.add(index)
+                kind: Kind = "assistant"
             else:
                 size = bases[role] + counts[message["content"]]
+                kind = kinds_by_role[role]
                 if role == "tool":
                     call_id = message["tool_call_id"]
                     if call_id.__class__ is not str or width > 4 or (width == 4 and "name" not in message):
@@ -72,7 +78,8 @@ def walk_back(  # noqa: C901
                 elif behind:
                     structure.close((), index)
         except (KeyError, TypeError):
-            size = other(index)
+            size, kind = other(index)
+        kinds.append(kind)
         sizes[index] = size
         room_tokens -= size
         if room_tokens < 0:
