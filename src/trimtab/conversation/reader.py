@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
