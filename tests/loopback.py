@@ -22,11 +22,16 @@ class JSONHandler(BaseHTTPRequestHandler):
 
     def answer(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
         """Send a body."""
-        sent = json.dumps(body).encode()
+        self._send(status, json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
+
+    def stream(self, events: str) -> None:
+        """Send events that a client reads one by one."""
+        self._send(200, events, {"Content-Type": "text/event-stream"})
+
+    def _send(self, status: int, text: str, headers: Mapping[str, str]) -> None:
+        sent = text.encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(sent)))
-        for name, value in (headers or {}).items():
+        for name, value in {**headers, "Content-Length": str(len(sent))}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(sent)
@@ -35,11 +40,15 @@ class JSONHandler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # clients come by the dozen; above the usual five they wait a second
+    daemon_threads = True
+
+
 @contextmanager
 def loopback(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Serve on a free port of the loopback; gives the address, without a slash at its end."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:

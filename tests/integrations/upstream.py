@@ -11,7 +11,8 @@ from typing import Any
 
 from tests.integrations.loops import Calls, Loop, Question, Says, label_of
 from tests.judge import judge
-from tests.judge.server import GEMINI, PATHS, answered
+from tests.judge.server import GEMINI, PATHS, answered, is_streamed
+from tests.judge.streams import streamed
 from tests.loopback import JSONHandler, loopback
 from trimtab import Budget, counter_for, fit
 from trimtab.formats import get_format
@@ -136,7 +137,11 @@ def upstream(loop: Loop, *, budget_tokens: int = BUDGET_TOKENS) -> Iterator[Upst
             path, body = self.path.partition("?")[0], self.received()
             found = GEMINI.fullmatch(path)
             form = "gemini" if found else PATHS[path]
-            self.answer(200, state.answer(form, {**body, "model": found["model"]} if found else body))
+            answer = state.answer(form, {**body, "model": found["model"]} if found else body)
+            if is_streamed(self.path, body):
+                self.stream(streamed(form, answer))
+            else:
+                self.answer(200, answer)
 
     with loopback(Answering) as state.address:
         yield state

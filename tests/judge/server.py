@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from tests.judge import Refusal, judge
+from tests.judge.streams import streamed
 from tests.loopback import JSONHandler, loopback
 
 PATHS = {
@@ -16,7 +17,9 @@ PATHS = {
     "/v1/messages": "anthropic",
     "/v1/messages/count_tokens": "anthropic",
 }
-GEMINI = re.compile(r"/v1(beta|alpha)?/models/(?P<model>[^:]+):(?P<verb>generateContent|countTokens)")
+GEMINI = re.compile(
+    r"/v1(beta|alpha)?/models/(?P<model>[^:]+):(?P<verb>(stream)?[gG]enerateContent|countTokens)"
+)
 
 Answers = Callable[[str, dict[str, Any]], Any]
 """Writes the answer to a request of a form that is accepted."""
@@ -33,8 +36,7 @@ class Provider:
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         """Judge a request, and say what to answer."""
-        path = path.partition("?")[0]
-        form = PATHS.get(path, "gemini")
+        form, path = form_of(path), path.partition("?")[0]
         counts = path.endswith("count_tokens")
         if place := GEMINI.fullmatch(path):
             body = {**body, "model": place["model"]}
@@ -48,6 +50,16 @@ class Provider:
         return 200, counted(form) if counts else self._answers(form, body)
 
 
+def form_of(path: str) -> str:
+    """Name the form of a path; "gemini" where it is no other's."""
+    return PATHS.get(path.partition("?")[0], "gemini")
+
+
+def is_streamed(path: str, body: Mapping[str, Any]) -> bool:
+    """Tell whether the answer to a request is to be streamed."""
+    return body.get("stream") is True or ":stream" in path
+
+
 @contextmanager
 def provider(answers: Answers | None = None) -> Iterator[Provider]:
     """Serve all four APIs for as long as the block lasts; the smallest answer unless another is written."""
@@ -55,7 +67,12 @@ def provider(answers: Answers | None = None) -> Iterator[Provider]:
 
     class Answering(JSONHandler):
         def do_POST(self) -> None:
-            self.answer(*state.reply(self.path, self.received()))
+            body = self.received()
+            status, answer = state.reply(self.path, body)
+            if status == 200 and is_streamed(self.path, body):
+                self.stream(streamed(form_of(self.path), answer))
+            else:
+                self.answer(status, answer)
 
     with loopback(Answering) as state.address:
         yield state
