@@ -119,6 +119,7 @@ class Trimmer(Generic[M]):
         messages: Sequence[M],
         *,
         model: str | None = None,
+        window: Budget | None = None,
         sent_as: str | None = None,
         system: Any = None,
         tools: Any = None,
@@ -128,6 +129,8 @@ class Trimmer(Generic[M]):
         Args:
             messages: Those of a call.
             model: Name of the model of the call.
+            window: Its window less what the answer may take, where the framework knows better; None: as
+                trimtab knows the model.
             sent_as: The wire form in which the framework sends them, where that is known.
             system: System text that the framework sends beside the messages: counted, and not returned.
             tools: Schemas of the tools, in the wire form or any that `fit` takes.
@@ -136,13 +139,15 @@ class Trimmer(Generic[M]):
         if isinstance(self._budget, Context):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(blocks.context.fit()), write))
-        return self._tell(fit(messages, self._tokens(model), **self._objects(write), **given)).messages
+        budget = self._tokens(model, window)
+        return self._tell(fit(messages, budget, **self._objects(write), **given)).messages
 
     async def afit(
         self,
         messages: Sequence[M],
         *,
         model: str | None = None,
+        window: Budget | None = None,
         sent_as: str | None = None,
         system: Any = None,
         tools: Any = None,
@@ -152,7 +157,8 @@ class Trimmer(Generic[M]):
         if isinstance(self._budget, Context):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(await blocks.context.afit()), write))
-        return self._tell(await afit(messages, self._tokens(model), **self._objects(write), **given)).messages
+        budget = self._tokens(model, window)
+        return self._tell(await afit(messages, budget, **self._objects(write), **given)).messages
 
     def _objects(self, write: Write[M]) -> dict[str, Any]:
         return {} if self._read is None else {"read": self._read, "write": write}
@@ -178,19 +184,24 @@ class Trimmer(Generic[M]):
         of_context = self._budget._policy.counter if isinstance(self._budget, Context) else None
         return counter is not None or of_context is not None
 
-    def _tokens(self, model: str | None) -> Budget | None:
+    def _tokens(self, model: str | None, window: Budget | None) -> Budget | None:
         """Return the budget of a call; a share is that of its model's window."""
-        if isinstance(self._budget, Budget) or self._budget is None:
+        if isinstance(self._budget, Budget):
             return self._budget
+        if self._budget is None:
+            return window
         assert isinstance(self._budget, str)
         name = self._model(model)
         facts = None if name is None else _facts_of(name)
-        if facts is None or facts.window_tokens is None:
+        window_tokens = None if facts is None else facts.window_tokens
+        if window is not None:
+            window_tokens = window.window
+        if window_tokens is None:
             raise ConfigurationError(
                 f"budget={self._budget!r} is a share of the model's window, and that of {name!r} is"
                 " not known: give tokens, or say what the model is (trimtab.models.register_model)"
             )
-        return Budget(facts.window_tokens * float(self._budget.strip().removesuffix("%")) / 100)
+        return Budget(window_tokens * float(self._budget.strip().removesuffix("%")) / 100)
 
     def _model(self, of_call: str | None) -> str | None:
         """Name the model that is counted for: the one that was asked for, or that of the call."""

@@ -1,0 +1,457 @@
+"""LiteLLM: one callback that fits each call of its SDK, its Router and its proxy.
+
+What the provider is sent is fitted; the caller's messages stay whole. LiteLLM asks its callbacks in async
+calls that name their messages alone: for the others there are functions here by the same names.
+"""
+# What is missing is said before it is imported.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from inspect import iscoroutinefunction, signature
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, Unpack
+from uuid import uuid4
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from trimtab._fit import Fitted
+from trimtab._shared.lazy import package_of
+from trimtab.budget import Budget
+from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, UnknownNameError
+from trimtab.integrations.base import (
+    STEADY,
+    BudgetLike,
+    FitOptions,
+    OnFitted,
+    Trimmer,
+    clamped_strides,
+)
+from trimtab.models import ModelFacts, facts_for
+
+package_of("litellm", package="litellm", needed_by="trimtab.integrations.litellm")
+
+import litellm
+from litellm.exceptions import BadRequestError, ContextWindowExceededError
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.main import responses_api_bridge_check
+from litellm.router import Router
+from litellm.types.utils import CallTypes
+
+if TYPE_CHECKING:
+    from litellm.proxy._types import UserAPIKeyAuth
+
+__all__ = [
+    "TrimHandler",
+    "WindowExceededError",
+    "acompletion",
+    "anthropic_messages",
+    "aresponses",
+    "completion",
+    "responses",
+    "trim_call",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Where a call of a wire form has what is counted."""
+
+    messages: str
+    system: str = ""
+
+
+FORMS: Final = {
+    "openai_chat": _Form("messages"),
+    "anthropic": _Form("messages", "system"),
+    "openai_responses": _Form("input", "instructions"),
+}
+CALLS: Final = {
+    CallTypes.completion: "openai_chat",
+    CallTypes.acompletion: "openai_chat",
+    CallTypes.anthropic_messages: "anthropic",
+    CallTypes.responses: "openai_responses",
+    CallTypes.aresponses: "openai_responses",
+}
+"""Wire forms by the calls that a handler is asked for."""
+
+UNSEEN: Final = ("completion", "responses")
+"""Calls that are not awaited: a handler is asked for the second alone, where its provider has that API."""
+
+NATIVE: Final = {
+    "claude": (("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai"), "anthropic"),
+    "gemini": (("gemini", "vertex_ai", "vertex_ai_beta"), "gemini"),
+}
+"""By a word in the name of a model: which of LiteLLM's providers are sent its maker's form."""
+
+OPENAI: Final = ("azure", "openai")
+"""Providers that are sent Responses by their own API, chat completions that need it, too."""
+
+ITEMS = clamped_strides(0.76)
+"""For Responses, where a call and its result are items each, and are cut with more to spare (design/029)."""
+
+
+class WindowExceededError(BudgetExceededError, ContextWindowExceededError):
+    """What must stay does not fit.
+
+    A Router takes it for the provider's own refusal and goes on to `context_window_fallbacks`; a proxy
+    answers with status 400.
+    """
+
+    def __init__(self, error: BudgetExceededError, *, model: str) -> None:
+        ContextWindowExceededError.__init__(self, str(error), model=model, llm_provider="trimtab")
+        self.__dict__.update(vars(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What was done to a call."""
+
+    form: str
+    fitted: Fitted[Any]
+    is_whole: bool
+    """Whether its translation has nothing else: what LiteLLM keeps of a response is put before the items."""
+
+
+_SEEN: ContextVar[list[Fitted[Any]]] = ContextVar("_SEEN")
+"""Takes what the fit of a call gave."""
+
+_FITTED: Final[set[str]] = set()
+"""Ids of calls that `trim_call` has fitted, under way: LiteLLM may ask about their translations."""
+
+
+class TrimHandler(CustomLogger):
+    """Fits each call: `litellm.callbacks = [TrimHandler("80%")]`, or `callbacks:` in the proxy's config.yaml.
+
+    Fitted are chat completions, Anthropic's messages and OpenAI's responses, streamed or not, at each attempt
+    of a retry or fallback, for the deployment that was chosen. Messages that stay are the very objects.
+
+    The proxy's answers say what was done in the headers `x-trimtab-tokens-before`, `x-trimtab-tokens-after`
+    and `x-trimtab-evicted-messages`.
+
+    Args:
+        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+            policy, or None for the window less what the answer may take.
+        on_fitted: Called with the `Fitted` of each call.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: The budget or an option is not what it may be.
+        WindowExceededError: At a call: what must stay does not fit.
+    """
+
+    def __init__(
+        self, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+    ) -> None:
+        super().__init__()
+        self._on_fitted = on_fitted
+        self._trimmers: dict[str, Trimmer[Any]] = {
+            form: Trimmer(
+                budget,
+                format=form,
+                on_fitted=self._tell,
+                options=options,
+                strategy=ITEMS if form == "openai_responses" else STEADY,
+            )
+            for form in FORMS
+        }
+        self._done: WeakKeyDictionary[Any, _Done] = WeakKeyDictionary()
+        """By what LiteLLM logs a call with; that is one for a call, its attempts and its translations."""
+        self._asked: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        """The same by the ids of the calls that this was asked about."""
+
+    async def async_pre_call_deployment_hook(
+        self, kwargs: dict[str, Any], call_type: CallTypes | None
+    ) -> dict[str, Any] | None:
+        """Fit a call whose deployment is chosen."""
+        form, log = CALLS.get(call_type) if call_type else None, kwargs.get("litellm_logging_obj")
+        if log is not None:
+            self._asked[log.litellm_call_id] = log
+        if form is None or self._is_fitted(form, log):
+            return None
+        if kwargs.get(FORMS[form].messages) is None:
+            raise ConfigurationError(
+                f"litellm.{call_type.value if call_type else ''} was given its messages by position, where no"
+                f" callback sees them: name {FORMS[form].messages}=, or call the function of that name in"
+                " trimtab.integrations.litellm"
+            )
+        with self._watch(form, log, kwargs):
+            call = _Call(form, kwargs)
+            kept = await self._trimmers[form].afit(call.messages, **call.beside)
+            return {**kwargs, **call.argument(kept)}
+
+    def fit_call(self, kwargs: Mapping[str, Any], *, format: str) -> dict[str, Any]:
+        """Fit a call; returns the one argument that has its messages.
+
+        Args:
+            kwargs: What the call is given, by name.
+            format: "openai_chat", "anthropic" or "openai_responses".
+
+        Raises:
+            WindowExceededError: What must stay does not fit.
+        """
+        with self._watch(format, None, kwargs):
+            call = _Call(format, kwargs)
+            return call.argument(self._trimmers[format].fit(call.messages, **call.beside))
+
+    async def async_post_call_response_headers_hook(
+        self,
+        data: dict[str, Any],
+        user_api_key_dict: UserAPIKeyAuth,
+        response: object,
+        request_headers: dict[str, str] | None = None,
+        litellm_call_info: dict[str, object] | None = None,
+    ) -> dict[str, str] | None:
+        """Say in the headers of an answer what was done to the request."""
+        log = data.get("litellm_logging_obj")
+        done = None if log is None else self._done.get(log)
+        if done is None:
+            return None
+        try:
+            report = await done.fitted.acount_all()
+        except ContextError:  # what left cannot be counted: the number of tokens before is not known
+            report = done.fitted.report
+        said = {
+            "x-trimtab-tokens-before": report.tokens_before,
+            "x-trimtab-tokens-after": report.tokens_after,
+            "x-trimtab-evicted-messages": report.evicted_message_count,
+        }
+        return {name: str(number) for name, number in said.items() if number is not None}
+
+    def log_pre_api_call(self, model: object, messages: object, kwargs: dict[str, Any]) -> None:
+        """Warn of a call that is sent as it was given, since nobody asked about it."""
+        call_type, call_id = kwargs.get("call_type"), kwargs.get("litellm_call_id")
+        if self not in litellm.callbacks:  # LiteLLM goes on to tell those that were taken out of them
+            return
+        if call_type in UNSEEN and call_id not in self._asked and call_id not in _FITTED:
+            warnings.warn(
+                f"litellm.{call_type} was sent as it was given: no callback sees the messages of a call that"
+                f" is not awaited. Call trimtab.integrations.litellm.{call_type}, or"
+                f" trim_call(router.{call_type}) for a Router",
+                stacklevel=2,
+            )
+
+    def _is_fitted(self, form: str, log: Any) -> bool:
+        """Tell whether this is a call that was fitted, as LiteLLM writes it for its provider."""
+        if log is None:
+            return False
+        done = self._done.get(log)
+        is_translation = done is not None and done.is_whole and done.form != form
+        return is_translation or log.litellm_call_id in _FITTED
+
+    @contextmanager
+    def _watch(self, form: str, log: Any, kwargs: Mapping[str, Any]) -> Iterator[None]:
+        """Remember what the fit of a call gives; write errors as LiteLLM's."""
+        seen: list[Fitted[Any]] = []
+        token = _SEEN.set(seen)
+        try:
+            yield
+        except BudgetExceededError as error:
+            raise WindowExceededError(error, model=str(kwargs.get("model"))) from error
+        finally:
+            _SEEN.reset(token)
+        if log is not None:
+            self._done[log] = _Done(form, seen[0], is_whole=not kwargs.get("previous_response_id"))
+
+    def _tell(self, fitted: Fitted[Any]) -> None:
+        _SEEN.get().append(fitted)
+        if self._on_fitted is not None:
+            self._on_fitted(fitted)
+
+
+class _Call:
+    """A call by its arguments: what is fitted, and what is counted beside it."""
+
+    def __init__(self, form: str, kwargs: Mapping[str, Any]) -> None:
+        self._kwargs, self._form = kwargs, FORMS[form]
+        given = kwargs.get(self._form.messages) or []
+        self._text = given if isinstance(given, str) else None
+        self.messages: list[Any] = (
+            [{"role": "user", "content": given}] if isinstance(given, str) else [*given]
+        )
+        model, window = _model(kwargs)
+        self.beside: dict[str, Any] = {
+            "model": model,
+            "window": window,
+            "sent_as": _sent_as(form, kwargs),
+            "system": kwargs.get(self._form.system) or None,
+            "tools": [
+                *(kwargs.get("tools") or ()),
+                *(kwargs.get("functions") or ()),
+                *_answer(kwargs),
+            ],
+        }
+
+    def argument(self, messages: Sequence[Any]) -> dict[str, Any]:
+        """Write messages as the argument they are given in; a text that stands alone stays a text."""
+        same = self._text is not None and len(messages) == 1 and messages[0] is self.messages[0]
+        return {self._form.messages: self._text if same else messages}
+
+
+def _model(kwargs: Mapping[str, Any]) -> tuple[str | None, Budget | None]:
+    """Name the model of a call, and its window where the deployment says it, or nobody but LiteLLM knows."""
+    model, info = str(kwargs.get("model")), kwargs.get("model_info") or {}
+    named = (info.get("base_model"), kwargs.get("base_model"), model, model.rpartition("/")[2])
+    for name in named:
+        facts = _facts_of(name)
+        if facts is not None:
+            break
+    else:
+        name, facts = model, None
+    if info.get("max_input_tokens") is not None:
+        return name, Budget(info["max_input_tokens"])
+    is_known = facts is not None and facts.window_tokens is not None
+    return name, None if is_known else _listed_window(model)
+
+
+def _sent_as(form: str, kwargs: Mapping[str, Any]) -> str | None:
+    """Tell the wire form in which LiteLLM sends a call; None where it does not know the model."""
+    try:
+        model, provider, *_ = litellm.get_llm_provider(
+            str(kwargs.get("model")), custom_llm_provider=kwargs.get("custom_llm_provider")
+        )
+    except BadRequestError:
+        return None
+    for word, (providers, sent) in NATIVE.items():
+        if word in model and provider in providers:
+            return sent
+    if form == "anthropic":
+        is_items = provider == "openai" and not litellm.use_chat_completions_url_for_anthropic_messages
+    else:
+        is_items = provider in OPENAI and (form == "openai_responses" or _is_bridged(model, provider, kwargs))
+    return "openai_responses" if is_items or model.startswith("responses/") else "openai_chat"
+
+
+def _is_bridged(model: str, provider: str, kwargs: Mapping[str, Any]) -> bool:
+    """Tell whether LiteLLM asks the Responses API for a chat completion, as for models that reason."""
+    effort, address = kwargs.get("reasoning_effort"), kwargs.get("api_base")
+    if isinstance(effort, Mapping):
+        effort = effort.get("effort") or "medium"
+    always = litellm.route_all_chat_openai_to_responses and provider == "openai"
+    return always or _needs_responses(model, provider, effort, address, has_tools=bool(kwargs.get("tools")))
+
+
+@lru_cache(maxsize=256)
+def _needs_responses(
+    model: str, provider: str, effort: str | None, address: str | None, *, has_tools: bool
+) -> bool:
+    """Ask LiteLLM, which takes longer than to fit a short chat."""
+    tools = [{"type": "function", "function": {}}] if has_tools else None
+    found, _ = responses_api_bridge_check(
+        model, provider, tools=tools, reasoning_effort=effort, api_base=address
+    )
+    return found.get("mode") == "responses"
+
+
+def _facts_of(name: str | None) -> ModelFacts | None:
+    try:
+        return facts_for(name) if name else None
+    except UnknownNameError:
+        return None
+
+
+def _listed_window(model: str) -> Budget | None:
+    """Look a window up in LiteLLM's own list; its `get_model_info` asks a server of Ollama's at each call."""
+    for name in (model, model.partition("/")[2]):
+        listed = litellm.model_cost.get(name) or {}
+        if window_tokens := listed.get("max_input_tokens"):
+            reserve = min(listed.get("max_output_tokens") or 0, window_tokens // 2)
+            return Budget(window_tokens, output_reserve=reserve)
+    return None
+
+
+def _answer(kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Write the schema of an answer as that of a function: it is sent beside them."""
+    within = [kwargs.get(key) for key in ("text", "output_config")]
+    asked = [kwargs.get(key) for key in ("response_format", "text_format", "output_format")]
+    asked += [one.get("format") for one in within if isinstance(one, Mapping)]
+    return [
+        {"type": "function", "function": {"name": "answer", "parameters": schema}}
+        for schema in map(_schema, asked)
+        if schema
+    ]
+
+
+def _schema(asked: Any) -> Any:
+    if isinstance(asked, Mapping):
+        return (asked.get("json_schema") or asked).get("schema")
+    return asked.model_json_schema() if hasattr(asked, "model_json_schema") else None
+
+
+def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Callable[P, R]:
+    """Make a call of LiteLLM's that no callback sees one that is fitted.
+
+    It takes the same arguments, and is fitted by the `TrimHandler` in `litellm.callbacks`. `completion`,
+    `responses` and the others of this module are made so; `trim_call(router.completion)` is that of a Router,
+    fitted for the first deployment of the model that is asked for.
+
+    Args:
+        function: A call of LiteLLM's, sync or async.
+        format: What its messages are: "openai_chat", "anthropic" or "openai_responses".
+
+    Raises:
+        ConfigurationError: There is no such form; at a call: there is no `TrimHandler` in
+            `litellm.callbacks`.
+    """
+    if format not in FORMS:
+        raise ConfigurationError(f"format is one of {', '.join(FORMS)}, not {format!r:.80}")
+
+    send: Callable[..., R] = function  # P cannot say what is given by name
+    is_awaited = iscoroutinefunction(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        named = _by_name(function, args, kwargs)
+        handlers = [one for one in litellm.callbacks if isinstance(one, TrimHandler)]
+        if not handlers:
+            raise ConfigurationError(
+                f"{function.__name__}: no TrimHandler is in litellm.callbacks; say"
+                " litellm.callbacks.append(TrimHandler(budget)) first"
+            )
+        if is_awaited:  # its callbacks are asked, now that all is named
+            return send(**named)
+        for handler in handlers:
+            named |= handler.fit_call({**named, **_deployment(function, named)}, format=format)
+        call_id = named.setdefault("litellm_call_id", str(uuid4()))
+        _FITTED.add(call_id)
+        try:
+            return send(**named)
+        finally:
+            _FITTED.discard(call_id)
+
+    return call
+
+
+def _by_name(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Any]:
+    """Give the arguments of a call by their names."""
+    shape = signature(function)
+    named = shape.bind(*args, **kwargs).arguments
+    others = [one.name for one in shape.parameters.values() if one.kind is one.VAR_KEYWORD]
+    return {**{name: named[name] for name in named if name not in others}, **named.get("".join(others), {})}
+
+
+def _deployment(function: Any, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what a Router calls the model that it is asked for; nothing where it is no Router's call."""
+    router = getattr(function, "__self__", None)
+    if not isinstance(router, Router):
+        return {}
+    found = router.get_model_list(model_name=str(named.get("model"))) or []
+    return (
+        {"model": found[0]["litellm_params"].get("model"), "model_info": found[0].get("model_info")}
+        if found
+        else {}
+    )
+
+
+completion = trim_call(litellm.completion)
+acompletion = trim_call(litellm.acompletion)
+responses = trim_call(litellm.responses, format="openai_responses")
+aresponses = trim_call(litellm.aresponses, format="openai_responses")
+anthropic_messages = trim_call(litellm.anthropic_messages, format="anthropic")
