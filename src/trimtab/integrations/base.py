@@ -82,6 +82,7 @@ class Trimmer(Generic[M]):
         read: Writes a message as one of the wire form, or each as several; None: they are of it already.
         write: Given a message and what its wire messages became, returns a changed copy; given None and a
             wire message that trimtab put in, a new one. With `read`, or not at all.
+        remember: Whether readings are kept from call to call, by object; not where each call has copies.
         on_fitted: Called with the `Fitted` of each call.
         options: What the user said of `fit`.
         strategy: How requests give way where the user says nothing.
@@ -97,6 +98,7 @@ class Trimmer(Generic[M]):
         format: str,
         read: Read[M] | None = None,
         write: Write[M] | None = None,
+        remember: bool = True,
         on_fitted: OnFitted | None,
         options: FitOptions,
         strategy: StrategyLike = STEADY,
@@ -104,7 +106,7 @@ class Trimmer(Generic[M]):
         self._budget = _budget_given(budget)
         self._format = get_format(format)
         self._write = write
-        self._read = None if read is None else ReadCache(read, most_objects=MOST_READINGS)
+        self._read = ReadCache(read, most_objects=MOST_READINGS) if read is not None and remember else read
         self._on_fitted = on_fitted
         self._options: dict[str, Any] = {**options}
         if isinstance(self._budget, Context):
@@ -227,6 +229,44 @@ class Schemas:
         if not same:
             self._tools, self._schemas = list(tools), self._write(tools)
         return self._schemas
+
+
+def form_of(client: object, forms: Mapping[str, str]) -> str | None:
+    """Tell the wire form in which a framework's client sends messages.
+
+    Args:
+        client: A model or a client.
+        forms: Wire forms by the name of a class, which is not imported: each needs a package of its own.
+    """
+    return next((forms[kind.__name__] for kind in type(client).__mro__ if kind.__name__ in forms), None)
+
+
+def join_system(texts: Iterable[str]) -> str | None:
+    """Join system texts that are counted and never returned; each may be sent as a message of its own."""
+    return "\n\nsystem\n\nsystem\n\n".join(texts) or None
+
+
+def rewrite_parts(
+    parts: Sequence[Any],
+    new: str | Sequence[Mapping[str, Any]] | None,
+    *,
+    read: Callable[[Any], Mapping[str, Any] | None],
+    text: Callable[[str], Any],
+) -> list[Any]:
+    """Write the parts of a message for what it says now; those that nothing changed are the very ones.
+
+    Args:
+        parts: Those of the framework's message.
+        new: The content of the wire message.
+        read: Writes a part on the wire.
+        text: Makes a part of a text.
+    """
+    if isinstance(new, str):
+        return [text(new)]
+    known = [(read(one), one) for one in parts]
+    # The mark of a block of a Context for a prompt cache has no place in a part.
+    pieces = [{key: one[key] for key in one if key != "cache_control"} for one in new or ()]
+    return [next((one for was, one in known if was == now), None) or text(now["text"]) for now in pieces]
 
 
 class _Blocks(Generic[M]):

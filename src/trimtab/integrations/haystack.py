@@ -18,7 +18,16 @@ from trimtab._shared.lazy import package_of
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
-from trimtab.integrations.base import DEEP, STEADY, BudgetLike, FitOptions, OnFitted, Schemas, Trimmer
+from trimtab.integrations.base import (
+    DEEP,
+    STEADY,
+    BudgetLike,
+    FitOptions,
+    OnFitted,
+    Schemas,
+    Trimmer,
+    rewrite_parts,
+)
 from trimtab.policy import load_policy, policy_data
 from trimtab.strategies import create_strategy
 
@@ -268,12 +277,4 @@ def _parts_of(result: Any) -> Sequence[Any]:
 
 
 def _rewrite(parts: Sequence[Any], new: str | list[Wire] | None) -> list[Any]:
-    """Write parts for what is said now; those that nothing changed are the very ones."""
-    if isinstance(new, str):
-        return [TextContent(new)]
-    known = [(_part(one), one) for one in parts]
-    # The mark of a block of a Context for a prompt cache has no place in a part.
-    pieces = [{key: one[key] for key in one if key != "cache_control"} for one in new or ()]
-    return [
-        next((one for was, one in known if was == now), None) or TextContent(now["text"]) for now in pieces
-    ]
+    return rewrite_parts(parts, new, read=_part, text=TextContent)

@@ -16,7 +16,16 @@ from typing import Any, Unpack
 from trimtab._shared.lazy import package_of
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
-from trimtab.integrations.base import DEEP, STEADY, BudgetLike, FitOptions, OnFitted, Trimmer
+from trimtab.integrations.base import (
+    DEEP,
+    STEADY,
+    BudgetLike,
+    FitOptions,
+    OnFitted,
+    Trimmer,
+    form_of,
+    join_system,
+)
 from trimtab.strategies import Strategy
 
 package_of("pydantic-ai", package="pydantic_ai", needed_by="trimtab.integrations.pydantic_ai")
@@ -110,7 +119,7 @@ class TrimCapability(AbstractCapability[Any]):
         return await self._trimmer.afit(
             request.messages,
             model=_name(request.model),
-            sent_as=_form_of(request.model),
+            sent_as=form_of(request.model, _FORMS),
             system=_instructions(parameters, request.messages),
             tools=_tools(parameters),
         )
@@ -178,16 +187,8 @@ def _name(model: Any) -> str | None:
     return model.model_name if isinstance(model, Model) else None
 
 
-def _form_of(model: Any) -> str | None:
-    """Tell the wire form in which a model of the framework's own sends messages."""
-    return next((_FORMS[kind.__name__] for kind in type(model).__mro__ if kind.__name__ in _FORMS), None)
-
-
 _FORMS = {"OpenAIResponsesModel": "openai_responses", "AnthropicModel": "anthropic", "GoogleModel": "gemini"}
-"""Wire forms by the class of a model, which is not imported: each needs a package of its own."""
-
-_BETWEEN = "\n\nsystem\n\nsystem\n\n"
-"""Stands between two instructions where they are counted: each may be sent as a message of its own."""
+"""Wire forms by the class of a model."""
 
 
 def _instructions(parameters: ModelRequestParameters, messages: Sequence[ModelMessage]) -> str | None:
@@ -200,7 +201,7 @@ def _instructions(parameters: ModelRequestParameters, messages: Sequence[ModelMe
         texts = [part.content for part in parts]
     if parameters.prompted_output_instructions:
         texts.append(parameters.prompted_output_instructions)
-    return _BETWEEN.join(texts) or None
+    return join_system(texts)
 
 
 def _tools(parameters: ModelRequestParameters) -> list[Wire]:
