@@ -51,10 +51,12 @@ def _missing() -> Iterator[tuple[str, str, str]]:
 
 
 DISTRIBUTIONS = {
+    "agent_framework": "agent_framework_core",
     "agents": "openai_agents",
     "google.adk": "google_adk",
     "haystack": "haystack_ai",
     "pydantic_ai": "pydantic_ai_slim",
+    "strands": "strands_agents",
 }
 """What brings a package that is imported by another name."""
 

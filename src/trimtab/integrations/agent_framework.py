@@ -1,0 +1,369 @@
+"""Microsoft's Agent Framework: a compaction strategy and a middleware that fit what an agent sends its model.
+
+What the model is sent is fitted; what the agent keeps stays whole, unless `persist=True`.
+"""
+# What is missing is said before it is imported.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from operator import is_
+from typing import Any, ClassVar, Unpack
+
+from trimtab._shared.lazy import package_of
+from trimtab.integrations.base import (
+    DEEP,
+    BudgetLike,
+    FitOptions,
+    OnFitted,
+    Schemas,
+    Trimmer,
+    clamped_strides,
+    form_of,
+    join_system,
+    rewrite_parts,
+)
+
+package_of("agent-framework", package="agent_framework", needed_by="trimtab.integrations.agent_framework")
+
+from agent_framework import (
+    EXCLUDE_REASON_KEY,
+    EXCLUDED_KEY,
+    ChatContext,
+    ChatMiddleware,
+    Content,
+    FunctionTool,
+    Message,
+    normalize_tools,
+)
+
+__all__ = ["TrimMiddleware", "TrimStrategy"]
+
+Wire = dict[str, Any]
+
+STEADY = clamped_strides(0.74)
+"""How requests give way: a little deeper than elsewhere. The framework writes the name of the agent or other
+ids into the messages of a run when it is over, so that the next one sends them otherwise (design/029)."""
+
+Instructions = str | Sequence[str] | None
+
+
+class TrimStrategy:
+    """Fits what an agent sends its model, at each call: its `compaction_strategy`, or that of a client.
+
+    A strategy is shown the messages alone: instructions and tools are counted as they are given here. The
+    framework's messages are not marked: in the list of a run, copies stand for those that are not sent.
+
+    Args:
+        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+            policy, or None for the window less what the answer may take.
+        instructions: Those of the agent.
+        tools: Those of the agent: the framework's, functions, or their schemas.
+        persist: What is not sent leaves the list that the framework gives: that of a run, or as the
+            `after_strategy` of a `CompactionProvider` that of a session.
+        on_fitted: Called with the `Fitted` of each call.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` and
+            `charge_as`, as a strategy is not shown which client is called.
+
+    Raises:
+        ConfigurationError: The budget or an option is not what it may be.
+        BudgetExceededError: At a call: what must stay does not fit.
+    """
+
+    def __init__(
+        self,
+        budget: BudgetLike = None,
+        *,
+        instructions: Instructions = None,
+        tools: Iterable[Any] = (),
+        persist: bool = False,
+        on_fitted: OnFitted | None = None,
+        **options: Unpack[FitOptions],
+    ) -> None:
+        self.persist = persist
+        self._trimmer: Trimmer[Message] = Trimmer(
+            budget,
+            format="openai_chat",
+            read=_read,
+            write=_write if persist else _write_stand_in,
+            on_fitted=on_fitted,
+            options=options,
+            strategy=DEEP if persist else STEADY,
+        )
+        self._system = _system(instructions)
+        self._tools = [*map(_schema, normalize_tools([*tools]))]
+
+    async def __call__(self, messages: list[Message]) -> bool:
+        """Fit the messages of a call in their list; True if that changed it."""
+        whole = [one for one in map(_source, messages) if one is not None]
+        given = [one for one in whole if not one.additional_properties.get(EXCLUDED_KEY)]
+        kept = await self._trimmer.afit(given, system=self._system, tools=self._tools)
+        listed = kept if self.persist else list(_with_the_rest(kept, whole, messages))
+        if len(listed) == len(messages) and all(map(is_, listed, messages)):
+            return False
+        messages[:] = listed
+        return True
+
+
+class TrimMiddleware(ChatMiddleware):
+    """Fits what an agent sends its model, at each call: the last in the `middleware` of an agent or a client.
+
+    Counted are the instructions, the tools, the schema of the answer and the messages of the call, for the
+    model of the call. Messages that stay are the very objects of the run.
+
+    Args:
+        budget: As for `TrimStrategy`.
+        on_fitted: Called with the `Fitted` of each call.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: The budget or an option is not what it may be.
+        BudgetExceededError: At a call: what must stay does not fit.
+    """
+
+    def __init__(
+        self, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+    ) -> None:
+        self._trimmer: Trimmer[Message] = Trimmer(
+            budget,
+            format="openai_chat",
+            read=_read,
+            write=_write,
+            on_fitted=on_fitted,
+            options=options,
+            strategy=STEADY,
+        )
+        self._tools = Schemas(lambda tools: [*map(_schema, tools)])
+        self._answers = Schemas(lambda asked: [*map(_answer, asked)])
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """Fit the messages of a call."""
+        said: Mapping[str, Any] = context.options or {}
+        asked = said.get("response_format")
+        tools = self._tools.of(normalize_tools(said.get("tools")))
+        context.messages = await self._trimmer.afit(
+            context.messages,
+            model=said.get("model") or getattr(context.client, "model", None),
+            sent_as=form_of(context.client, _FORMS),
+            system=_system(said.get("instructions")),
+            tools=[*tools, *self._answers.of([] if asked is None else [asked])],
+        )
+        await call_next()
+
+
+_FORMS = {
+    "RawOpenAIChatClient": "openai_responses",
+    "RawAnthropicClient": "anthropic",
+    "RawGeminiChatClient": "gemini",
+}
+"""Wire forms by the class of a client."""
+
+
+class _StandIn(Message):
+    """Stands in the list of a run for a message that is not sent, or not as it is; its marks are its own."""
+
+    TYPE: ClassVar[str] = "message"
+
+    _source: Message | None
+    """The message of the run; None: trimtab put this in."""
+
+
+def _stand_in(source: Message | None, said: Message, *, excluded: bool) -> _StandIn:
+    made = _StandIn.__new__(_StandIn)
+    vars(made).update(vars(said), _source=source)
+    made.additional_properties = {**said.additional_properties, EXCLUDED_KEY: excluded}
+    if excluded:
+        made.additional_properties[EXCLUDE_REASON_KEY] = "trimtab"
+    return made
+
+
+def _source(message: Message) -> Message | None:
+    """Return the message of the run that one of its list stands for."""
+    return message._source if type(message) is _StandIn else message
+
+
+def _with_the_rest(
+    kept: Sequence[Message], whole: Sequence[Message], before: Sequence[Message]
+) -> Iterator[Message]:
+    """List what is sent, and what is not at the place where it was, excluded.
+
+    Args:
+        kept: What is sent.
+        whole: All messages of the run.
+        before: The list at the call before, whose copies are taken again.
+    """
+    places = {id(one): at for at, one in enumerate(whole)}
+    made = {id(_source(one)): one for one in before if type(one) is _StandIn and _is_excluded(one)}
+    passed = 0
+    for one in [*kept, None]:
+        source = None if one is None else _source(one)
+        end = len(whole) if one is None else passed if source is None else places[id(source)]
+        for left in whole[passed:end]:
+            yield made.get(id(left)) or _stand_in(left, left, excluded=True)
+        if one is not None:
+            passed = end if source is None else end + 1
+            yield one
+
+
+def _is_excluded(message: Message) -> bool:
+    return bool(message.additional_properties.get(EXCLUDED_KEY))
+
+
+def _system(instructions: Instructions) -> str | None:
+    """Return what is sent beside the messages: never returned, only counted."""
+    return join_system([instructions] if isinstance(instructions, str) else instructions or ())
+
+
+def _schema(tool: Any) -> Any:
+    """Write a tool as it is sent; one of a provider's SDK as what it dumps."""
+    if isinstance(tool, FunctionTool):
+        return tool.to_json_schema_spec()
+    return tool.model_dump() if hasattr(tool, "model_dump") else tool
+
+
+def _answer(asked: Any) -> Wire:
+    """Write the schema of an answer as that of a function: it is sent beside them."""
+    schema = dict(asked) if isinstance(asked, Mapping) else asked.model_json_schema()
+    return {"type": "function", "function": {"name": "answer", "parameters": schema}}
+
+
+def _read(message: Message) -> list[Wire]:
+    """Write a message in OpenAI's form; each result of a tool is a message of its own."""
+    results = [_read_result(one) for one in message.contents if one.type == "function_result"]
+    said = _read_said(message)
+    return results if said is None else [said, *results]
+
+
+def _read_said(message: Message) -> Wire | None:
+    """Write what a message says beside the results in it; None: nothing."""
+    shown = [one for one in message.contents if _part(one)]
+    calls = [_call(one) for one in message.contents if one.type == "function_call"]
+    beside = [text for one in message.contents if (text := _beside(one))]
+    if not (shown or calls or beside):
+        return None
+    wire: Wire = {"role": message.role, "content": _content(shown)}
+    if message.author_name:
+        wire["name"] = message.author_name
+    if calls:
+        wire["tool_calls"] = calls
+    if beside:
+        wire["reasoning_content"] = "\n".join(beside)
+    return wire
+
+
+def _content(shown: Sequence[Content]) -> str | list[Any] | None:
+    if len(shown) == 1 and shown[0].type == "text":
+        return shown[0].text
+    return [_part(one) for one in shown] or None
+
+
+def _part(content: Content) -> Wire | None:
+    """Write a text, a picture, a sound or a file as a part of a message; None: it is none of them."""
+    if content.type == "text":
+        return {"type": "text", "text": content.text or ""}
+    if content.type not in ("data", "uri"):
+        return None
+    kind, uri = content.media_type or "", content.uri or ""
+    if kind.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": uri}}
+    if kind.startswith("audio/"):
+        return {"type": "input_audio", "input_audio": {"data": uri.partition(",")[2], "format": kind[6:]}}
+    return {"type": "file", "file": {"file_data" if uri.startswith("data:") else "file_id": uri}}
+
+
+def _call(content: Content) -> Wire:
+    function = {"name": content.name, "arguments": _arguments(content)}
+    return {"id": content.call_id, "type": "function", "function": function}
+
+
+def _arguments(call: Content) -> str:
+    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments or {})
+
+
+def _read_result(content: Content) -> Wire:
+    items = _items(content)
+    return {"role": "tool", "tool_call_id": content.call_id, "content": _content(items) if items else ""}
+
+
+def _items(result: Content) -> list[Content]:
+    """List what a tool answered with; an older result has a text alone."""
+    items = [one for one in result.items or () if _part(one)]
+    return items or ([] if result.result is None else [Content.from_text(str(result.result))])
+
+
+_UNSENT = {"function_approval_request", "function_approval_response", "oauth_consent_request", "usage"}
+"""Contents that are between the framework and its user."""
+
+
+def _beside(content: Content) -> str:
+    """Say what is counted and never changed: thinking, and what the provider's own tools did."""
+    if content.type == "text_reasoning":
+        return f"{content.text or ''}{content.protected_data or ''}"
+    if _part(content) or content.type in ("function_call", "function_result") or content.type in _UNSENT:
+        return ""
+    return json.dumps(content.to_dict(), default=str)
+
+
+def _write(message: Message | None, wire: list[Wire]) -> Message:
+    """Give a copy of a message with what stays of it; what trimtab put in becomes a message of its role."""
+    if message is None:
+        return _new(wire[0])
+    results = [one for one in message.contents if one.type == "function_result"]
+    kept: list[Content] = []
+    for said in wire:
+        if said["role"] == "tool":
+            kept.append(_write_result(results, said))
+        else:
+            kept += _write_said(message, said)
+    changed = copy(message)
+    changed.contents = kept
+    changed.additional_properties = {**message.additional_properties}
+    return changed
+
+
+def _write_stand_in(message: Message | None, wire: list[Wire]) -> Message:
+    """Do what `_write` does; what is written stands for the message."""
+    return _stand_in(message, _write(message, wire), excluded=False)
+
+
+def _new(said: Wire) -> Message:
+    """Make a message of what trimtab put in."""
+    content = said["content"]
+    text = content if isinstance(content, str) else "\n".join(one.get("text", "") for one in content or ())
+    if said["role"] != "tool":
+        return Message(said["role"], [text])
+    return Message("tool", [Content.from_function_result(said["tool_call_id"], result=text)])
+
+
+def _write_said(message: Message, said: Wire) -> list[Content]:
+    """Write the contents of a message anew, beside its results; what nothing changed are the very ones."""
+    ids = {call["id"] for call in said.get("tool_calls", ())}
+    parts = iter(_rewrite([one for one in message.contents if _part(one)], said["content"]))
+    made: list[Content] = []
+    for content in message.contents:
+        if _part(content):
+            made += parts  # all of them, where the first one stood
+        elif content.type == "function_call":
+            made += [content] if content.call_id in ids else []
+        elif content.type != "function_result":
+            made.append(content)
+    return made
+
+
+def _write_result(results: list[Content], said: Wire) -> Content:
+    """Take the result of a call off the list, with what it says now."""
+    result = next(one for one in results if one.call_id == said["tool_call_id"])
+    results.remove(result)
+    if _read_result(result) == said:
+        return result
+    changed = copy(result)
+    changed.items = _rewrite(_items(result), said["content"])
+    changed.result = "\n".join(one.text or "" for one in changed.items if one.type == "text")
+    return changed
+
+
+def _rewrite(shown: Sequence[Content], new: str | list[Any] | None) -> list[Content]:
+    return rewrite_parts(shown, new, read=_part, text=Content.from_text)
