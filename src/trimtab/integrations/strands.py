@@ -1,0 +1,270 @@
+"""Strands Agents: a middleware that fits each call of a model, and a conversation manager.
+
+What the model is sent is fitted; what the agent keeps stays whole with the middleware, and is cut with the
+manager.
+"""
+# What is missing is said before it is imported.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from operator import is_
+from typing import Any, Unpack
+
+from trimtab._fit import Fitted
+from trimtab._shared.lazy import package_of
+from trimtab.integrations.base import (
+    DEEP,
+    STEADY,
+    BudgetLike,
+    FitOptions,
+    OnFitted,
+    Schemas,
+    Trimmer,
+    form_of,
+    rewrite_parts,
+)
+from trimtab.strategies import Strategy
+
+package_of("strands", package="strands", needed_by="trimtab.integrations.strands")
+
+from strands import Agent
+from strands.agent.conversation_manager import ConversationManager
+from strands.hooks import BeforeModelCallEvent, HookRegistry
+from strands.middleware import InvokeModelContext
+
+__all__ = ["TrimConversationManager", "trim_middleware"]
+
+Wire = dict[str, Any]
+
+
+def trim_middleware(
+    budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+) -> Callable[[InvokeModelContext], Awaitable[InvokeModelContext]]:
+    """Make a function for `agent.add_middleware(InvokeModelStage.Input, …)` that fits each call of a model.
+
+    Counted are the messages, the system prompt and the tools of the call, for its model. The agent's messages
+    stay whole.
+
+    Args:
+        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+            policy, or None for the window less what the answer may take.
+        on_fitted: Called with the `Fitted` of each call.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: The budget or an option is not what it may be.
+        BudgetExceededError: At a call: what must stay does not fit.
+    """
+    calls = _Calls(budget, on_fitted, options, STEADY)
+
+    async def fit_call(context: InvokeModelContext) -> InvokeModelContext:
+        asked = calls.ask(context.model, context.system_prompt, context.tool_specs)
+        return context.replace(messages=await calls.trimmer.afit(context.messages, **asked))
+
+    return fit_call
+
+
+class TrimConversationManager(ConversationManager):
+    """Cuts the messages of an agent before each call of its model, so that they fit.
+
+    Counted is what `trim_middleware` counts. Where a provider says nevertheless that a request is too long,
+    the next one is made half as long. A session that is restored is whole, and cut at the next call.
+
+    Args:
+        budget: As for `trim_middleware`.
+        on_fitted: Called with the `Fitted` of each call.
+        options: Keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: The budget or an option is not what it may be.
+        BudgetExceededError: At a call: what must stay does not fit.
+    """
+
+    def __init__(
+        self, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+    ) -> None:
+        super().__init__()
+        self._on_fitted = on_fitted
+        self._fitted: Fitted[Any] | None = None
+        self._calls = _Calls(budget, self._tell, options, DEEP)
+
+    def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
+        """Have the agent ask before each call of its model."""
+        super().register_hooks(registry, **kwargs)
+        registry.add_callback(BeforeModelCallEvent, self._cut)
+
+    def apply_management(self, agent: Agent, **kwargs: Any) -> None:
+        """Do nothing behind a run: what comes next is cut before it is sent."""
+
+    def reduce_context(self, agent: Agent, e: Exception | None = None, **kwargs: Any) -> None:
+        """Cut what was just sent to half of it, since the provider says that it is too long.
+
+        Raises:
+            BudgetExceededError: What must stay is more than half.
+            Exception: That of the provider, where a `Context` says what is sent, or something else changed
+                the messages meanwhile.
+        """
+        fitted, messages = self._fitted, agent.messages
+        if fitted is None or not all(map(is_, fitted.messages, messages)):
+            if e is not None:
+                raise e
+            return
+        sent = len(fitted.messages)
+        half = fitted.at(fitted.report.tokens_after // 2)
+        self._tell(half)
+        messages[:] = [*half.messages, *messages[sent:]]
+
+    async def _cut(self, event: BeforeModelCallEvent) -> None:
+        agent: Any = event.agent
+        asked = self._calls.ask(agent.model, agent.system_prompt, agent.tool_registry.get_all_tool_specs())
+        agent.messages[:] = await self._calls.trimmer.afit(agent.messages, **asked)
+
+    def _tell(self, fitted: Fitted[Any]) -> None:
+        self._fitted = fitted
+        if self._on_fitted is not None:
+            self._on_fitted(fitted)
+
+
+class _Calls:
+    """What is asked of the trimmer at each call of a model."""
+
+    def __init__(
+        self, budget: BudgetLike, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy
+    ) -> None:
+        # Messages are read in one form that has one message for each of theirs, from the newest back and no
+        # further than asked. The framework copies them all at each call: a memory would hold all these.
+        self.trimmer: Trimmer[Any] = Trimmer(
+            budget,
+            format="anthropic",
+            read=_read,
+            write=_write,
+            remember=False,
+            on_fitted=on_fitted,
+            options=options,
+            strategy=strategy,
+        )
+        self._schemas = Schemas(lambda tools: [*map(_schema, tools)])
+
+    def ask(self, model: Any, system: Any, tools: Sequence[Any]) -> dict[str, Any]:
+        """Say for which model a call is fitted, and what is sent beside its messages."""
+        name = (model.get_config() or {}).get("model_id")
+        return {
+            "model": name.rpartition("/")[2] if isinstance(name, str) else None,
+            "sent_as": form_of(model, _FORMS),
+            "system": system if isinstance(system, str) else [*_blocks(system or ())] or None,
+            "tools": self._schemas.of(tools),
+        }
+
+
+_FORMS = {
+    "OpenAIResponsesModel": "openai_responses",
+    "GeminiModel": "gemini",
+    **dict.fromkeys(
+        ("LlamaAPIModel", "LlamaCppModel", "MistralModel", "OllamaModel", "OpenAIModel", "WriterModel"),
+        "openai_chat",
+    ),
+}
+"""Wire forms by the class of a model; those of Anthropic and Bedrock send what is read."""
+
+
+def _schema(tool: Mapping[str, Any]) -> Wire:
+    schema = tool["inputSchema"]
+    described = {"name": tool["name"], "description": tool["description"]}
+    return {**described, "input_schema": schema.get("json", schema)}
+
+
+def _read(message: Mapping[str, Any]) -> Wire:
+    """Write a message in Anthropic's form, block by block."""
+    return {"role": message["role"], "content": [*_blocks(message["content"])]}
+
+
+def _blocks(contents: Sequence[Mapping[str, Any]]) -> Iterator[Wire]:
+    """Write contents as blocks; a point of a prompt cache is a mark of the block before it."""
+    block: Wire | None = None
+    for content in contents:
+        if "cachePoint" not in content:
+            if block is not None:
+                yield block
+            block = _block(content)
+        elif block is not None:
+            lifetime = {key: content["cachePoint"][key] for key in ("ttl",) if key in content["cachePoint"]}
+            block = {**block, "cache_control": {"type": "ephemeral", **lifetime}}
+    if block is not None:
+        yield block
+
+
+def _block(content: Mapping[str, Any]) -> Wire:
+    """Write a content as a block; what the form has none for is counted by its JSON."""
+    if "text" in content:
+        return {"type": "text", "text": content["text"]}
+    if "toolUse" in content:
+        use = content["toolUse"]
+        return {"type": "tool_use", "id": use["toolUseId"], "name": use["name"], "input": use["input"]}
+    if "toolResult" in content:
+        result = content["toolResult"]
+        failed = {"is_error": True} if result.get("status") == "error" else {}
+        said = [*map(_block, result["content"])]
+        return {"type": "tool_result", "tool_use_id": result["toolUseId"], "content": said, **failed}
+    if "image" in content:
+        return {"type": "image", "source": _source(content["image"], f"image/{content['image']['format']}")}
+    if "reasoningContent" in content:
+        return _thought(content["reasoningContent"])
+    if "document" in content:
+        return _document(content["document"])
+    return {"type": "text", "text": json.dumps(content.get("json", content), ensure_ascii=False, default=str)}
+
+
+def _source(media: Mapping[str, Any], media_type: str) -> Wire:
+    """Write where bytes are: in the message, or elsewhere."""
+    source = media["source"]
+    if "bytes" in source:
+        data = b64encode(source["bytes"]).decode()
+        return {"type": "base64", "media_type": media_type, "data": data}
+    return {"type": "url", "url": source["location"].get("uri", "")}
+
+
+def _document(document: Mapping[str, Any]) -> Wire:
+    kind, source = document["format"], document["source"]
+    if kind in ("csv", "html", "md", "txt") and "bytes" in source:
+        text = source["bytes"].decode(errors="replace")
+        said = {"type": "text", "media_type": "text/plain", "data": text}
+    else:
+        said = _source(document, f"application/{kind}")
+    return {"type": "document", "title": document["name"], "source": said}
+
+
+def _thought(reasoning: Mapping[str, Any]) -> Wire:
+    if "redactedContent" in reasoning:
+        return {"type": "redacted_thinking", "data": b64encode(reasoning["redactedContent"]).decode()}
+    said = reasoning.get("reasoningText", {})
+    return {"type": "thinking", "thinking": said.get("text", ""), "signature": said.get("signature") or ""}
+
+
+def _write(message: Any, wire: list[Wire]) -> Any:
+    """Give a copy of a message with what stays of it; what trimtab put in becomes a message of its role."""
+    [said] = wire
+    before: dict[str, Any] = message or {"role": said["role"], "content": []}
+    return {**before, "content": [*_contents(before["content"], said["content"])]}
+
+
+def _contents(before: Sequence[Any], new: str | Sequence[Wire]) -> Iterator[Any]:
+    """Write the contents of a message anew; those that nothing changed are the very ones."""
+    results = {one["toolResult"]["toolUseId"]: one["toolResult"] for one in before if "toolResult" in one}
+    shown = [one for one in before if "cachePoint" not in one]
+    told: Sequence[Wire] = [{"type": "text", "text": new}] if isinstance(new, str) else new
+    for block in told:
+        if block["type"] == "tool_result":
+            result = results[block["tool_use_id"]]
+            yield {"toolResult": {**result, "content": _rewrite(result["content"], block["content"])}}
+        else:
+            yield from _rewrite(shown, [block])
+        if mark := block.get("cache_control"):
+            yield {"cachePoint": {**mark, "type": "default"}}
+
+
+def _rewrite(contents: Sequence[Any], new: str | Sequence[Wire]) -> list[Any]:
+    return rewrite_parts(contents, new, read=_block, text=lambda text: {"text": text})

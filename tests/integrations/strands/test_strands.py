@@ -1,0 +1,374 @@
+"""`trim_middleware` and `TrimConversationManager` in agents of Strands: what is sent, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from base64 import b64decode
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+from strands import Agent, tool
+from strands.agent.conversation_manager import NullConversationManager
+from strands.middleware import InvokeModelStage
+from strands.models import Model
+from strands.models.openai import OpenAIModel
+from strands.session.file_session_manager import FileSessionManager
+from strands.types.exceptions import ContextWindowOverflowException
+
+from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, Loop, Question, chat
+from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
+from trimtab import Budget, Context, Fitted
+from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.integrations.strands import TrimConversationManager, trim_middleware
+from trimtab.strategies import Summarize
+
+PICTURE: Any = {"image": {"format": "png", "source": {"bytes": b64decode(IMAGE.partition(",")[2])}}}
+
+
+def _look(loop: Loop) -> Any:
+    @tool
+    def look(place: int) -> str:
+        """Look at a place.
+
+        Args:
+            place: Its number.
+        """
+        return loop.look(place)
+
+    return look
+
+
+def _openai(served: Upstream) -> Any:
+    """Make one client for all calls: the framework makes one a call otherwise, which takes its time."""
+    return AsyncOpenAI(base_url=f"{served.address}/v1", api_key="none", max_retries=0)
+
+
+def completions(served: Upstream, *, kind: type[OpenAIModel] = OpenAIModel) -> Model:
+    """Make the framework's model of OpenAI's Chat Completions."""
+    return kind(_openai(served), model_id="gpt-4o", stream=False, context_window_limit=BUDGET_TOKENS)
+
+
+def _said(question: Question) -> list[Any]:
+    return [{"text": question.text}, *([PICTURE] if question.has_image else [])]
+
+
+def play(loop: Loop, *handlers: Any, model: Any = completions, **options: Any) -> tuple[Score, list[Any]]:
+    """Play a loop with an agent of the framework; returns the score and the agent's messages."""
+
+    async def run() -> tuple[Score, list[Any]]:
+        with upstream(loop) as served:
+            looker = _agent(model(served), loop, *handlers, **options)
+            for question in loop.questions:
+                await looker.invoke_async(_said(question))
+            return served.score, looker.messages
+
+    return asyncio.run(run())
+
+
+def _agent(model: Model, loop: Loop, *handlers: Any, **options: Any) -> Agent:
+    made = Agent(
+        model,
+        system_prompt=SYSTEM,
+        tools=[_look(loop)],
+        callback_handler=None,
+        **{"conversation_manager": NullConversationManager(), **options},
+    )
+    for handler in handlers:
+        made.add_middleware(InvokeModelStage.Input, handler)
+    return made
+
+
+def _messages_of(loop: Loop) -> int:
+    """Count the messages of a loop: questions, answers of the model, and one with the results of each."""
+    steps = [step for question in loop.questions for step in question.steps]
+    return len(loop.questions) + len(steps) + sum(hasattr(step, "places") for step in steps)
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_every_request_of_a_loop_is_valid_within_the_budget_and_shows_what_matters(loop: Loop) -> None:
+    """The agent keeps all of it, and most of a request is known to a prompt cache."""
+    seen: list[Any] = []
+    score, kept = play(loop, trim_middleware(BUDGET_TOKENS, on_fitted=seen.append))
+    hold(score, loop)
+    assert len(kept) == _messages_of(loop)
+    assert len(seen) == loop.model_calls
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_a_manager_cuts_what_the_agent_keeps(loop: Loop) -> None:
+    """Then the cut is the agent's, and a request begins as the one before even more often."""
+    manager = TrimConversationManager(BUDGET_TOKENS)
+    score, kept = play(loop, conversation_manager=manager)
+    hold(score, loop, fill=0.78, reuse=0.70 if loop.huge_every else 0.80)
+    assert len(kept) < _messages_of(loop) / 3
+
+
+class Scripted(Model):
+    """A model that answers what it is given, and keeps what it is asked."""
+
+    def __init__(
+        self, *answers: list[Any], overflows: int = 0, name: str = "gpt-4o", says: str = "done"
+    ) -> None:
+        self.answers = list(answers)
+        self.overflows = overflows
+        self.says = says
+        self.asked: list[list[Any]] = []
+        self.config: Any = {"model_id": name}
+
+    def get_config(self) -> Any:
+        """Return what names the model."""
+        return self.config
+
+    def update_config(self, **config: Any) -> None:
+        """Change it."""
+        self.config.update(config)
+
+    def structured_output(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: no test asks for it."""
+        raise NotImplementedError
+
+    async def stream(self, messages: Any, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
+        """Give the next answer, or say that the request is too long."""
+        self.asked.append(list(messages))
+        if self.overflows:
+            self.overflows -= 1
+            raise ContextWindowOverflowException("too long")
+        uses = self.answers.pop(0) if self.answers else []
+        yield {"messageStart": {"role": "assistant"}}
+        for use in uses:
+            started = {key: use["toolUse"][key] for key in ("toolUseId", "name")}
+            yield {"contentBlockStart": {"start": {"toolUse": started}}}
+            yield {
+                "contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(use["toolUse"]["input"])}}}
+            }
+            yield {"contentBlockStop": {}}
+        if not uses:
+            yield {"contentBlockStart": {"start": {}}}
+            yield {"contentBlockDelta": {"delta": {"text": self.says}}}
+            yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "tool_use" if uses else "end_turn"}}
+
+
+def _use(place: int, use_id: str) -> Any:
+    return {"toolUse": {"toolUseId": use_id, "name": "look", "input": {"place": place}}}
+
+
+def _result(use_id: str, text: str, status: str = "success") -> Any:
+    return {"toolResult": {"toolUseId": use_id, "status": status, "content": [{"text": text}]}}
+
+
+def _talk(turns: int) -> list[Any]:
+    said: list[Any] = []
+    for turn in range(turns):
+        thought = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s"}}}
+        results = [_result(f"c{turn}", "sun " * 40), _result(f"d{turn}", "nobody is there", "error")]
+        said += [
+            {"role": "user", "content": [{"text": f"question {turn}"}], "metadata": {"custom": {"n": turn}}},
+            {"role": "assistant", "content": [thought, _use(turn, f"c{turn}"), _use(turn, f"d{turn}")]},
+            {"role": "user", "content": results},
+            {"role": "assistant", "content": [{"text": "It is sunny."}]},
+        ]
+    return said
+
+
+def _both(budget: Any, **options: Any) -> list[dict[str, Any]]:
+    """Make the arguments of an agent that is fitted in either way."""
+    return [
+        {"handlers": [trim_middleware(budget, **options)]},
+        {"conversation_manager": TrimConversationManager(budget, **options)},
+    ]
+
+
+def sent(talk: list[Any], *, handlers: Any = (), model: Any = None, **options: Any) -> list[Any]:
+    """Return what a model is sent behind these messages and a question, without what no model is sent."""
+    model = model or Scripted()
+    made = Agent(model, messages=copy.deepcopy(talk), callback_handler=None, **{"tools": [], **options})
+    for handler in handlers:
+        made.add_middleware(InvokeModelStage.Input, handler)
+    made("And now?")
+    return [{"role": one["role"], "content": one["content"]} for one in model.asked[-1]]
+
+
+def _plain(messages: list[Any]) -> list[Any]:
+    return [{"role": one["role"], "content": one["content"]} for one in messages]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_stays_is_as_it_was_and_calls_keep_their_results(place: int) -> None:
+    """Two calls of one answer leave with both results."""
+    talk = _talk(30)
+    kept = sent(talk, **_both(700, model="gpt-4o")[place])
+    assert all(one in _plain(talk) for one in kept[:-1])
+    contents = [content for one in kept for content in one["content"]]
+    uses = [one["toolUse"]["toolUseId"] for one in contents if "toolUse" in one]
+    assert uses == [one["toolResult"]["toolUseId"] for one in contents if "toolResult" in one]
+    assert 4 < len(kept) < 60
+    assert kept[-1]["content"] == [{"text": "And now?"}]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_is_shortened_keeps_what_stood_beside_it(place: int) -> None:
+    """Pictures, documents, points of a prompt cache, the status of a result and what is JSON stay."""
+    paper = {"document": {"format": "txt", "name": "paper", "source": {"bytes": b"some words"}}}
+    point = {"cachePoint": {"type": "default", "ttl": "1h"}}
+    asked = [{"text": "word " * 900}, PICTURE, paper, point, {"text": "Well?"}]
+    talk = [{"role": "user", "content": asked}, {"role": "assistant", "content": [{"text": "Yes."}]}]
+    [kept, *_] = sent(talk, **_both(900, model="gpt-4o", strategy="truncate_text")[place])
+    text, *others = kept["content"]
+    assert others == asked[1:]
+    assert "trimtab" in text["text"]
+    assert len(text["text"]) < 4_500
+
+    held = {"toolUseId": "c", "status": "error", "content": [{"text": "sun " * 900}, {"json": {"a": 1}}]}
+    uses = {"role": "assistant", "content": [_use(1, "c"), _use(2, "d")]}
+    results = {"role": "user", "content": [{"toolResult": held}, _result("d", "rain")]}
+    asking = {"role": "user", "content": [{"text": "Look."}]}
+    kept = sent([asking, uses, results], **_both(700, model="gpt-4o")[place])[2]
+    long, short = kept["content"][:2]
+    assert short == _result("d", "rain")
+    assert (long["toolResult"]["toolUseId"], long["toolResult"]["status"]) == ("c", "error")
+    said, data = long["toolResult"]["content"]
+    assert data == {"json": {"a": 1}}
+    assert 100 < len(said["text"]) < 3_600
+
+
+def test_the_messages_of_the_agent_stay_whole_or_are_cut() -> None:
+    """With the middleware all of them are there behind a run, with the manager those that were sent."""
+    for where, count in zip(_both(700, model="gpt-4o"), (122, 60), strict=True):
+        handlers = where.pop("handlers", [])
+        manager = where.pop("conversation_manager", NullConversationManager())
+        made = Agent(Scripted(), messages=_talk(30), callback_handler=None, conversation_manager=manager)
+        for handler in handlers:
+            made.add_middleware(InvokeModelStage.Input, handler)
+        made("And now?")
+        assert (len(made.messages) == count) if handlers else (4 < len(made.messages) < count)
+        assert all("tracking_id" in one for one in made.messages[-2:])
+
+
+def _summarize(messages: list[Any], existing: str | None) -> str:
+    return "It was sunny all along."
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_is_put_in_is_a_message_of_the_framework(place: int) -> None:
+    """A summary stands where the strategy puts it."""
+    kept = sent(_talk(30), **_both(700, model="gpt-4o", strategy=Summarize(_summarize))[place])
+    assert sum("sunny all along" in str(one["content"]) for one in kept) == 1
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_is_sent_beside_the_messages_is_counted(place: int) -> None:
+    """The system prompt, as text or as blocks, and the tools."""
+    seen: list[Fitted[Any]] = []
+    blocks = [{"text": "Look well."}, {"cachePoint": {"type": "default"}}]
+    beside: list[dict[str, Any]] = [
+        {},
+        {"system_prompt": "Look well."},
+        {"system_prompt": blocks},
+        {"tools": [_look(chat())]},
+    ]
+    for options in beside:
+        sent([], **_both(700, on_fitted=seen.append)[place], **options)
+    bare, *others = [one.report.tokens_after for one in seen]
+    assert len(others) == 3
+    assert all(tokens > bare for tokens in others)
+    assert others[0] == others[1]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_marks_of_a_prompt_cache_are_points(place: int) -> None:
+    """`breakpoints=` writes them in the framework's own way."""
+    kept = sent(_talk(60), **_both(2_500, model="claude-sonnet-4-6", breakpoints=True)[place])
+    points = [content for one in kept for content in one["content"] if "cachePoint" in content]
+    assert points
+    assert all(point == {"cachePoint": {"type": "default"}} for point in points)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_each_call_of_a_run_is_fitted_once_and_a_counter_may_be_awaited(place: int) -> None:
+    """The question of a long turn stays."""
+
+    async def count(messages: list[Any]) -> int:
+        return sum(len(str(message)) // 4 for message in messages)
+
+    seen: list[Fitted[Any]] = []
+    model = Scripted(*([_use(n, f"c{n}")] for n in range(12)))
+    where = _both(400, counter=count, on_fitted=seen.append)[place]
+    kept = sent([], model=model, tools=[_look(chat())], **where)
+    assert len(seen) == len(model.asked) == 13
+    assert len(kept) < 25
+    assert kept[0]["content"] == [{"text": "And now?"}]
+
+
+def test_a_provider_that_says_too_long_is_sent_half() -> None:
+    """The manager cuts what was sent, and the call is made again."""
+    seen: list[Fitted[Any]] = []
+    model = Scripted(overflows=2)
+    manager = TrimConversationManager(4_000, on_fitted=seen.append)
+    sent(_talk(30), model=model, conversation_manager=manager)
+    assert len(model.asked) == 3
+    whole, half, _, quarter, _ = (one.report.tokens_after for one in seen)
+    assert half <= whole / 2
+    assert quarter <= half / 2
+    context = Context(Budget(4_000), model="gpt-4o")
+    context.add("history", [], priority=50)
+    with pytest.raises(ContextWindowOverflowException):
+        sent(_talk(3), model=Scripted(overflows=1), conversation_manager=TrimConversationManager(context))
+
+
+def test_a_session_that_is_restored_is_whole(tmp_path: Path) -> None:
+    """The manager counts nothing as removed: the next call is cut as the last one was."""
+    for told in (0, 1):
+        model = Scripted()
+        made = Agent(
+            model,
+            session_manager=FileSessionManager("s", storage_dir=str(tmp_path)),
+            conversation_manager=TrimConversationManager(700),
+            callback_handler=None,
+            agent_id="a",
+        )
+        for n in range(0 if told else 40):
+            made(f"question {n} {'word ' * 20}")
+        assert (len(made.messages) == 82) if told else (len(made.messages) < 60)
+        made("And now?")
+        assert len(model.asked[-1]) < 60
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_budget_is_said_in_every_way(place: int) -> None:
+    """A share is that of the window of the model of the call; one that nobody knows has none."""
+    seen: list[Any] = []
+    for budget in (640, 640.9, Budget(700, output_reserve=60), "0.5%"):
+        sent(_talk(30), **_both(budget, on_fitted=seen.append)[place])
+    sent(_talk(30), model=Scripted(name="openai/gpt-4o"), **_both("0.5%", on_fitted=seen.append)[place])
+    assert {one.report.input_tokens for one in seen} == {640}
+    with pytest.raises(BudgetExceededError):
+        sent([], **_both(5)[place])
+    with pytest.raises(ConfigurationError, match="is not known"):
+        sent([], model=Scripted(name="mine"), **_both("80%")[place])
+    with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+        _both(["80%"])
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_context_gives_its_blocks_to_each_request(place: int) -> None:
+    """The messages fill its history; the other blocks stand where the Context puts them."""
+    context = Context(Budget(900), model="gpt-4o")
+    context.add("facts", "The user lives in Utrecht.", priority=90)
+    context.add("history", [], priority=50)
+    kept = sent(_talk(30), **_both(context)[place])
+    assert sum("Utrecht" in str(one) for one in kept) == 1
+    assert len(kept) < 60
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_pins_are_messages_of_the_call(place: int) -> None:
+    """By place, or by what they are."""
+    for pin in ([8], lambda message, index: message["content"] == [{"text": "question 2"}]):
+        kept = sent(_talk(30), **_both(700, model="gpt-4o", pin=pin)[place])
+        assert any(one["content"] == [{"text": "question 2"}] for one in kept)
