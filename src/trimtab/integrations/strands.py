@@ -212,7 +212,7 @@ def _block(content: Mapping[str, Any]) -> Wire:
     if "image" in content:
         return {"type": "image", "source": _source(content["image"], f"image/{content['image']['format']}")}
     if "reasoningContent" in content:
-        return _thought(content["reasoningContent"])
+        return _reflection(content["reasoningContent"])
     if "document" in content:
         return _document(content["document"])
     return {"type": "text", "text": json.dumps(content.get("json", content), ensure_ascii=False, default=str)}
@@ -237,7 +237,7 @@ def _document(document: Mapping[str, Any]) -> Wire:
     return {"type": "document", "title": document["name"], "source": said}
 
 
-def _thought(reasoning: Mapping[str, Any]) -> Wire:
+def _reflection(reasoning: Mapping[str, Any]) -> Wire:
     if "redactedContent" in reasoning:
         return {"type": "redacted_thinking", "data": b64encode(reasoning["redactedContent"]).decode()}
     said = reasoning.get("reasoningText", {})
