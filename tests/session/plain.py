@@ -34,7 +34,7 @@ def as_text(message: Message) -> Message:
 
 
 def cost(share: float, ratio: float) -> float:
-    """What a cut down to a share of the room costs: what is written anew for each new token, less what is kept.
+    """What a cut down to a share of the room costs: written anew for each new token, less what is kept.
 
     What is kept is worth so much a token that no share costs less than the ratio.
     """

@@ -29,7 +29,7 @@ def _cost(tokens: int, room: int, ratio: float) -> float:
     """Return what a cut down to so many tokens of the room costs; least at the ratio.
 
     At each cut all that is left is written anew, and the next comes when the rest of the room is full: s
-    tokens for each 1 - s that are new, of a room of 1. A token that is left is worth what makes the ratio best.
+    tokens for each 1 - s that are new, of a room of 1. What is left is worth what makes the ratio best.
     """
     share = tokens / room
     return inf if share >= 1.0 else share / (1.0 - share) - share / (1.0 - ratio) ** 2
@@ -350,8 +350,8 @@ class WorkingSet:
     def _stride(self) -> list[SessionUnit]:
         """List the units of a stride (SPEC C3), oldest first.
 
-        Where a large unit stands at its end, or must stay, so that too little is left beside what must stay, the
-        stride is of the room beside that, and a unit at its end stays if that costs less.
+        Where a large unit stands at its end, or must stay, so that too little is left beside what must stay,
+        the stride is of the room beside that, and a unit at its end stays if that costs less.
         """
         ratio, target = self.target_ratio, self.tokens_after_cut(1.0 - self.target_ratio)
         held = sum(unit.tokens for unit in self.recent.values() if self.exempt(unit))
