@@ -7,6 +7,7 @@ conversations of ../shared/data, and peers where they are installed.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import peer_policies
 from ceiling import Ceiling
 from conversations import Messages
 
-from trimtab import Cascade, ClearToolResults, SlidingWindow, TruncateText, counter_for
+from trimtab import Cascade, ClearToolResults, Session, SlidingWindow, TruncateText, counter_for
 from trimtab.replay import Replayed, chart_page, pricing_for, read_recording, replay, replay_table
 from trimtab.strategies import Cheapest
 
@@ -23,8 +24,12 @@ MODEL = "gpt-4o"
 CHEAPEST = "cheapest"
 
 
-def policies() -> dict[str, Any]:
+def policies(budget: int) -> dict[str, Any]:
     """Name what is compared; the first is what all others are measured by."""
+
+    def session(**options: Any) -> Callable[[], Session]:
+        return lambda: Session(budget, model=MODEL, **options)
+
     named: dict[str, Any] = {
         "fit, the default": "default",
         "no trimming": None,
@@ -37,6 +42,11 @@ def policies() -> dict[str, Any]:
         "clear results, then 0.7": Cascade(ClearToolResults(), SlidingWindow(target_ratio=0.7)),
         "agent": "agent",
         "Session": "session",
+        "Session, target_ratio 0.7": session(target_ratio=0.7),
+        "Session, target_ratio 1": session(target_ratio=1),
+        "Session, cheapest": session(strategy="cheapest"),
+        "Session, max_result_ratio 0.25": session(max_result_ratio=0.25),
+        "Session, max_result_ratio None": session(max_result_ratio=None),
         "Session, extractive": "session-extractive",
     }
     return named
@@ -55,7 +65,7 @@ def run(budget: int, pricing: str, *, messages: int | None, litellm: bool) -> di
         recording = read_recording(chat)
         found[name] = [
             replay(recording, policy, budget=budget, model=MODEL, pricing=pricing, name=word)
-            for word, policy in (policies() | others).items()
+            for word, policy in (policies(budget) | others).items()
         ]
         found[name].append(_best(chat, found[name], budget, pricing))
     return found

@@ -211,3 +211,58 @@ def test_a_code_is_looked_for_whole() -> None:
     texts = ["b 59 bees bring w2", "B-52", "bring 590"]
     assert relevance("b 59", texts, neighbors=0)[0] > relevance("b 59", texts, neighbors=0)[1] > 0
     assert relevance("b 59", texts, neighbors=0)[2] == 0
+
+
+_SIGNS = [
+    " ",
+    "-",
+    "_",
+    "“",
+    "—",
+    "é",
+    "e\u0301",
+    "ß",
+    "İ",
+    "Ж",
+    "٣",
+    "\u0302",
+    "़",
+    "北",
+    "ｆ",
+    "\x80",
+    "\ud800",
+    "…",
+    "·",
+]
+"""Separators, letters beyond ASCII, marks with a letter and without, a script without spaces."""
+
+
+def test_looking_for_words_finds_what_an_index_finds_beside_any_sign() -> None:
+    """Texts with letters, marks and signs beyond ASCII right beside a word, in front of it and behind it."""
+    draw = random.Random(7)
+    texts = [
+        "".join(
+            draw.choice([*_SIGNS, "fee", "Fees", "boat", "parties", "x" * 70])
+            for _ in range(draw.randrange(9))
+        )
+        for _ in range(3_000)
+    ]
+    for question in ("fee", "my boats, and fees of a party"):
+        index = Index()
+        for text in texts:
+            index.add(text)
+        found = relevance(question, texts, neighbors=0)
+        assert {at: score for at, score in enumerate(found) if score} == pytest.approx(index.scores(question))
+
+
+def test_a_quote_or_an_accent_does_not_make_a_text_dear() -> None:
+    """No more than a few lines for each of its texts, all different, beyond those of texts in ASCII."""
+
+    def lines(sign: str) -> int:
+        texts = [f"the {sign}fee{sign} of boat {at} is {at * 7 % 101} crowns" for at in range(500)]
+        relevance("my boat fee", texts)  # words are looked up once in a process
+        return operations_of(lambda counter: relevance("my boat fee", texts)).lines
+
+    plain = lines("'")
+    assert all(lines(sign) <= plain + 40 * 500 for sign in ("“", "é", "—"))
+    assert plain <= 40 * 500

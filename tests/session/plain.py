@@ -33,6 +33,14 @@ def as_text(message: Message) -> Message:
     return {"role": "user", "content": f'<tool_result of="{of}" by="trimtab">\n{body}\n</tool_result>'}
 
 
+def cost(share: float, ratio: float) -> float:
+    """What a cut down to a share of the room costs: written anew for each new token, less what is kept.
+
+    What is kept is worth so much a token that no share costs less than the ratio.
+    """
+    return share / (1 - share) - share / (1 - ratio) ** 2
+
+
 @dataclass
 class Said:
     """One message, and where it is."""
@@ -382,12 +390,14 @@ class Plain:
         """E3, C3: recent is cut in a stride, and so is what waits and was shown; the cut is remembered."""
         ratio, recent = self.settings.ratio, self.units("recent")
         held = self.tokens([first for first in recent if self.exempt(first)])
-        least = ratio * (self.target(0) - held) / 4
-        leaving: list[int] = []
-        for stride in ((1 - ratio), (1 - ratio) / 2, (1 - ratio) / 4, (1 - ratio) / 8, 0):
-            leaving = self.leaving(self.target(stride))
-            if self.tokens(recent) - self.tokens(leaving) - held >= least:
-                break
+        free, room = self.tokens(recent) - held, self.target(0) - held
+        leaving = self.leaving(self.target(1 - ratio))
+        if ratio < 1 and free - self.tokens(leaving) < ratio * room / 4:
+            leaving = self.leaving(max(self.target(1 - ratio), held + int(ratio * room)))
+            fewer = leaving[:-1]
+            shares = [(free - self.tokens(units)) / room for units in (fewer, leaving)]
+            if leaving and shares[0] < 1 and cost(shares[0], ratio) < cost(shares[1], ratio):
+                leaving = fewer
         if leaving:
             self.decide("evicted")
             self.move(leaving, "waiting")

@@ -161,14 +161,36 @@ def test_a_log_of_0_1_is_cut_in_strides_from_now_on() -> None:
 
 
 def test_a_large_unit_does_not_cost_all_the_others() -> None:
-    """Half of the room would hold nothing beside it: the stride is halved until something stays."""
+    """Half of the room would hold nothing beside it: half of what is left beside it stays."""
     session = Session(1_000, counter=WORDS)
     for at in range(60):
         session.add(assistant(f"{at} {words(10)}"))
     session.add(user(words(600)))
     view = session.messages()
     assert len(view) > 5
-    assert WORDS.count(view) <= 1_000
+    assert 750 <= WORDS.count(view) <= 850
+
+
+@pytest.mark.parametrize(
+    ("large_words", "stays"),
+    [
+        # To keep 0.70 of the room costs 0.70 / 0.30 at the next cut and is worth 4 times 0.70: -0.47. To keep
+        # 0.10: -0.29. 0.75 costs exactly nothing, and from there on more than it is worth.
+        pytest.param(590, True, id="in-time"),
+        pytest.param(700, False, id="next-cut-at-once"),
+    ],
+)
+def test_a_large_unit_at_the_end_of_a_stride_stays_if_that_costs_less(large_words: int, stays: bool) -> None:
+    """To let it go is dear in room, to keep it in what the next cut writes anew."""
+    session = Session(1_000, counter=WORDS)
+    large = assistant(words(large_words))
+    session.extend([assistant(words(900 - large_words)), large])
+    before: Sent = []
+    while grows(before, session.messages()):
+        before = session.messages()
+        session.add(assistant(words(10)))
+    assert large in before
+    assert (large in session.messages()) is stays
 
 
 def test_blocks_that_grow_and_shrink_a_little_do_not_move_the_cut_back() -> None:
@@ -333,8 +355,8 @@ def dropped(messages: Sent, budget: int) -> list[Sent]:
     [
         pytest.param(airline, False, 0.25, 0.93, id="airline"),
         pytest.param(airline, True, 0.27, 0.91, id="airline-summaries"),
-        pytest.param(coding, False, 0.45, 0.82, id="coding"),
-        pytest.param(coding, True, 0.45, 0.79, id="coding-summaries"),
+        pytest.param(coding, False, 0.45, 0.84, id="coding"),
+        pytest.param(coding, True, 0.45, 0.81, id="coding-summaries"),
     ],
 )
 def test_a_session_costs_a_part_of_dropping_the_oldest(

@@ -163,8 +163,10 @@ def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIG
     for counts in find_terms(list(times), question_terms(question)).values():
         holders = sum([each[place] for place in counts])
         add_scores(hits, counts.items(), chars, texts=len(texts), sum_chars=sum_chars, holders=holders)
-    scores = {text: hits.get(place, 0.0) for place, text in enumerate(times)}
-    found = [scores[text] for text in texts]
+    found = [hits.get(place, 0.0) for place in range(len(times))]
+    if len(found) < len(texts):
+        scores = dict(zip(times, found, strict=True))
+        found = [scores[text] for text in texts]
     return _reach(_reach(found, neighbors)[::-1], neighbors)[::-1]
 
 

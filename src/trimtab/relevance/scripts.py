@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["patterns", "plain_text"]
+__all__ = ["breaks_words", "patterns", "plain_text"]
 
 _UNSPACED = (
     "\u0e00-\u0eff"  # Thai, Lao
@@ -40,6 +41,11 @@ def _marks() -> str:
         else:
             ranges.append([code, code])
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+def breaks_words(sign: str, /) -> bool:
+    """Tell whether a character is of a script without spaces, or a mark, which is a letter behind letters."""
+    return re.match(f"[{_UNSPACED}]", sign) is not None or unicodedata.category(sign)[0] == "M"
 
 
 def plain_text(text: str, /) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from operator import attrgetter
 from typing import Any, Self
 
@@ -19,10 +20,19 @@ from trimtab.session.messages import MessageReader, Read, SessionUnit, Summary
 from trimtab.session.recollection import Recalled, Recollection
 from trimtab.session.state import Members, State
 from trimtab.session.zones import TokenBreakdown, Zones, limits_of, recent_target, shares
-from trimtab.strategies.strides import HALVINGS
 
 _LEAST_PART = 4
 """What a stride leaves is too little below this part of its share (a quarter), what must stay not counted."""
+
+
+def _cost(tokens: int, room: int, ratio: float) -> float:
+    """Return what a cut down to so many tokens of the room costs; least at the ratio.
+
+    At each cut all that is left is written anew, and the next comes when the rest of the room is full: s
+    tokens for each 1 - s that are new, of a room of 1. What is left is worth what makes the ratio best.
+    """
+    share = tokens / room
+    return inf if share >= 1.0 else share / (1.0 - share) - share / (1.0 - ratio) ** 2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -340,17 +350,24 @@ class WorkingSet:
     def _stride(self) -> list[SessionUnit]:
         """List the units of a stride (SPEC C3), oldest first.
 
-        It is halved where it leaves too little beside what must stay, since a large unit stands at its end.
+        Where a large unit stands at its end, or must stay, so that too little is left beside what must stay,
+        the stride is of the room beside that, and a unit at its end stays if that costs less.
         """
-        ratio, leaving = self.target_ratio, list[SessionUnit]()
+        ratio, target = self.target_ratio, self.tokens_after_cut(1.0 - self.target_ratio)
         held = sum(unit.tokens for unit in self.recent.values() if self.exempt(unit))
-        least = ratio * (self.tokens_after_cut(0.0) - held) / _LEAST_PART
-        for stride in (*((1.0 - ratio) / 2**halved for halved in range(HALVINGS)), 0.0):
-            leaving = self._find_leavers(self.tokens_after_cut(stride))
-            stays = self.state.recent_tokens - held - sum(unit.tokens for unit in leaving)
-            if stays >= least:
-                break
-        return leaving
+        free, room = self.state.recent_tokens - held, self.tokens_after_cut(0.0) - held
+
+        def left(leaving: list[SessionUnit]) -> int:
+            return free - sum(unit.tokens for unit in leaving)
+
+        leaving = self._find_leavers(target)
+        if left(leaving) >= ratio * room / _LEAST_PART:
+            return leaving
+        leaving = self._find_leavers(max(target, held + int(ratio * room)))
+        if not leaving:
+            return leaving
+        fewer = self._find_leavers(held + left(leaving) + leaving[-1].tokens)
+        return min(leaving, fewer, key=lambda units: _cost(left(units), room, ratio))
 
     @property
     def target_ratio(self) -> float:

@@ -17,9 +17,9 @@ from trimtab.counting.base import RequestCounter, counter_name
 from trimtab.errors import CountingError
 from trimtab.strategies.base import EvictionRequest
 
-__all__ = ["HALVINGS", "first_mark", "marks_back"]
+__all__ = ["first_mark", "marks_back"]
 
-HALVINGS = 4
+_HALVINGS = 4
 """How often the stride is halved when no mark leaves enough."""
 _LEAST_GRID_MESSAGES = 64
 
@@ -150,7 +150,7 @@ def first_mark(
         The mark; None if none is taken.
     """
     strides = _strides_from(request, place)
-    for _ in range(HALVINGS + 1):
+    for _ in range(_HALVINGS + 1):
         marks = strides.marks(stride, place=place, last=last)
         mark = next(marks if begins is None else filter(begins, marks), None)
         if mark is not None and (takes is None or takes(mark)):
