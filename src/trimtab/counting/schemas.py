@@ -20,8 +20,11 @@ _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean
 _SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
 """Where a function tool holds the schema of its arguments, by wire form."""
 
-_DECLARED_KEYS = ("functionDeclarations", "function_declarations")
-"""Where one entry of a tool list holds several functions."""
+_DECLARED_KEYS = ("functionDeclarations", "function_declarations", "tools")
+"""Where one entry of a tool list holds several functions; "tools" is of a whole `toolConfig`."""
+
+_HELD_KEYS = ("function", "toolSpec")
+"""Where a tool holds the mapping with its name, where it is not that mapping itself."""
 
 
 SETTINGS = ("tool_choice", "thinking", "task_budget")
@@ -209,7 +212,10 @@ def system_texts(system: object, /) -> list[str]:
         return [system]
     if isinstance(system, Sequence):
         return [text for part in system for text in system_texts(part)]
-    text = _as_mapping(system).get("text")
+    part = _as_mapping(system)
+    if _is_cache_point(part):
+        return []
+    text = part.get("text")
     return [text] if isinstance(text, str) else [compact_json(system)]
 
 
@@ -241,13 +247,19 @@ def _shown_tools(tools: Sequence[object]) -> Iterator[object]:
         entry = _as_mapping(tool)
         declared = next((entry[key] for key in _DECLARED_KEYS if entry.get(key)), None)
         if declared is not None:
-            yield from _as_list(declared)
-        elif entry.get("defer_loading") is not True:
+            yield from _shown_tools(_as_list(declared))
+        elif entry.get("defer_loading") is not True and not _is_cache_point(entry):
             yield tool
 
 
+def _is_cache_point(entry: Mapping[str, Any]) -> bool:
+    """Tell whether an entry of system text or tools is Bedrock's mark for the cache, which is free."""
+    return len(entry) == 1 and "cachePoint" in entry
+
+
 def _schema_of(function: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _as_mapping(next((function[key] for key in _SCHEMA_KEYS if function.get(key)), {}))
+    held = _as_mapping(function.get("inputSchema")).get("json")
+    return _as_mapping(held or next((function[key] for key in _SCHEMA_KEYS if function.get(key)), {}))
 
 
 def function_tool(tool: object, /) -> dict[str, Any] | None:
@@ -264,7 +276,7 @@ def function_tool(tool: object, /) -> dict[str, Any] | None:
 def _function_of(tool: object) -> Mapping[str, Any] | None:
     """Return the mapping that holds name and schema, in whichever provider's form it is."""
     entry = _as_mapping(tool)
-    found = _as_mapping(entry["function"]) if "function" in entry else entry
+    found = next((_as_mapping(entry[key]) for key in _HELD_KEYS if key in entry), entry)
     known = entry.get("type", "function") == "function" or "input_schema" in entry
     return found if known and isinstance(found.get("name"), str) else None
 
