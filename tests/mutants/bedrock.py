@@ -91,9 +91,22 @@ BEDROCK = (
     module(
         "counting/schemas.py",
         "test_bedrock.py",
-        ("_shown_tools", "and not _is_cache_point(entry)", ""),
-        ("_schema_of", '.get("json")', '.get("jsonSchema")'),
-        ("system_texts", "if _is_cache_point(part):", "if False:"),
+        ("system_texts", "if is_cache_point(part):", "if False:"),
+    ),
+    module(
+        "formats/tools.py",
+        "test_tools.py",
+        ("", '"inputSchema", "parametersJsonSchema"', '"parametersJsonSchema"'),
+        ("_entries", "if not is_cache_point(entry):", "if True:"),
+        ("_entries", "yield from _entries", "yield from () and _entries"),
+        ("function_in", 'or (kind != "function" and "input_schema" not in entry)', ""),
+        ("function_in", 'if "inputSchema" in held and', "if"),
+        ("function_in", 'if kind == "object" and', 'if kind == "function" and'),
+        ("_tool_at", "not found.schema and any", "False and any"),
+        ("_tool_at", "or not found.name", ""),
+        ("_is_lost", '"output" in said or', ""),
+        ("_tool_without_schema", '.replace("_", "")', ""),
+        ("_tool_without_schema", 'in (None, "function", "object")', 'in (None, "object")'),
     ),
 )
 """Modules of the fifth form, and what others know of it."""

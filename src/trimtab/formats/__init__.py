@@ -31,6 +31,7 @@ from trimtab.formats.foreign import ROLES, check_message
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses
+from trimtab.formats.tools import Tool, read_tools
 from trimtab.formats.values import Dict, Path, as_list, entry_of, item_of, mapping_of
 
 __all__ = [
@@ -52,11 +53,13 @@ __all__ = [
     "Structure",
     "SystemLike",
     "TextSlot",
+    "Tool",
     "ToolSchema",
     "detect",
     "formats",
     "get_format",
     "mapping_of",
+    "read_tools",
     "register_format",
 ]
 
