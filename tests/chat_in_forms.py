@@ -12,7 +12,7 @@ Message = dict[str, Any]
 def said_in(form: str, messages: Sequence[Message]) -> list[Message]:
     """Write a conversation in another form, without the system messages at its front.
 
-    Results behind one call stand in one message there, as both providers want it.
+    Results behind one call stand in one message there, as these providers want it.
     """
     names: dict[str, str] = {}
     written: list[Message] = []
@@ -37,7 +37,7 @@ def said_in(form: str, messages: Sequence[Message]) -> list[Message]:
 
 def _text(form: str, content: Any) -> Message:
     text = content if isinstance(content, str) else json.dumps(content)
-    return {"text": text} if form == "gemini" else {"type": "text", "text": text}
+    return {"text": text} if form in ("gemini", "bedrock") else {"type": "text", "text": text}
 
 
 def _call(form: str, call: Message) -> Message:
@@ -49,6 +49,8 @@ def _call(form: str, call: Message) -> Message:
     read = read if isinstance(read, dict) else {"value": read}
     if form == "gemini":
         return {"functionCall": {"id": call["id"], "name": name, "args": read}}
+    if form == "bedrock":
+        return {"toolUse": {"toolUseId": call["id"], "name": name, "input": read}}
     return {"type": "tool_use", "id": call["id"], "name": name, "input": read}
 
 
@@ -58,4 +60,6 @@ def _result(form: str, message: Message, names: dict[str, str]) -> Message:
     if form == "gemini":
         response = {"id": call_id, "name": names.get(call_id, "f"), "response": {"result": content}}
         return {"functionResponse": response}
+    if form == "bedrock":
+        return {"toolResult": {"toolUseId": call_id, "content": [{"text": content}]}}
     return {"type": "tool_result", "tool_use_id": call_id, "content": content}

@@ -60,10 +60,23 @@ def said(form: str, role: str, text: str) -> dict[str, Any]:
     """Write a plain message."""
     if form == "gemini":
         return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
-    return {"role": role, "content": text}
+    return {"role": role, "content": [{"text": text}] if form == "bedrock" else text}
 
 
-FORMS = {"openai_chat": chat, "anthropic": anthropic, "openai_responses": responses, "gemini": gemini}
+def converse(call_id: Any, texts: list[str], calls: int = 2) -> list[dict[str, Any]]:
+    """Write the same for Bedrock."""
+    made = [{"toolUse": with_id({"name": "look", "input": {}}, "toolUseId", call_id)} for _ in range(calls)]
+    results = [{"toolResult": with_id({"content": [{"text": t}]}, "toolUseId", call_id)} for t in texts]
+    return [{"role": "assistant", "content": made}, {"role": "user", "content": results}]
+
+
+FORMS = {
+    "openai_chat": chat,
+    "anthropic": anthropic,
+    "openai_responses": responses,
+    "gemini": gemini,
+    "bedrock": converse,
+}
 every_form = pytest.mark.parametrize("form", FORMS)
 every_id = pytest.mark.parametrize("call_id", IDS, ids=["missing", "none", "empty", "number"])
 

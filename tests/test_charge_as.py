@@ -14,7 +14,7 @@ from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
 from trimtab.policy import load_policy, policy_data
 
-BOTH = tuple(permutations(("openai_chat", "openai_responses", "anthropic", "gemini"), 2))
+BOTH = tuple(permutations(("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"), 2))
 MODELS = ("gpt-4o", "gpt-5", "claude-sonnet-4-5", "gemini-2.5-pro")
 
 

@@ -115,7 +115,7 @@ def test_short_texts_leave_room_for_older_ones() -> None:
     assert len(fitted.messages) == 16  # the latest user message has 50 words, the others 10
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 def test_results_of_parallel_calls_have_a_share_each(form: str) -> None:
     """Though they stand in one message."""
     messages = written("u1 cA,B,C rA50 rB4 rC50 u2", form)
@@ -173,7 +173,7 @@ def test_a_result_of_several_texts_is_measured_as_one(given: list[int], left: li
     assert validate([user(), CALL, kept], format="anthropic") == []
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini", "openai_responses"])
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "openai_responses", "bedrock"])
 def test_no_text_of_a_user_becomes_empty(form: str) -> None:
     """Where not even the marker has room; providers refuse a message with an empty text."""
     texts = ["a b c d e f g h", "i j k l m n o p"]

@@ -75,7 +75,7 @@ def test_a_plain_window_behind_it_keeps_the_prefix_too(data_dir: Path) -> None:
     assert prices[1] < 0.6 * prices[0]
 
 
-@pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini", "bedrock"])
 def test_the_prefix_stays_in_every_wire_form(data_dir: Path, form: str) -> None:
     """Of prompts of real chats at least 85 % begin like the one before, by messages' words."""
     chat = said_in(form, [one for one in airline(data_dir)[:500] if one["role"] != "system"])

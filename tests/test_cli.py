@@ -1212,6 +1212,15 @@ FORMS: dict[str, dict[str, Any]] = {
         "contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]}],
         "tools": [{"functionDeclarations": [{"name": "f", "description": "d"}]}],
     },
+    "bedrock": {
+        "system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
+        "messages": [
+            {"role": "user", "content": [{"image": {"format": "png", "source": {"bytes": PICTURE}}}]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "f", "input": {}}}]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"json": {}}]}}]},
+        ],
+        "toolConfig": {"tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}]},
+    },
 }
 
 

@@ -884,6 +884,7 @@ def test_two_writers_of_one_session_both_get_through(url: str, tmp_path: Path) -
         ("anthropic", {"system": "Be brief."}),
         ("openai_responses", {"instructions": "Be brief."}),
         ("gemini", {"systemInstruction": {"parts": [{"text": "Be brief."}]}}),
+        ("bedrock", {"system": [{"text": "Be brief."}]}),
     ],
 )
 def test_a_view_with_system_text_beside_it_is_a_request_body(

@@ -362,6 +362,7 @@ def test_a_counter_for_another_format_shares_what_it_remembers() -> None:
         ("openai_chat", {"role": "tool", "tool_call_id": "a", "content": ""}),
         ("anthropic", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}),
         ("gemini", {"role": "user", "parts": [{"functionResponse": {"name": "f"}}]}),
+        ("bedrock", {"role": "user", "content": [{"toolResult": {"toolUseId": "a"}}]}),
     ],
 )
 def test_no_message_costs_less_than_nothing(model: str, form: str, message: dict[str, Any]) -> None:

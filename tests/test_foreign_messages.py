@@ -66,13 +66,12 @@ DICTS = [
     ({"type": "UserMessage", "source": "me", "content": "w"}, "an AutoGen message"),
     ({"role": "user", "blocks": [{"block_type": "text", "text": "w"}]}, "a LlamaIndex message"),
     ({"from": "human", "value": "w"}, "'from' and 'value'"),
-    ({"role": "user", "content": [{"toolResult": {"toolUseId": "a"}}]}, "Bedrock's Converse API"),
 ]
 FORMS = ["anthropic", "gemini", "openai_chat", "openai_responses"]
 
 
 @pytest.mark.parametrize(("message", "looks"), DICTS)
-@pytest.mark.parametrize("form", ["auto", *FORMS])
+@pytest.mark.parametrize("form", ["auto", "bedrock", *FORMS])
 def test_a_dict_of_another_library_is_refused_with_a_form_that_was_named_too(
     message: dict[str, Any], looks: str, form: str
 ) -> None:

@@ -17,6 +17,7 @@ from tests.judge import (
     TABLES,
     accepts,
     broken_anthropic,
+    broken_bedrock,
     broken_gemini,
     broken_openai_chat,
     broken_openai_responses,
@@ -34,6 +35,7 @@ CASES: dict[str, list[Broken]] = {
     "openai_responses": broken_openai_responses.BROKEN,
     "anthropic": broken_anthropic.BROKEN,
     "gemini": broken_gemini.BROKEN,
+    "bedrock": broken_bedrock.BROKEN,
 }
 EVERY = [
     pytest.param(form, case, id=f"{form}-{case.rule}-{at}")
@@ -44,7 +46,7 @@ RULES = [(table, name) for table in (*TABLES.values(), openai_responses.ORIGIN) 
 
 
 def test_every_form_has_at_least_fifteen_broken_requests() -> None:
-    """Of the four forms."""
+    """Of all forms."""
     assert sorted(CASES) == sorted(FORMS)
     assert all(len(cases) >= 15 for cases in CASES.values())
 
@@ -123,7 +125,10 @@ def test_what_was_refused_before_is_not_newly_refused(form: str) -> None:
         assert newly_refused(form, request, request) == []
     key = {"openai_responses": "input", "gemini": "contents"}.get(form, "messages")
     longer = copy.deepcopy(CASES[form][-1].request())
-    opening = {"gemini": {"role": "user", "parts": [{"text": "Hello."}]}}
+    opening = {
+        "gemini": {"role": "user", "parts": [{"text": "Hello."}]},
+        "bedrock": {"role": "user", "content": [{"text": "Hello."}]},
+    }
     longer[key].insert(0, opening.get(form, {"role": "user", "content": "Hello."}))
     assert newly_refused(form, longer, CASES[form][-1].request()) == []
 
@@ -153,6 +158,7 @@ WORDS = sorted(
             "cache_control",
             "tools",
         ),
+        *("toolUse", "toolResult", "toolUseId", "cachePoint", "reasoningContent", "json", "document"),
         *("server_tool_use", "item_reference", "input_text", "signature", "response", "args", "system"),
     }
 )
@@ -203,7 +209,7 @@ def test_every_request_that_was_answered_is_accepted(data_dir: Path) -> None:
             refused.setdefault(refusal.rule, []).append(name)
             assert TABLES[form][refusal.rule].elsewhere, (name, refusal)
     assert refused == TAKEN_TODAY
-    assert all(count >= 70 for count in forms.values()), forms
+    assert all(forms[form] >= 70 for form in FORMS if form != "bedrock"), forms  # of it none are bills
 
 
 def test_every_recorded_chat_is_accepted(data_dir: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_medium_that_cannot_be_seen_is_in_the_margin() -> None:
     assert unseen.margin_tokens >= (unseen.media_tokens or 0) > 0
 
 
-@pytest.mark.parametrize("format", ["openai_chat", "openai_responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("format", ["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"])
 def test_exact_is_of_the_form_the_model_is_asked_in(format: str) -> None:
     """How it would charge another is not known, and neither is how far that is off."""
     message = get_format(format).message("user", ["hi"])

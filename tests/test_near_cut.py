@@ -135,7 +135,7 @@ def assert_same_at_every_limit(
         assert few == all_, limit
 
 
-FORMS = ("openai_chat", "anthropic", "gemini", "openai_responses")
+FORMS = ("openai_chat", "anthropic", "gemini", "openai_responses", "bedrock")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -301,12 +301,12 @@ def test_a_pending_call_that_was_counted_is_found_without_reading_on(form: str) 
     assert far_read(messages, form, limit=26, pending_calls=["Z"]) == set()
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 def test_words_beside_results_open_no_turn(form: str) -> None:
     """They may not come first: what is cut into stays with the message of the user before them."""
     turn = written("u2 cA rA3 a2 a1 cB rB2 a1", form)
     words_beside = {"type": "text", "text": "w"} if form == "anthropic" else {"text": "w"}
-    key = "content" if form == "anthropic" else "parts"
+    key = "parts" if form == "gemini" else "content"
     messages = [dict(message) for message in turn * 3]
     for message in messages[2::7]:
         message[key] = [*message[key], words_beside]

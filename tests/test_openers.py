@@ -24,8 +24,10 @@ from trimtab.testing import WordCounter
 
 Message = dict[str, Any]
 
-every_form = pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic", "gemini"])
-ordered = pytest.mark.parametrize("form", ["anthropic", "gemini"])
+every_form = pytest.mark.parametrize(
+    "form", ["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"]
+)
+ordered = pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 
 
 def said(form: str, role: str, count: int) -> Message:
@@ -39,6 +41,10 @@ def looked_up(form: str, number: int, count: int) -> list[Message]:
     if form == "anthropic":
         call: Any = {"type": "tool_use", "id": call_id, "name": "look", "input": {"at": "dog"}}
         found: Any = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+        return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [found]}]
+    if form == "bedrock":
+        call = {"toolUse": {"toolUseId": call_id, "name": "look", "input": {"at": "dog"}}}
+        found = {"toolResult": {"toolUseId": call_id, "content": [{"text": text}]}}
         return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [found]}]
     call = {"functionCall": {"id": call_id, "name": "look", "args": {"at": "dog"}}}
     found = {"functionResponse": {"id": call_id, "name": "look", "response": {"result": text}}}

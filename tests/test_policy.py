@@ -425,7 +425,8 @@ BROKEN: list[tuple[Any, str]] = [
     ({"counter": "word"}, "counter is 'estimate'"),
     (
         {"format": "openai"},
-        "format is 'auto', 'anthropic', 'gemini', 'openai_chat' or 'openai_responses', not 'openai'",
+        "format is 'auto', 'anthropic', 'bedrock', 'gemini', 'openai_chat' or 'openai_responses',"
+        " not 'openai'",
     ),
     (of_block(pinned=None), "blocks[1].pinned is true or false, not None"),
     (

@@ -67,7 +67,7 @@ def test_a_model_is_called_before_each_of_its_messages() -> None:
     assert [len(one.messages) for one in read_recording(twice).calls] == [1, 2, 4]
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 def test_other_forms_have_the_same_calls(form: str) -> None:
     """Results that stand in one message are one step, whatever the form calls roles."""
     messages = said_in(form, talk("u5 cA,B rA9 rB4 a3 u1 a2 u7"))
@@ -415,7 +415,7 @@ def test_a_session_is_played_as_it_would_have_been() -> None:
 
 
 @pytest.mark.parametrize("policy", ["none", "default", "session", "session-extractive", "sliding_window"])
-@pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini", "openai_responses"])
+@pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini", "openai_responses", "bedrock"])
 def test_words_are_policies_in_every_form(policy: str, form: str) -> None:
     """Nothing invalid leaves any of them, and all but no trimming keep the budget."""
     line = "u5 " + "cA,B rA9 rB4 a30 u4 a30 u3 " * 12

@@ -63,7 +63,7 @@ def test_a_question_with_a_text_is_asked_beside_the_conversation() -> None:
     assert [bool(row.evidence) for row in replay(early, keep, counter=WordCounter()).calls].index(True) == 2
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini", "openai_responses"])
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "openai_responses", "bedrock"])
 def test_a_question_is_a_user_message_of_the_wire_form(form: str) -> None:
     """So that a strategy by relevance looks for it in each of them."""
     made = get_format(form)

@@ -106,6 +106,17 @@ SHAPES = {
         Dumped(prompt_token_count=90, candidates_token_count=9, cached_content_token_count=None),
         (90, 9),
     ),
+    "converse": (
+        {
+            "inputTokens": 3,
+            "outputTokens": 9,
+            "totalTokens": 99,
+            "cacheReadInputTokens": 80,
+            "cacheWriteInputTokens": 7,
+        },
+        (90, 9),
+    ),
+    "a response of converse": ({"output": {}, "usage": {"inputTokens": 90, "outputTokens": 9}}, (90, 9)),
     "a number": (90, (90, None)),
     "a response": ({"id": "r", "usage": {"input_tokens": 90, "output_tokens": 9}}, (90, 9)),
     "a response object": (Dumped(usage=Dumped(prompt_tokens=90, completion_tokens=None)), (90, None)),

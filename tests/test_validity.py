@@ -256,7 +256,12 @@ def _lines_run(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("form", "key", "said"), [("anthropic", "content", "s"), ("gemini", "parts", [{"text": "s"}])]
+    ("form", "key", "said"),
+    [
+        ("anthropic", "content", "s"),
+        ("gemini", "parts", [{"text": "s"}]),
+        ("bedrock", "content", [{"text": "s"}]),
+    ],
 )
 def test_system_text_among_messages_that_cannot_hold_it_is_a_fault_and_stays(
     form: str, key: str, said: Any

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.judge import FORMS, TABLES, broken_anthropic, judge
+from tests.judge import FORMS, TABLES, broken_anthropic, broken_bedrock, judge
 from tests.judge import broken_gemini as of_gemini
 from tests.judge import broken_openai_chat as of_chat
 from tests.judge import broken_openai_responses as of_responses
@@ -26,6 +26,7 @@ CASES: dict[str, list[Broken]] = {
     "openai_responses": of_responses.BROKEN,
     "anthropic": broken_anthropic.BROKEN,
     "gemini": of_gemini.BROKEN,
+    "bedrock": broken_bedrock.BROKEN,
 }
 EVERY = [
     pytest.param(form, case, id=f"{form}-{case.rule}-{at}")
@@ -42,6 +43,7 @@ SILENT = {
     ("anthropic", "call_without_result"): WAITS,
     ("openai_responses", "item_without_reasoning"): FROM_THE_ORIGIN,
     ("openai_responses", "reasoning_with_another_follower"): FROM_THE_ORIGIN,
+    ("bedrock", "call_without_result"): WAITS,
     ("gemini", "empty_text"): "the judge says elsewhere: the Gemini API takes it today",
     (
         "gemini",
@@ -99,6 +101,11 @@ ORPHANS: dict[str, Any] = {
     "anthropic": {
         "messages": [
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "4"}]}
+        ]
+    },
+    "bedrock": {
+        "messages": [
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"text": "4"}]}}]}
         ]
     },
     "gemini": {

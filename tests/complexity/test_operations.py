@@ -101,6 +101,14 @@ def _talk_in(form: str, count: int) -> list[Message]:
                 ("model", {"text": f"answer {at}"}),
             ):
                 made.append({"role": role, "parts": [part]})
+        elif form == "bedrock":
+            for role, block in (
+                ("user", {"text": f"question {at}"}),
+                ("assistant", {"toolUse": {"toolUseId": f"c{at}", "name": "look", "input": {"at": at}}}),
+                ("user", {"toolResult": {"toolUseId": f"c{at}", "content": [{"json": {"found": at}}]}}),
+                ("assistant", {"text": f"answer {at}"}),
+            ):
+                made.append({"role": role, "content": [block]})
         elif form == "openai_responses":
             call = {"type": "function_call", "call_id": f"c{at}", "name": "look", "arguments": "{}"}
             found = {"type": "function_call_output", "call_id": f"c{at}", "output": f"found {at}"}
@@ -114,12 +122,20 @@ def _talk_in(form: str, count: int) -> list[Message]:
     ("form", "options"),
     [
         ("gemini", {}),
+        ("bedrock", {}),
         ("openai_chat", {"pin": [4]}),
         ("openai_chat", {"pending_calls": ["c-1"]}),
         ("openai_chat", {"strategy": Cascade(ClearToolResults(), SlidingWindow(), TruncateText())}),
         ("openai_chat", {"strategy": "agent"}),
     ],
-    ids=["an order", "a pin", "a pending call", "results are cleared", "and clamped before"],
+    ids=[
+        "an order",
+        "views of messages",
+        "a pin",
+        "a pending call",
+        "results are cleared",
+        "and clamped before",
+    ],
 )
 def test_what_is_too_old_to_stay_is_not_read(form: str, options: dict[str, Any]) -> None:
     """Ten times as many messages into the same budget: the newest turns are read, and those of pins."""
@@ -234,9 +250,29 @@ def _of_gemini(count: int) -> list[Message]:
     return [{"role": role, "parts": parts} for role, parts in contents]
 
 
+def _of_converse(count: int) -> list[Message]:
+    made = [{"toolUse": {"toolUseId": f"c{at}", "name": "f", "input": {}}} for at in range(count)]
+    found = [
+        {
+            "toolResult": {
+                "toolUseId": f"c{at}",
+                "content": [{"text": f"{at} is found " + "and long " * 12}],
+            }
+        }
+        for at in range(count)
+    ]
+    contents = [("user", [{"text": "go"}]), ("assistant", made), ("user", found)]
+    return [{"role": role, "content": content} for role, content in contents]
+
+
 @pytest.mark.parametrize(
     ("form", "shape"),
-    [("openai_chat", _of_chat), ("anthropic", _of_anthropic), ("gemini", _of_gemini)],
+    [
+        ("openai_chat", _of_chat),
+        ("anthropic", _of_anthropic),
+        ("gemini", _of_gemini),
+        ("bedrock", _of_converse),
+    ],
 )
 def test_the_texts_of_one_message_are_shortened_in_linear_time(
     form: str, shape: Callable[[int], list[Message]]
@@ -256,7 +292,7 @@ def test_the_texts_of_one_message_are_shortened_in_linear_time(
 
 # -- wire forms in which not every message may come first
 
-ORDERED = pytest.mark.parametrize("form", ["anthropic", "gemini"])
+ORDERED = pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 
 
 def _run_of(form: str, count: int) -> list[Message]:
@@ -267,6 +303,9 @@ def _run_of(form: str, count: int) -> list[Message]:
         if form == "anthropic":
             call: Any = {"type": "tool_use", "id": f"c{at}", "name": "f", "input": {}}
             found: Any = {"type": "tool_result", "tool_use_id": f"c{at}", "content": "it is found"}
+        elif form == "bedrock":
+            call = {"toolUse": {"toolUseId": f"c{at}", "name": "f", "input": {}}}
+            found = {"toolResult": {"toolUseId": f"c{at}", "content": [{"text": "it is found"}]}}
         else:
             call = {"functionCall": {"id": f"c{at}", "name": "f", "args": {}}}
             answer = {"id": f"c{at}", "name": "f", "response": {"result": "it is found"}}

@@ -345,7 +345,7 @@ def test_what_is_no_form_is_not_registered() -> None:
             register_format(value)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["anthropic", "gemini", "openai_chat", "openai_responses"])
+@pytest.mark.parametrize("name", ["anthropic", "bedrock", "gemini", "openai_chat", "openai_responses"])
 def test_request_bodies_are_what_they_say(name: str) -> None:
     """The same seed gives the same; valid ones are valid but for calls that are open; others are broken."""
     form = get_format(name)

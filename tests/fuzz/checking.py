@@ -202,13 +202,22 @@ def _again(plan: Plan, fitted: Fitted[Any], fits: bool) -> list[str]:
 def _called_twice(plan: Plan, messages: Any) -> set[str | None]:
     """List the ids that several calls or results have: which is for which is anybody's guess."""
     entries = [entry for message in messages for entry in (message, *_parts_of(message))]
-    entries += [entry["functionCall"] for entry in entries if isinstance(entry.get("functionCall"), dict)]
-    made = Counter(entry["id"] for entry in entries if isinstance(entry.get("id"), str))
+    calls = [*entries, *_held(entries, "functionCall")]
+    made = Counter([*_texts_at(calls, "id"), *_texts_at(_held(entries, "toolUse"), "toolUseId")])
     structure = Structure(len(messages))
     get_format(plan.form).scan(list(messages), 0, len(messages), structure)
     called = Counter(call_id for ids in structure.calls.values() for call_id in ids)
-    answered = Counter(entry["tool_use_id"] for entry in entries if isinstance(entry.get("tool_use_id"), str))
+    results = _texts_at(_held(entries, "toolResult"), "toolUseId")
+    answered = Counter([*_texts_at(entries, "tool_use_id"), *results])
     return {one for counter in (made, called, answered) for one, number in counter.items() if number > 1}
+
+
+def _held(entries: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
+    return [entry[key] for entry in entries if isinstance(entry.get(key), dict)]
+
+
+def _texts_at(entries: list[dict[str, Any]], key: str) -> list[str]:
+    return [entry[key] for entry in entries if isinstance(entry.get(key), str)]
 
 
 def _parts_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ PAIR_RULES: Mapping[str, frozenset[str]] = {
             "response_turn_misplaced",
         }
     ),
+    "bedrock": frozenset({"call_without_result", "result_without_call", "repeated_result"}),
 }
 """Rules about which result answers which call. Of a pair that was broken before another is after."""
 SHARED_IDS = ("duplicate_item", "repeated_call")
@@ -98,9 +99,7 @@ def _words_behind_results(messages: Any) -> bool:
     words in a message of their own, and to the form they open a turn.
     """
     return any(
-        one.get("role") == other.get("role") == "user"
-        and _holds(one, "tool_result")
-        and not _holds(other, "tool_result")
+        one.get("role") == other.get("role") == "user" and _holds_result(one) and not _holds_result(other)
         for one, other in pairwise(messages)
     )
 
@@ -122,6 +121,14 @@ def _holds(message: Mapping[str, Any], kind: str) -> bool:
     return isinstance(content, list) and any(
         isinstance(part, dict) and part.get("type") == kind for part in content
     )
+
+
+def _holds_result(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    keyed = isinstance(content, list) and any(
+        isinstance(one, dict) and "toolResult" in one for one in content
+    )
+    return keyed or _holds(message, "tool_result")
 
 
 def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from trimtab.strategies import Strategy
 from trimtab.testing import request_bodies
 from trimtab.testing.corpus import COUNTERS, Case, strategy_of
 
-FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
+FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock")
 
 
 _WINDOW = {"kind": "sliding_window"}
@@ -240,6 +240,7 @@ _ID_PREFIXES: Mapping[str, tuple[str, ...]] = {
     "openai_responses": ("call_",),
     "anthropic": ("toolu_",),
     "gemini": ("fc_",),
+    "bedrock": ("tooluse_",),
 }
 
 

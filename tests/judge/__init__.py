@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.judge import anthropic, gemini, openai_chat, openai_responses
+from tests.judge import anthropic, bedrock, gemini, openai_chat, openai_responses
 from tests.judge._rules import Refusal, Rule, Table, as_body, more
 
 TABLES: dict[str, Table] = {
@@ -17,6 +17,7 @@ TABLES: dict[str, Table] = {
     "openai_responses": openai_responses.TABLE,
     "anthropic": anthropic.TABLE,
     "gemini": gemini.TABLE,
+    "bedrock": bedrock.TABLE,
 }
 
 FORMS = tuple(TABLES)

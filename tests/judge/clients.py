@@ -16,6 +16,7 @@ MODELS = {
     "openai_responses": "gpt-5",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-flash",
+    "bedrock": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
 }
 """Where a body names none."""
 OWN = "The client sends no such request:"
@@ -29,12 +30,13 @@ def accepted(form: str, body: Mapping[str, Any]) -> bool:
 def refusal(form: str, body: Mapping[str, Any]) -> str | None:
     """Send a request with the real client; return the words of the refusal, None if it is answered.
 
-    Google's client checks contents itself: what it does not send is refused in its own words.
+    Google's client and boto3 check a request themselves: what they do not send is refused in their own words.
     """
-    send = {"gemini": _gemini, "anthropic": _anthropic}.get(form, _openai)
+    senders = {"gemini": _gemini, "anthropic": _anthropic, "bedrock": _bedrock}
+    send, named = senders.get(form, _openai), "modelId" if form == "bedrock" else "model"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of models: the wire is what is tested
-        return send(form, {"model": MODELS[form], **body})
+        return send(form, {named: MODELS[form], **body})
 
 
 @functools.cache
@@ -60,6 +62,18 @@ def _client(kind: str) -> Any:
 
         http = anthropic.DefaultHttpxClient(trust_env=False)
         made = anthropic.Anthropic(api_key="none", base_url=address, max_retries=0, http_client=http)
+    elif kind == "bedrock":
+        import boto3
+        from botocore.config import Config
+
+        made = boto3.client(
+            "bedrock-runtime",
+            endpoint_url=address,
+            region_name="us-east-1",
+            aws_access_key_id="none",
+            aws_secret_access_key="none",
+            config=Config(proxies={}, retries={"total_max_attempts": 1}),
+        )
     else:
         from google import genai
 
@@ -106,4 +120,18 @@ def _gemini(form: str, body: dict[str, Any]) -> str | None:
         return str(error.message)
     except ValueError as error:
         return f"{OWN} {error}"
+    return None
+
+
+def _bedrock(form: str, body: dict[str, Any]) -> str | None:
+    from botocore.exceptions import ClientError, ParamValidationError
+
+    try:
+        _client("bedrock").converse(**body)
+    except ParamValidationError as error:
+        return f"{OWN} {error}"
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ValidationException":
+            raise
+        return str(error.response["Error"]["Message"])
     return None

@@ -1,4 +1,4 @@
-"""The four APIs on this machine: what the judge refuses is answered with status 400, in their shapes."""
+"""The five APIs on this machine: what the judge refuses is answered with status 400, in their shapes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 from tests.judge import Refusal, judge
 from tests.judge.streams import streamed
@@ -20,6 +21,7 @@ PATHS = {
 GEMINI = re.compile(
     r"/v1(beta|alpha)?/models/(?P<model>[^:]+):(?P<verb>(stream)?[gG]enerateContent|countTokens)"
 )
+CONVERSE = re.compile(r"/model/(?P<model>[^/]+)/(?P<verb>converse|count-tokens)")
 
 Answers = Callable[[str, dict[str, Any]], Any]
 """Writes the answer to a request of a form that is accepted."""
@@ -38,6 +40,10 @@ class Provider:
         """Judge a request, and say what to answer."""
         form, path = form_of(path), path.partition("?")[0]
         counts = path.endswith("count_tokens")
+        if place := CONVERSE.fullmatch(path):
+            counts = place["verb"] == "count-tokens"
+            held = body.get("input", {}).get("converse", {}) if counts else body
+            body = {**held, "modelId": unquote(place["model"])}
         if place := GEMINI.fullmatch(path):
             body = {**body, "model": place["model"]}
             counts = place["verb"] == "countTokens"
@@ -52,7 +58,8 @@ class Provider:
 
 def form_of(path: str) -> str:
     """Name the form of a path; "gemini" where it is no other's."""
-    return PATHS.get(path.partition("?")[0], "gemini")
+    path = path.partition("?")[0]
+    return "bedrock" if CONVERSE.fullmatch(path) else PATHS.get(path, "gemini")
 
 
 def is_streamed(path: str, body: Mapping[str, Any]) -> bool:
@@ -62,7 +69,7 @@ def is_streamed(path: str, body: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def provider(answers: Answers | None = None) -> Iterator[Provider]:
-    """Serve all four APIs for as long as the block lasts; the smallest answer unless another is written."""
+    """Serve all five APIs for as long as the block lasts; the smallest answer unless another is written."""
     state = Provider(answers)
 
     class Answering(JSONHandler):
@@ -80,6 +87,8 @@ def provider(answers: Answers | None = None) -> Iterator[Provider]:
 
 def refused(form: str, refusal: Refusal) -> dict[str, Any]:
     """Write a refusal as the provider of a form does."""
+    if form == "bedrock":
+        return {"__type": "ValidationException", "message": refusal.words}
     if form == "gemini":
         return {"error": {"code": 400, "message": refusal.words, "status": "INVALID_ARGUMENT"}}
     error = {"type": "invalid_request_error", "message": refusal.words}
@@ -90,7 +99,8 @@ def refused(form: str, refusal: Refusal) -> dict[str, Any]:
 
 def counted(form: str) -> dict[str, Any]:
     """Write a count as the provider of a form does."""
-    return {"totalTokens": 1} if form == "gemini" else {"input_tokens": 1}
+    names = {"gemini": "totalTokens", "bedrock": "inputTokens"}
+    return {names.get(form, "input_tokens"): 1}
 
 
 def answered(form: str, model: str) -> dict[str, Any]:
@@ -120,5 +130,9 @@ def answered(form: str, model: str) -> dict[str, Any]:
         }
         usage = {"input_tokens": 1, "output_tokens": 1}
         return {**head, "content": [{"type": "text", "text": "ok"}], "stop_sequence": None, "usage": usage}
+    if form == "bedrock":
+        usage = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
+        output = {"message": {"role": "assistant", "content": [{"text": "ok"}]}}
+        return {"output": output, "stopReason": "end_turn", "usage": usage, "metrics": {"latencyMs": 1}}
     candidate = {"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP"}
     return {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 1, "totalTokenCount": 2}}

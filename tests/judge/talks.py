@@ -14,6 +14,7 @@ def talk(form: str, turns: int = 8) -> dict[str, Any]:
         "openai_responses": _responses,
         "anthropic": _anthropic,
         "gemini": _gemini,
+        "bedrock": _bedrock,
     }[form](turns)
 
 
@@ -109,3 +110,27 @@ def _gemini(turns: int) -> dict[str, Any]:
     contents.append({"role": "user", "parts": [{"text": "Well?"}]})
     system = {"parts": [{"text": "Be brief."}]}
     return {"model": "gemini-3-flash-preview", "systemInstruction": system, "contents": contents}
+
+
+def _bedrock(turns: int) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": [{"text": _asked(turn)}]})
+        thought = {"reasoningContent": {"reasoningText": {"text": "Hm. " * 9, "signature": "EqQB"}}}
+        uses = [{"toolUse": {"toolUseId": id_, "name": "look", "input": {"at": "dog"}}} for id_ in _ids(turn)]
+        if uses:
+            messages.append({"role": "assistant", "content": [thought, *uses]})
+            results = [
+                {"toolResult": {"toolUseId": id_, "content": [{"json": {"told": WORDS * 6}}]}}
+                for id_ in _ids(turn)
+            ]
+            messages.append({"role": "user", "content": results})
+        messages.append({"role": "assistant", "content": [{"text": _said(turn)}]})
+    look = {"name": "look", "inputSchema": {"json": {"type": "object"}}}
+    return {
+        "modelId": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "system": [{"text": "Be brief."}],
+        "toolConfig": {"tools": [{"toolSpec": look}]},
+        "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+        "messages": [*messages, {"role": "user", "content": [{"text": "Well?"}]}],
+    }

@@ -20,6 +20,8 @@ KEYS = {"openai_chat": "messages", "openai_responses": "input", "anthropic": "me
 
 def check_types(form: str, request: Mapping[str, Any]) -> list[str]:
     """Say what of a request's conversation is not of the package's types; nothing if all is."""
+    if form == "bedrock":
+        return _service_faults(request)
     listed = request.get(KEYS[form])
     if form == "openai_responses" and isinstance(listed, str):
         return []
@@ -32,6 +34,22 @@ def check_types(form: str, request: Mapping[str, Any]) -> list[str]:
     except ValidationError as error:
         return [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
     return []
+
+
+def _service_faults(request: Mapping[str, Any]) -> list[str]:
+    """Say what botocore says against a request, by the service model it brings along."""
+    from botocore.validate import ParamValidator
+
+    report = ParamValidator().validate(dict(request), _converse())
+    return str(report.generate_report()).splitlines() if report.has_errors() else []
+
+
+@functools.cache
+def _converse() -> Any:
+    """Load the shape of a request."""
+    from botocore.session import Session
+
+    return Session().get_service_model("bedrock-runtime").operation_model("Converse").input_shape
 
 
 @functools.cache

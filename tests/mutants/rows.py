@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.baseline import BASELINE
+from tests.mutants.bedrock import BEDROCK
 from tests.mutants.contexts import CONTEXTS
 from tests.mutants.front import FRONT
 from tests.mutants.kernel import KERNEL
@@ -18,5 +19,5 @@ from tests.mutants.strategies import STRATEGIES
 from tests.mutants.summaries import SUMMARIES
 
 SERVICES = (*STORES, *SERVERS, *SESSIONS, *BASELINE)
-ENGINE = (*KERNEL, *READING, *RESPONSES, *FRONT)
+ENGINE = (*KERNEL, *READING, *RESPONSES, *BEDROCK, *FRONT)
 MODULES = (*ENGINE, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES, *REPLAY, *NEAR)

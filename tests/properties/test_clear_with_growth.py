@@ -21,8 +21,8 @@ from trimtab.strategies import ClampResults, Strategy
 from trimtab.testing import WordCounter
 
 PLACEHOLDER = "cleared-by-us"
-FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
-TALKS = 24
+FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock")
+TALKS = 20
 """Of each form; hundreds were played when the rule was made."""
 
 

@@ -44,9 +44,9 @@ def with_mark(name: str, messages: list[Any], at: int) -> list[Any]:
 
 
 def without(value: Any, keys: set[str]) -> Any:
-    """Copy plain data without some keys."""
+    """Copy plain data without some keys, and without what is nothing but one of these."""
     if isinstance(value, list):
-        return [without(one, keys) for one in value]
+        return [without(one, keys) for one in value if not (isinstance(one, dict) and one.keys() <= keys)]
     if isinstance(value, dict):
         return {key: without(one, keys) for key, one in value.items() if key not in keys}
     return value

@@ -162,7 +162,7 @@ def real_talks(data_dir: Path, form: str) -> Iterator[list[Any]]:
 
 
 @every_strategy
-@pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini", "bedrock"])
 def test_nothing_of_a_real_talk_leaves_needlessly(data_dir: Path, form: str, strategy: str) -> None:
     """From a tenth of it to nearly all."""
     chosen, last = TAKEN[strategy]
@@ -176,7 +176,7 @@ def test_nothing_of_a_real_talk_leaves_needlessly(data_dir: Path, form: str, str
     assert tried >= 3
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 def test_a_real_talk_that_is_shortened_uses_its_budget_in_every_form(data_dir: Path, form: str) -> None:
     """Nine tenths of it on the whole, as Chat does (76 % with talks down to 6 %)."""
     counter, shares = WordCounter(format=form), list[float]()

@@ -29,6 +29,7 @@ MODELS = {
     "openai_responses": "gpt-4o",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-flash",
+    "bedrock": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
 }
 
 

@@ -188,7 +188,12 @@ def test_a_walk_says_of_small_talks_what_reading_all_of_them_says(name: str) -> 
             holds(form, list(messages), counter, start, start % 3, UNLIMITED)
 
 
-FORMS = {"openai_chat": None, "anthropic": "anthropic", "gemini": "gemini"}
+FORMS = {
+    "openai_chat": None,
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "bedrock": "bedrock",
+}
 
 
 @pytest.mark.parametrize("name", FORMS)

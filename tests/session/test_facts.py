@@ -495,7 +495,7 @@ def test_what_was_redacted_while_it_was_read_makes_no_facts() -> None:
 def turn(form: str, at: int) -> list[Any]:
     """Write a question, a call, its result and an answer in a wire form."""
     said = [user(f"about thing{at}"), call(f"c{at}"), result(f"c{at}", words(9)), assistant(words(7))]
-    if form in ("anthropic", "gemini"):
+    if form in ("anthropic", "gemini", "bedrock"):
         return said_in(form, said)
     if form == "openai_responses":
         said[1] = {"type": "function_call", "call_id": f"c{at}", "name": "f", "arguments": "{}"}
@@ -503,7 +503,7 @@ def turn(form: str, at: int) -> list[Any]:
     return said
 
 
-@pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"])
 def test_in_every_wire_form_views_with_facts_are_valid(form: str) -> None:
     """At the front, where the provider takes them; a tool loop beside them stays whole."""
     extractor = Extractor(lambda request: [Fact(text=f"fact of {request.ids[0]}")])

@@ -172,7 +172,7 @@ def test_a_call_is_recalled_with_its_results() -> None:
     assert "<recalled" in str(session.messages()[-3])
 
 
-@pytest.mark.parametrize("format", ["openai_chat", "openai_responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("format", ["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"])
 def test_it_is_valid_in_every_wire_form(format: str) -> None:
     """And within the budget."""
     key = "parts" if format == "gemini" else "content"

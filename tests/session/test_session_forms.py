@@ -20,7 +20,11 @@ from trimtab.testing import WordCounter, request_bodies
 Message = dict[str, Any]
 Body = dict[str, Any]
 
-KEYS = {"openai_chat": "messages", "openai_responses": "input", "anthropic": "messages", "gemini": "contents"}
+KEYS = {
+    **dict.fromkeys(("openai_chat", "anthropic", "bedrock"), "messages"),
+    "openai_responses": "input",
+    "gemini": "contents",
+}
 BUDGETS = (130, 260)
 every_form = pytest.mark.parametrize("form", FORMS)
 
@@ -205,7 +209,18 @@ def redacted(form: str, messages: list[Message]) -> list[Message]:
 
 def words_of(value: Any) -> set[str]:
     """List the longer words anywhere in a message, but for what stays: types, ids, names, one pixel."""
-    stays = {"type", "role", "id", "call_id", "tool_use_id", "tool_call_id", "name", "status", "phase"}
+    stays = {
+        "type",
+        "role",
+        "id",
+        "call_id",
+        "tool_use_id",
+        "tool_call_id",
+        "name",
+        "status",
+        "phase",
+        "toolUseId",
+    }
     stays |= {"outcome", "language", "container_id", "image_url"}
     if isinstance(value, dict):
         return set().union(*(words_of(one) for key, one in value.items() if key not in stays))
@@ -227,7 +242,7 @@ def test_what_left_the_view_is_recalled_by_a_tool_of_the_form(form: str) -> None
 
 def test_system_text_beside_the_messages_is_counted_and_shown_there() -> None:
     """It is no message, and the breakdown has it among the system's tokens."""
-    for form in ("anthropic", "gemini", "openai_responses"):
+    for form in ("anthropic", "gemini", "openai_responses", "bedrock"):
         session = session_of(form, 100)
         session.add(get_format(form).message("user", ["Hello"]))
         view = session.fit()
@@ -264,7 +279,7 @@ def test_a_users_words_beside_results_stay_with_the_call() -> None:
     assert not judge("anthropic", sent("anthropic", {"model": "claude-haiku-4-5"}, None, said[:3]))
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 def test_an_answer_in_view_has_its_question_in_front(form: str) -> None:
     """The first message of a view is one the provider takes as the first; the question of a turn that is cut
     stays with it.
@@ -279,7 +294,7 @@ def test_an_answer_in_view_has_its_question_in_front(form: str) -> None:
         assert session.token_breakdown.total == view.report.tokens_after
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 def test_a_pinned_answer_keeps_its_question(form: str) -> None:
     """Also where both left the view before; and neither is kept once it is unpinned."""
     format = get_format(form)
@@ -328,7 +343,7 @@ def test_a_log_keeps_its_form() -> None:
     assert (kept.format.name, kept.budget_tokens) == ("gemini", 200)
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 def test_an_anchor_of_the_systems_is_refused_where_there_are_none(form: str) -> None:
     """It would be refused by the provider, in every view."""
     with pytest.raises(ConfigurationError, match=r"anchors\[0\]"):

@@ -65,7 +65,7 @@ def test_between_two_cuts_the_prompt_only_grows_at_its_end(ratio: float) -> None
     assert len(cuts) <= said_tokens / (300 * (1 - ratio) - largest_unit * (ratio < 0.9)) + 2
 
 
-@pytest.mark.parametrize("form", ["anthropic", "gemini"])
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 def test_it_does_so_in_forms_that_care_what_comes_first(form: str) -> None:
     """What may not stand first there leaves with the cut, and does not come and go after it."""
     session = Session(400, counter=WORDS, format=form)

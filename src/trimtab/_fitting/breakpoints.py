@@ -79,7 +79,7 @@ class MarkedPlan(PlanAround):
         most = plain.format.most_marks(plain.model)
         if not most:
             has = f"{plain.format.name} has no marks for a prompt cache"
-            why = f"the prompt cache of {plain.model!r} finds prefixes by itself"
+            why = f"{plain.model!r} takes no marks: its cache, if it has one, finds prefixes by itself"
             self._notes = (f"No breakpoints were set: {why if plain.format.rules.mark_keys else has}.",)
             return
         self._put(_Places(self._unmarked, plain, mark).best(most))

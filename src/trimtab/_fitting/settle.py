@@ -609,9 +609,10 @@ def _let_go_misplaced(outcome: Outcome) -> None:
     rows: list[Row] = []
     for at, (decision, start) in enumerate(zip(decisions, starts, strict=True)):
         history = decision.portion.history
+        partial = decision.settled.partial
         for index, message in decision.rows():
             place = start + index if index >= 0 else -2
-            rows.append(Row(place, message, together.of(place) if index >= 0 else []))
+            rows.append(Row(place, message, together.of(place, partial.get(index)) if index >= 0 else []))
         if begin == start:  # nothing but system text so far
             stop = begin_of(history)
             begin = starts[at + 1] if stop == len(history) and at + 1 < len(starts) else start + stop
@@ -658,9 +659,17 @@ class _Together:
                 self._joined[other] = one
         self._staying = {self._first(number) for number in staying}
 
-    def of(self, index: int) -> list[int]:
-        """Return the units of a message, each as the one that stands for all that leaves with it."""
-        return list(dict.fromkeys(map(self._first, self._of[index])))
+    def of(self, index: int, parts: Collection[int] | None) -> list[int]:
+        """Return the units of a message, each as the one that stands for all that leaves with it.
+
+        Args:
+            index: The message.
+            parts: Those of it that are there, of which the units are asked for; None: all.
+        """
+        units = self._of[index]
+        if parts is not None:
+            units = [number for number in units if not set(parts).isdisjoint(self._parts[index, number])]
+        return list(dict.fromkeys(map(self._first, units)))
 
     def parts(self, index: int, gone: Collection[int]) -> frozenset[int]:
         """Return the parts of a message that stay where some of its units left."""

@@ -180,11 +180,11 @@ def check_tools(value: Any, /) -> None:
     if _is_schema(value):
         raise ConfigurationError("tools is a list of tool schemas: write [tool], not the tool itself")
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise ConfigurationError(f"tools is a list of tool schemas, not {_kind_of_tool(value)}")
+        raise ConfigurationError(f"tools is a list of tool schemas, not {kind_of_tool(value)}")
     for at, tool in enumerate(value):
         if not _is_schema(tool):
             raise ConfigurationError(
-                f"tools[{at}] is {_kind_of_tool(tool)}: give its schema, the mapping that is sent to the"
+                f"tools[{at}] is {kind_of_tool(tool)}: give its schema, the mapping that is sent to the"
                 " provider"
             )
 
@@ -195,7 +195,8 @@ def _is_schema(value: Any) -> bool:
     return isinstance(value, Mapping) or _can_dump(value)
 
 
-def _kind_of_tool(value: Any) -> str:
+def kind_of_tool(value: Any, /) -> str:
+    """Say what stands where the schema of a tool should."""
     if inspect.isroutine(value):
         return f"the function {value.__name__}"
     if isinstance(value, type):

@@ -16,6 +16,7 @@ from trimtab.conversation.pairing import Pairing, last_turn_of, late_results, op
 from trimtab.conversation.repairs import Change, mend
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, format_of, mapping_of, refuse_foreign
+from trimtab.models import model_in
 from trimtab.report import Violation
 
 __all__ = ["Change", "Repaired", "Violation", "repair", "validate"]
@@ -142,8 +143,7 @@ def repair(
 
 def _read(messages: Any, format: str | Format) -> tuple[Format, Request]:
     check_messages(messages)
-    named = messages.get("model") if isinstance(messages, Mapping) else None
-    chosen = format_of(messages, format, named if isinstance(named, str) else None)
+    chosen = format_of(messages, format, model_in(messages))
     if isinstance(messages, Mapping):
         return chosen, chosen.read_request(messages)
     return chosen, Request(messages=messages)

@@ -74,6 +74,8 @@ _SHAPES = (
         output="output_tokens",
         not_sent_back=("output_tokens_details.reasoning_tokens",),
     ),
+    # Bedrock's Converse: cache parts stand apart, and reasoning is sent back, as with Anthropic.
+    _Shape("inputTokens", beside=("cacheReadInputTokens", "cacheWriteInputTokens"), output="outputTokens"),
 )
 
 
@@ -81,8 +83,8 @@ def usage_of(value: object, /) -> Usage:
     """Read what a provider reported: its usage, the response that holds it, or a bare number.
 
     Args:
-        value: A mapping or an SDK's object, with the keys of Chat Completions, Responses, Anthropic or
-            Gemini; or the input tokens as an integer.
+        value: A mapping or an SDK's object, with the keys of Chat Completions, Responses, Anthropic,
+            Gemini or Converse; or the input tokens as an integer.
 
     Raises:
         ConfigurationError: It holds no input tokens, or a number that is none.

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trimtab.errors import FormatError
+from trimtab.formats.bedrock.read import is_cache_point
+from trimtab.formats.tools import Tool, function_in, tools_in
 from trimtab.formats.values import compact_json, mapping_of
 from trimtab.models import ToolsStyle
 
@@ -16,13 +18,6 @@ _MAX_TYPES = 20_000
 """Types written before the rest of a tool's schema is `any`: references can multiply."""
 
 _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
-
-_SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
-"""Where a function tool holds the schema of its arguments, by wire form."""
-
-_DECLARED_KEYS = ("functionDeclarations", "function_declarations")
-"""Where one entry of a tool list holds several functions."""
-
 
 SETTINGS = ("tool_choice", "thinking", "task_budget")
 """Charged parts of a body that are no text: they set how much of a prompt the provider adds."""
@@ -62,7 +57,7 @@ def tools_text(tools: object, /, *, style: ToolsStyle) -> str:
     functions: list[str] = []
     rest: list[str] = []
     for tool in _shown_tools(tools):
-        function = _function_of(tool)
+        function = function_in(tool)
         if function is None:
             rest.append(compact_json(tool))
         else:
@@ -81,23 +76,23 @@ def tool_shapes(tools: object, /, *, style: ToolsStyle) -> list[ToolShape]:
         ... )
         [ToolShape(texts=('add', 'a', 'integer'), properties=1, nested=())]
     """
-    return [_shape(tool, style) for tool in _shown_tools(_as_list(tools))]
+    return [_shape(tool, style) for tool in _shown_tools(tools)]
 
 
 def _shape(tool: object, style: ToolsStyle) -> ToolShape:
-    function = _function_of(tool)
+    function = function_in(tool)
     if function is None:
         return ToolShape((compact_json(tool),), 0)
-    schema = _schema_of(function)
     if style == "words":
         words = _Words()
-        words.read(schema, 0)
-        told = [
-            text for key in ("name", "description") if isinstance(text := function.get(key), str) and text
-        ]
+        words.read(function.schema, 0)
+        told = [text for text in (function.name, function.description) if text]
         return ToolShape((*told, *words.texts), words.properties, tuple(words.nested))
-    shown = {key: function[key] for key in ("name", "description") if function.get(key)}
-    return ToolShape((compact_json({**shown, "input_schema": schema}),), 0)
+    return ToolShape((compact_json({**_described(function), "input_schema": function.schema}),), 0)
+
+
+def _described(function: Tool) -> dict[str, Any]:
+    return {key: text for key in ("name", "description") if (text := getattr(function, key))}
 
 
 class _Words:
@@ -139,15 +134,11 @@ class _Words:
 
 def provider_tools(tools: object, /) -> list[str]:
     """Name the tools that the provider runs or describes itself: their schemas are not in the request."""
-    return [
-        name
-        for tool in _shown_tools(_as_list(tools))
-        if (name := _provider_tool(_as_mapping(tool))) is not None
-    ]
+    return [name for tool in _shown_tools(tools) if (name := _provider_tool(_as_mapping(tool))) is not None]
 
 
 def _provider_tool(tool: Mapping[str, Any]) -> str | None:
-    if not tool or tool.get("type") == "custom" or _function_of(tool) is not None:
+    if not tool or tool.get("type") == "custom" or function_in(tool) is not None:
         return None
     kind = tool.get("type", "function")
     if kind != "function":
@@ -209,7 +200,10 @@ def system_texts(system: object, /) -> list[str]:
         return [system]
     if isinstance(system, Sequence):
         return [text for part in system for text in system_texts(part)]
-    text = _as_mapping(system).get("text")
+    part = _as_mapping(system)
+    if is_cache_point(part):
+        return []
+    text = part.get("text")
     return [text] if isinstance(text, str) else [compact_json(system)]
 
 
@@ -235,47 +229,27 @@ def _visible(schema: object, depth: int) -> object:
     return schema
 
 
-def _shown_tools(tools: Sequence[object]) -> Iterator[object]:
+def _shown_tools(tools: object) -> Iterator[object]:
     """Yield the tools a model is shown from the start, each function by itself."""
-    for tool in tools:
-        entry = _as_mapping(tool)
-        declared = next((entry[key] for key in _DECLARED_KEYS if entry.get(key)), None)
-        if declared is not None:
-            yield from _as_list(declared)
-        elif entry.get("defer_loading") is not True:
-            yield tool
-
-
-def _schema_of(function: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _as_mapping(next((function[key] for key in _SCHEMA_KEYS if function.get(key)), {}))
+    return (tool for _, tool in tools_in(tools) if _as_mapping(tool).get("defer_loading") is not True)
 
 
 def function_tool(tool: object, /) -> dict[str, Any] | None:
-    """Write a function tool of any provider's form as Chat Completions do; None for other tools."""
-    function = _function_of(tool)
+    """Write a function tool of any shape as Chat Completions do; None for other tools."""
+    function = function_in(tool)
     if function is None:
         return None
     if isinstance(tool, Mapping) and "function" in tool:
         return dict(tool)
-    described = {key: function[key] for key in ("name", "description") if function.get(key)}
-    return {"type": "function", "function": {**described, "parameters": _schema_of(function)}}
+    return {"type": "function", "function": {**_described(function), "parameters": function.schema}}
 
 
-def _function_of(tool: object) -> Mapping[str, Any] | None:
-    """Return the mapping that holds name and schema, in whichever provider's form it is."""
-    entry = _as_mapping(tool)
-    found = _as_mapping(entry["function"]) if "function" in entry else entry
-    known = entry.get("type", "function") == "function" or "input_schema" in entry
-    return found if known and isinstance(found.get("name"), str) else None
-
-
-def _declaration(function: Mapping[str, Any]) -> str:
-    schema = _schema_of(function)
+def _declaration(function: Tool) -> str:
+    schema = function.schema or {}
     properties = _Writer(schema).properties(schema, 0)
     about = _comment(schema.get("description"))
     signature = f"(_: {about and chr(10)}{about}{{\n{properties}\n}})" if properties else "()"
-    described = _comment(function.get("description"))
-    return f"{described}type {function['name']} = {signature} => any;"
+    return f"{_comment(function.description)}type {function.name} = {signature} => any;"
 
 
 def _comment(text: object) -> str:

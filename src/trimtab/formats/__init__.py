@@ -26,14 +26,17 @@ from trimtab.formats.base import (
     TextSlot,
     ToolSchema,
 )
+from trimtab.formats.bedrock import Bedrock
 from trimtab.formats.foreign import ROLES, check_message
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses
+from trimtab.formats.tools import Tool, read_tools
 from trimtab.formats.values import Dict, Path, as_list, entry_of, item_of, mapping_of
 
 __all__ = [
     "Anthropic",
+    "Bedrock",
     "Dict",
     "Fault",
     "Format",
@@ -50,18 +53,22 @@ __all__ = [
     "Structure",
     "SystemLike",
     "TextSlot",
+    "Tool",
     "ToolSchema",
     "detect",
     "formats",
     "get_format",
     "mapping_of",
+    "read_tools",
     "register_format",
 ]
 
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
-REGISTRY.update((format.name, format) for format in (Anthropic(), OpenAIChat(), OpenAIResponses(), Gemini()))
+REGISTRY.update(
+    (form.name, form) for form in (Anthropic(), OpenAIChat(), OpenAIResponses(), Gemini(), Bedrock())
+)
 
 
 def formats() -> list[str]:
@@ -69,7 +76,7 @@ def formats() -> list[str]:
 
     Example:
         >>> formats()
-        ['anthropic', 'gemini', 'openai_chat', 'openai_responses']
+        ['anthropic', 'bedrock', 'gemini', 'openai_chat', 'openai_responses']
     """
     return sorted(REGISTRY)
 
@@ -200,7 +207,8 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
     first of them, from the newest back, that has a shape of one form only or is an object of that
     provider's SDK. Where there is none, it is the
     form of the model's provider, if the model is known and the messages may be of that form; else
-    `openai_chat`, which reads what all forms share. Entries that are no messages are passed over.
+    `openai_chat`, which reads what all forms share, or where it cannot be that, the first it can be. Entries
+    that are no messages are passed over.
 
     Complexity: O(1) where the newest or oldest messages tell; else O(n).
 
@@ -217,16 +225,27 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
         entries = messages.get(known[0].rules.body_key) if known else ()
     entries = entries if isinstance(entries, list | tuple) else ()
     found = _by_shape(entries, known)
+    if found is not None and found.rules.parts_listed and _has_text(entries, found.rules.parts_key):
+        found = None
     if found is None and model is not None:
         named = REGISTRY.get(form_of(model))
         found = named if named is not None and named in known and _may_be(named, entries) else None
-    return found or REGISTRY[DEFAULT]
+    return found or next((one for one in known if one.name == DEFAULT), (*known, REGISTRY[DEFAULT])[0])
+
+
+def _has_text(entries: Sequence[Any], key: str) -> bool:
+    """Tell whether a message holds a text where it would hold parts: then it is of another form."""
+    return any(item_of(entry, key).__class__ is str for entry in _near(entries))
+
+
+def _near(entries: Sequence[Any]) -> Sequence[Any]:
+    return entries if len(entries) <= 2 * _NEAR else [*entries[:_NEAR], *entries[-_NEAR:]]
 
 
 def _may_be(format: Format, entries: Sequence[Any]) -> bool:
     """Tell whether messages without a shape of their own may be of this form: by their content and roles."""
     rules, leads = format.rules, True
-    for entry in entries if len(entries) <= 2 * _NEAR else [*entries[:_NEAR], *entries[-_NEAR:]]:
+    for entry in _near(entries):
         try:
             message = mapping_of(entry)
         except FormatError:
@@ -249,8 +268,11 @@ def _by_body(body: Mapping[str, Any], known: list[Format]) -> list[Format]:
     """Return the forms whose bodies hold their messages under a key that is there."""
     fitting = [format for format in known if format.rules.body_key in body]
     marked = _not_derived([format for format in fitting if not format.rules.body_marks.isdisjoint(body)])
-    if len(marked) == 1:
-        return marked
+    marks = [format.rules.body_marks.intersection(body) for format in marked]
+    # Converse has system text beside the messages as Anthropic does, and keys that nobody else has
+    most = [one for one, own in zip(marked, marks, strict=True) if not any(own < other for other in marks)]
+    if len(most) == 1 or (most and len(set(marks)) == 1):
+        return most
     chat = [format for format in fitting if format.name == DEFAULT]
     # tools are written so in Chat alone: each function under a key of that name
     functions = [item_of(tool, "function") for tool in as_list(body.get("tools")) or ()]

@@ -348,6 +348,8 @@ class Rules:
     """System text stands among the messages; else the request holds it apart."""
     parts_key: str = "content"
     """The key of a message that holds its parts."""
+    parts_listed: bool = False
+    """They are a list in every message: where one holds a text there, the shapes of others tell nothing."""
     lifts_system: bool = False
     """No message at the front may have the role "system".
 
@@ -434,7 +436,8 @@ class Request:
     @property
     def model(self) -> str:
         """The model that the body names; "" if it names none."""
-        return as_text((self.body or {}).get("model")) or ""
+        body = self.body or {}
+        return as_text(body.get("model")) or as_text(body.get("modelId")) or ""
 
 
 def output_schema(schema: Mapping[str, Any], /) -> Dict:

@@ -29,7 +29,7 @@ _LIBRARIES = {
 _LANGCHAIN_TYPES = frozenset({"human", "ai", "system", "tool", "function"})
 """What LangChain writes under `type` where the wire forms have a role; no item of Responses is called so."""
 
-_FORMS = frozenset({"anthropic", "gemini", "openai_chat", "openai_responses"})
+_FORMS = frozenset({"anthropic", "bedrock", "gemini", "openai_chat", "openai_responses"})
 """Wire forms that know none of these; a form that a user registered may be one of them."""
 
 
@@ -76,7 +76,7 @@ def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False
         return
     said = _foreign_dict(message)
     content = message.get("content")
-    if said is None and isinstance(content, (list, tuple)):
+    if said is None and form != "bedrock" and isinstance(content, (list, tuple)):
         said = _untyped_blocks(content, listed=listed)
     if said is None and not listed:
         said = _foreign_role(message, form)
@@ -118,13 +118,14 @@ def _untyped_blocks(content: Iterable[Any], *, listed: bool) -> str | None:
 _UNTYPED = (
     (
         frozenset({"toolUse", "toolResult", "cachePoint", "reasoningContent", "guardContent"}),
-        "it is a message of Bedrock's Converse API (or of Strands): write its blocks as Anthropic's,"
-        " {{'type': 'tool_use', ...}}, or as OpenAI's tool_calls",
+        "it is a message of Bedrock's Converse API (or of Strands): pass format='bedrock', and all"
+        " messages in that form",
     ),
     (
         frozenset({"text", "image", "document", "video"}),
         "its content has a block {key!r} without a type, as Bedrock's Converse API, Strands and"
-        " Haystack write it: write {{'type': 'text', 'text': ...}}, or your provider's {key}",
+        " Haystack write it: write {{'type': 'text', 'text': ...}}, or your provider's {key}, or pass"
+        " format='bedrock'",
     ),
 )
 """Keys of such blocks, and what is said of them: those of an API that no form reads, and what may be mended.

@@ -284,6 +284,38 @@ def _like(owner: Mapping[str, Any], content: Dict) -> Any:
     return twin
 
 
+_MAX_DEPTH = 16
+"""Levels of what a tool returned in which texts are looked for; what is deeper stays whole."""
+
+_MOST_TEXTS = 64
+"""Texts of one result that may be shortened, the longest: a thousand short ones take long and free little."""
+
+
+def longest_strings_in(value: Any, /) -> list[tuple[Path, str]]:
+    """List the longest strings that plain data holds and that say anything, in order, with their paths."""
+    texts = list(_strings_in(value, 0))
+    if len(texts) > _MOST_TEXTS:
+        longest = sorted(range(len(texts)), key=lambda at: -len(texts[at][1]))
+        texts = [texts[at] for at in sorted(longest[:_MOST_TEXTS])]
+    return texts
+
+
+def _strings_in(value: Any, depth: int) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        if value:
+            yield (), value
+    elif depth < _MAX_DEPTH:
+        for key, inner in _items_in(value):
+            for path, found in _strings_in(inner, depth + 1):
+                yield (key, *path), found
+
+
+def _items_in(value: Any) -> list[tuple[str | int, Any]]:
+    if isinstance(value, Mapping):
+        return [(key, inner) for key, inner in value.items() if isinstance(key, str)]
+    return list(enumerate(as_list(value) or ()))
+
+
 REDACTED = "[redacted]"
 """What redaction writes in the place of what was said, in every wire form."""
 

@@ -218,7 +218,8 @@ def facts_for(model: str, /) -> ModelFacts:
 
 def model_in(body: object, /) -> str | None:
     """Return the model a request body names; None if it names none, or is no body."""
-    named = body.get("model") if isinstance(body, Mapping) else None
+    held = body if isinstance(body, Mapping) else {}
+    named = held.get("model", held.get("modelId"))
     return named if isinstance(named, str) else None
 
 

@@ -14,8 +14,9 @@ from typing import Any, Self
 from trimtab.counting.base import AdditiveCounter, TextFunction
 from trimtab.counting.cache import TextCache
 from trimtab.counting.media import base64_of, image_size, is_seen, media_tokens
-from trimtab.counting.schemas import function_tool, system_texts, with_functions
+from trimtab.counting.schemas import system_texts, with_functions
 from trimtab.formats import Format, Media, Pieces, get_format
+from trimtab.formats.tools import function_in
 from trimtab.formats.values import compact_json, mapping_of
 from trimtab.models import Framing, Margin, MediaRule
 
@@ -215,14 +216,14 @@ def _tools_text(tools: object) -> str:
 
 
 def _tool(tool: object) -> object:
-    function = (function_tool(tool) or {}).get("function")
-    if not isinstance(function, Mapping):
+    function = function_in(tool)
+    if function is None:
         return json.loads(compact_json(tool))
     return {
         "type": "function",
         "function": {
-            "name": function["name"],
-            "description": function.get("description") or "",
-            "parameters": function.get("parameters") or {},
+            "name": function.name,
+            "description": function.description or "",
+            "parameters": function.schema,
         },
     }

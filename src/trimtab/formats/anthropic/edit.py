@@ -96,7 +96,7 @@ def with_allowed_thinking(request: Request, messages: Sequence[Any]) -> list[Any
     start = len(messages)
     if item_of(thinking, "type") == "disabled":
         start = _last_turn(messages)
-    if _checks_prefix(body, thinking):
+    if checks_prefix(body, thinking):
         start = min(start, _first_change(request, messages))
     made: list[Any] = list(messages[:start])
     for message in messages[start:]:
@@ -109,7 +109,8 @@ def with_allowed_thinking(request: Request, messages: Sequence[Any]) -> list[Any
     return made
 
 
-def _checks_prefix(body: Mapping[str, Any], thinking: Any) -> bool:
+def checks_prefix(body: Mapping[str, Any], thinking: Any) -> bool:
+    """Tell whether the model of a body refuses thinking once anything before it has changed."""
     behavior = item_of(item_of(thinking, "block_binding"), "prefix_mismatch_behavior")
     if behavior is not None:
         return bool(behavior != "drop_block")  # else the API drops them itself

@@ -34,7 +34,7 @@ _EMPTY_SYSTEM = "system content must contain at least one block"
 _SYSTEM_BLOCKS = "role 'system' supports text, tool_addition, and tool_removal blocks only"
 # Quoted in anthropics/claude-code#59812 and #23369.
 _EMPTY_TEXT = "text content blocks must be non-empty"
-_BLANK_TEXT = "text content blocks must contain non-whitespace text"
+BLANK_TEXT = "text content blocks must contain non-whitespace text"
 # Quoted in tailcallhq/forgecode#1872 and langchain-ai/langchain#35071.
 _TRAILING = "final assistant content cannot end with trailing whitespace"
 # Measured in router-for-me/CLIProxyAPI#5321: only the last message of all is looked at.
@@ -43,7 +43,7 @@ _LAST_THINKING = "The final block in an assistant message cannot be `thinking`"
 _NOT_BY_MODEL = "'{}' blocks are not permitted within assistant turns"
 _RESULT_BY_MODEL = "`tool_result` blocks can only be in `user` messages"
 # vercel/ai#13013 and anthropics/anthropic-sdk-typescript#653: the results come before all else.
-_RESULT_NOT_FIRST = (
+RESULT_NOT_FIRST = (
     "a `tool_result` block stands behind other content; the API answers that `tool_use` ids were found"
     " without `tool_result` blocks immediately after"
 )
@@ -112,10 +112,10 @@ _THINKING_FIRST = (
     "`tool_result` blocks)."
 )
 # Quoted in griffinmartin/opencode-claude-auth#121.
-_CACHE_POINTS = "A maximum of 4 blocks with cache_control may be provided. Found {}."
-_MAX_CACHE_POINTS = 4
+CACHE_POINTS = "A maximum of 4 blocks with cache_control may be provided. Found {}."
+MAX_CACHE_POINTS = 4
 # Quoted in cnighswonger/claude-code-cache-fix#44.
-_CACHE_ORDER = (
+CACHE_ORDER = (
     "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are "
     "processed in the following order: `tools`, `system`, `messages`."
 )
@@ -131,7 +131,7 @@ def faults_of(messages: Sequence[Any], request: Request | None = None) -> list[F
     found += _front_faults(messages)
     found += _cache_faults(messages, request)
     if request is not None:
-        found += _request_faults(messages, request)
+        found += request_faults(messages, request)
     return sorted(found, key=lambda fault: -1 if fault.index is None else fault.index)
 
 
@@ -173,7 +173,7 @@ class _Run:
             if kind != "tool_result":
                 self._past_results = True
             elif self._past_results and result_id_of(block) in self._last_calls:
-                yield "result_not_first", _RESULT_NOT_FIRST, path
+                yield "result_not_first", RESULT_NOT_FIRST, path
         if kind == "compaction" and block.get("content"):
             yield from self._compaction(block, place, path)
 
@@ -222,7 +222,7 @@ def _content_faults(role: str, message: Dict, last: bool) -> Iterator[Finding]:
     for at, block in enumerate(blocks or ()):
         yield from _block_faults(role, block, ("content", at))
     if blocks and last and role == "assistant":
-        yield from _end_faults(blocks)
+        yield from end_faults(blocks)
 
 
 def _string_faults(role: str, content: str, last: bool) -> Iterator[Finding]:
@@ -231,12 +231,12 @@ def _string_faults(role: str, content: str, last: bool) -> Iterator[Finding]:
         if not optional:
             yield "empty_content", _EMPTY_SYSTEM if role == "system" else _EMPTY, ("content",)
     elif not content.strip():
-        yield "blank_text", _BLANK_TEXT, ("content",)
+        yield "blank_text", BLANK_TEXT, ("content",)
     elif optional and content != content.rstrip():
         yield "trailing_whitespace", _TRAILING, ("content",)
 
 
-def _end_faults(blocks: Sequence[Any]) -> Iterator[Finding]:
+def end_faults(blocks: Sequence[Any]) -> Iterator[Finding]:
     """Look at how the last message ends, if the model is to go on with it."""
     end, path = as_dict(blocks[-1]) or {}, ("content", len(blocks) - 1)
     text = end.get("text")
@@ -298,7 +298,7 @@ def _text_faults(block: Dict, path: Path) -> Iterator[Finding]:
     elif not text:
         yield "empty_text", _EMPTY_CACHED if block.get("cache_control") is not None else _EMPTY_TEXT, at
     elif not text.strip():
-        yield "blank_text", _BLANK_TEXT, at
+        yield "blank_text", BLANK_TEXT, at
 
 
 def _call_faults(kind: str, block: Dict, path: Path) -> Iterator[Finding]:
@@ -352,7 +352,8 @@ def _source_faults(kind: str, value: Any, path: Path) -> Iterator[Finding]:
         yield "bad_source", f"{kind}.source.{way}.{ways[way]}: {_REQUIRED}", (*path, ways[way])
 
 
-def _request_faults(messages: Sequence[Any], request: Request) -> Iterator[Fault]:
+def request_faults(messages: Sequence[Any], request: Request) -> Iterator[Fault]:
+    """List what the model and settings of a request decide."""
     body = request.body or {}
     if not messages:
         yield Fault(index=None, rule="no_messages", detail=_NO_MESSAGES)
@@ -383,12 +384,12 @@ def _cache_faults(messages: Sequence[Any], request: Request | None) -> Iterator[
     body = request.body if request is not None else None
     short = False
     for count, (index, path, mark) in enumerate(_marks(messages, body or {}), 1):
-        if count > _MAX_CACHE_POINTS:
-            said = _CACHE_POINTS.format(count)
+        if count > MAX_CACHE_POINTS:
+            said = CACHE_POINTS.format(count)
             yield Fault(index=index, rule="too_many_cache_points", detail=said, path=path)
         long = item_of(mark, "ttl") == "1h"
         if long and short:
-            yield Fault(index=index, rule="cache_order", detail=_CACHE_ORDER, path=path)
+            yield Fault(index=index, rule="cache_order", detail=CACHE_ORDER, path=path)
         short |= not long
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from trimtab.formats.anthropic.read import (
@@ -16,10 +16,10 @@ from trimtab.formats.anthropic.read import (
     result_id_of,
     type_of,
 )
-from trimtab.formats.base import Prices, Structure, complete_ids
+from trimtab.formats.base import Kind, Prices, Structure, complete_ids
 from trimtab.formats.values import Dict, compact_json
 
-__all__ = ["Walk"]
+__all__ = ["NOTHING", "Read", "Walk", "said_text"]
 
 _PLAIN_KEYS = frozenset({"role", "content"})
 # A message as the API answered it: what it says about itself is not charged.
@@ -30,10 +30,11 @@ _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error", "cache_c
 _THINKING_KEYS = frozenset({"type", "thinking", "signature"})
 
 
-_Read: TypeAlias = tuple[list[str], list[str], bool, bool]
+Read: TypeAlias = tuple[list[str], list[str], bool, bool]
 """What one message says of others: calls, results, whether it begins with thinking, and ends with it."""
 
-_NOTHING: _Read = [], [], False, False
+NOTHING: Read = [], [], False, False
+"""A message that calls, answers and thinks nothing."""
 
 
 class Walk:
@@ -70,7 +71,7 @@ class Walk:
                 if len(message) != 2 and not message.keys() <= _ANSWER_KEYS:
                     raise KeyError
                 if content.__class__ is str:
-                    read, tokens = _NOTHING, counts[content]
+                    read, tokens = NOTHING, counts[content]
                 else:
                     read, tokens = self._plain_blocks(role, content)
                 # what is taken off may be more than all of a short message
@@ -90,7 +91,7 @@ class Walk:
                 else:
                     raise KeyError
             except (KeyError, TypeError):
-                size, role = self._any_message(index), kind_of(messages[index])
+                size, role = self._any_message(index), self._kind(messages[index])
             kinds.append(role)
             sizes[index] = size
             room_tokens -= size
@@ -101,7 +102,7 @@ class Walk:
         return index
 
     # One branch a type of block, in one loop: a call a block would cost a third of it.
-    def _plain_blocks(self, role: str, blocks: Any) -> tuple[_Read, int]:  # noqa: C901
+    def _plain_blocks(self, role: str, blocks: Any) -> tuple[Read, int]:  # noqa: C901
         """Read and count blocks that are plain.
 
         Raises:
@@ -130,16 +131,16 @@ class Walk:
                         raise KeyError
                     given = compact_json(given)
                 tokens += prices.per_call_tokens + counts[given] + prices.name_factor * counts[name]
-                calls.append(_words(block["id"]))
+                calls.append(said_text(block["id"]))
                 width, known = 4, _CALL_KEYS
             elif kind == "tool_result":
                 said = block["content"]
                 tokens += prices.per_result_tokens
                 tokens += counts[said] if said.__class__ is str else _result_tokens(said, counts)
-                results.append(_words(block["tool_use_id"]))
+                results.append(said_text(block["tool_use_id"]))
                 width, known = 3, _RESULT_KEYS
             elif kind == "thinking" and prices.thoughts_counted is not None:
-                thought = _words(block["thinking"])
+                thought = said_text(block["thinking"])
                 tokens += counts[thought] if prices.thoughts_counted else 0
                 width, known = 2, _THINKING_KEYS
             else:
@@ -153,7 +154,7 @@ class Walk:
         if role != "assistant":
             if calls or kind == "thinking":
                 raise KeyError
-            return _NOTHING, tokens
+            return NOTHING, tokens
         if len(calls) > 1:
             tokens += prices.parallel_tokens
         opens = bool(blocks) and blocks[0]["type"] == "thinking"
@@ -165,7 +166,7 @@ class Walk:
         message = structure.read_as_dict(messages, index)
         structure.foreign |= self._is_foreign(message)
         size = self._prices.in_full(message)
-        role, blocks = message.get("role"), blocks_of(message)
+        role, blocks = message.get("role"), self._blocks(message)
         kinds = [type_of(block) for block in blocks]
         if "compaction" in kinds:
             structure.odd.add(index)
@@ -182,13 +183,23 @@ class Walk:
             if len(results) != len(blocks) or "" in results:
                 structure.odd.add(index)
             structure.behind += results
-            structure.opened |= opens_turn(messages, index)
+            structure.opened |= self._opens_turn(index)
         else:
             structure.opened |= role == "user"
             structure.close((), index)
         return size
 
-    def _note_answer(self, index: int, read: _Read) -> None:
+    def _blocks(self, message: Dict) -> Sequence[Any]:
+        """List the blocks of a message, each with its type."""
+        return blocks_of(message)
+
+    def _kind(self, message: Dict) -> Kind:
+        return kind_of(message)
+
+    def _opens_turn(self, index: int) -> bool:
+        return opens_turn(self._messages, index)
+
+    def _note_answer(self, index: int, read: Read) -> None:
         """Note what a message of the model is bound to, and match its calls."""
         structure, behind = self._structure, self._structure.behind
         calls, _, opens, thinks = read
@@ -233,7 +244,7 @@ class Walk:
         return self._structure.read_as_dict(self._messages, index + 1).get("role")
 
 
-def _words(value: Any) -> str:
+def said_text(value: Any) -> str:
     """Return a text that is not empty.
 
     Raises:

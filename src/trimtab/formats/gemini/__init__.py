@@ -37,10 +37,10 @@ from trimtab.formats.gemini.read import (
 from trimtab.formats.gemini.walk import Walk
 from trimtab.formats.values import (
     Dict,
-    Path,
     as_dict,
     as_list,
     item_of,
+    longest_strings_in,
     with_values,
     without_indices,
 )
@@ -63,12 +63,6 @@ _ROLES = {"assistant": "model", "model": "model", "system": "system", "developer
 
 No content may be the system's: a request holds that text apart, and such contents at its front go there.
 """
-
-_MAX_DEPTH = 16
-"""Levels of a response in which texts are looked for; what is deeper stays whole."""
-
-_MOST_TEXTS = 64
-"""Texts of a response that may be shortened, the longest: a thousand short ones take long and free little."""
 
 
 class Gemini(Format):
@@ -297,29 +291,8 @@ def _slots(at: int, part: Dict) -> Iterator[TextSlot]:
     key = key_in(part, "function_response")
     response = None if key is None else (as_dict(part[key]) or {}).get("response")
     if key is not None and response is not None:
-        texts = list(_strings(response, 0))
-        if len(texts) > _MOST_TEXTS:
-            longest = sorted(range(len(texts)), key=lambda at: -len(texts[at][1]))
-            texts = [texts[at] for at in sorted(longest[:_MOST_TEXTS])]
-        for path, found in texts:
+        for path, found in longest_strings_in(response):
             yield TextSlot(("parts", at, key, "response", *path), found, True)
-
-
-def _strings(value: Any, depth: int) -> Iterator[tuple[Path, str]]:
-    """Yield the strings a response holds that say anything, in order, with their paths."""
-    if isinstance(value, str):
-        if value:
-            yield (), value
-    elif depth < _MAX_DEPTH:
-        for key, inner in _items(value):
-            for path, found in _strings(inner, depth + 1):
-                yield (key, *path), found
-
-
-def _items(value: Any) -> list[tuple[str | int, Any]]:
-    if isinstance(value, Mapping):
-        return [(key, inner) for key, inner in value.items() if isinstance(key, str)]
-    return list(enumerate(as_list(value) or ()))
 
 
 def _part_texts(part: Dict) -> Iterator[str]:

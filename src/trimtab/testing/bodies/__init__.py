@@ -27,7 +27,7 @@ __all__ = ["FORMS", "request_bodies", "request_body", "spoil_messages"]
 Body = dict[str, Any]
 Message = dict[str, Any]
 
-FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
+FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock")
 """The wire forms of which steps are recorded: those that trimtab ships."""
 
 _WORDS = (
@@ -41,7 +41,7 @@ _CONSTANTS = {
     "png": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
     "signature": "EqoBCkYIBxABGAIqQL",
 }
-_ID_KEYS = ("id", "call_id", "tool_use_id", "tool_call_id", "approval_request_id")
+_ID_KEYS = ("id", "call_id", "tool_use_id", "toolUseId", "tool_call_id", "approval_request_id")
 _TEXT_KEYS = ("text", "content", "output", "thinking")
 
 
@@ -136,8 +136,11 @@ class _Writer:
 
     def __init__(self, random: Random, form: str, valid: bool) -> None:
         self.random = random
-        self.key = get_format(form).rules.body_key
+        self.form = get_format(form)
+        self.key = self.form.rules.body_key
         self.valid = valid
+        self.marks = 1
+        """Marks for the prompt cache so far; system text, which comes last, may have one."""
         self.steps = random.choice(_styles(form))
         self.messages: list[Message] = []
         self.made = 0
@@ -168,7 +171,14 @@ class _Writer:
             self.say("answer" if end < 0.15 else "open")
 
     def say(self, step: str) -> None:
-        self.messages.extend(self.draw(step))
+        """Write a step; one with more marks than a request may still have is drawn anew."""
+        while True:
+            said = self.draw(step)
+            marks = sum(len(self.form.cache_marks(message)) for message in said)
+            if not marks or self.marks + marks <= self.form.most_marks(None):
+                break
+        self.marks += marks
+        self.messages.extend(said)
 
     def draw(self, step: str) -> Any:
         """Draw one of the lines of a step, rather one of the first, and fill it."""

@@ -1,0 +1,357 @@
+"""Bedrock's Converse API: one form for models of many makers, with blocks that are named by their one key.
+
+Read in place: the dicts that boto3 takes and returns. What belongs together is as in Anthropic's messages:
+results are blocks of the user's message, reasoning is signed and never edited. System text and tools stand
+apart. A prefix for the cache ends at a block of its own, which goes where what is in front of it goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from trimtab.formats.anthropic.read import Scan, calls_in, is_server_result, result_id_of, type_of
+from trimtab.formats.base import (
+    MOST_MARKS,
+    Fault,
+    Format,
+    Kind,
+    Pieces,
+    Prices,
+    Request,
+    Rules,
+    Structure,
+    TextSlot,
+)
+from trimtab.formats.bedrock.edit import (
+    blocks_of_system,
+    cache_point,
+    read_body,
+    redacted_of,
+    with_point,
+    with_tidy_points,
+    write_body,
+)
+from trimtab.formats.bedrock.faults import SYSTEM_FIRST, faults_of
+from trimtab.formats.bedrock.read import (
+    BLOCKS,
+    CACHE_POINT,
+    CALL,
+    RESULT,
+    THOUGHT,
+    Views,
+    blocks_of,
+    is_cache_point,
+    key_of,
+    kind_of,
+    pieces_of,
+    places_of,
+    plain_words,
+    texts_of,
+    view_of,
+)
+from trimtab.formats.bedrock.read import result_id_of as id_of_result
+from trimtab.formats.bedrock.walk import Walk
+from trimtab.formats.values import (
+    Dict,
+    Path,
+    as_dict,
+    as_list,
+    compact_json,
+    item_of,
+    with_values,
+    without_indices,
+    without_keys,
+)
+
+# ValidationException, as quoted in agno-agi/agno#6698, Just-Curieous/Curie#16 and BerriAI/litellm#20047.
+_UNANSWERED = "Expected toolResult blocks in the next message for the following Ids: {call_id}"
+_ORPHAN = (
+    "The number of toolResult blocks at messages.{index}.content exceeds the number of toolUse blocks of "
+    "previous turn."
+)
+_REPEATED = "The toolResult blocks at messages.{index}.content contain duplicate Ids: {call_id}"
+# Quoted in deepgram/deepgram-python-sdk#760 (2026-08), of Nova and Claude.
+_FIRST = (
+    "A conversation must start with a user message. Try again with a conversation that starts with a user "
+    "message."
+)
+_SYSTEM_AFTER = "role 'system' must follow a 'user' message"
+_SYSTEM_BEFORE = "role 'system' must precede an 'assistant' message or end the array"
+
+_BODY_MARKS = frozenset(
+    {
+        *(
+            "system",
+            "modelId",
+            "toolConfig",
+            "inferenceConfig",
+            "additionalModelRequestFields",
+            "guardrailConfig",
+        ),
+        *("additionalModelResponseFieldPaths", "requestMetadata", "performanceConfig", "outputConfig"),
+    }
+)
+_CACHES = re.compile(r"claude|nova|:(?:application-)?inference-profile/[a-z0-9]+$")
+"""Models whose prompts are cached at cache points ("Prompt caching" in Bedrock's user guide, 2026-11); others
+refuse them (Boise-State-Development/agentcore-public-stack#1064). A profile does not tell its model."""
+
+_MEDIA = ("image", "document", "video", "audio")
+_ONLY_HERE = frozenset(BLOCKS) - {"text", *_MEDIA}
+
+
+class Bedrock(Format):
+    """Messages and request bodies of Bedrock's Converse API."""
+
+    name = "bedrock"
+    title = "Converse"
+    rules = Rules(
+        system_in_messages=False,
+        lifts_system=True,
+        results_lead=True,
+        results_in_one=True,
+        ordered=True,
+        parts_listed=True,
+        body_marks=_BODY_MARKS,
+        mark_keys=(CACHE_POINT,),
+        orphan_result=_ORPHAN,
+        unanswered_call=_UNANSWERED,
+        late_result=_UNANSWERED,
+        repeated_result=_REPEATED,
+    )
+
+    def kind(self, message: Dict, /) -> Kind:
+        return kind_of(message)
+
+    def scan(self, messages: list[object], start: int, stop: int, structure: Structure, /) -> None:
+        """Read messages as Anthropic's reader does, but for the cache points."""
+        Scan(Views(messages, structure), structure).read(start, stop)
+        for index in range(start, stop):
+            answers = structure.answers.get(index)
+            if answers is None or not any(map(is_cache_point, blocks_of(messages[index]))):
+                continue
+            places = places_of(messages[index])
+            structure.answers[index] = tuple(
+                [(call_id, None if part is None else places[part]) for call_id, part in answers]
+            )
+            if index in structure.loose:
+                structure.loose[index] = tuple([places[part] for part in structure.loose[index]])
+
+    def count_back(
+        self,
+        messages: list[object],
+        span: range,
+        room_tokens: int,
+        sizes: list[int | None],
+        structure: Structure,
+        prices: Prices,
+        /,
+    ) -> int:
+        return Walk(messages, structure, prices, self.is_foreign).back(span, room_tokens, sizes)
+
+    def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
+        """Insist on a user message first, and on where system messages may stand.
+
+        Neighbors of one role are taken as one turn: measured of Claude Opus 4.8 in theopenco/llmgateway#3127
+        (2026-07). Reports that roles must alternate are of 2024 and 2025, and of older models. Words behind
+        results open a turn, as in Anthropic's form, which serves the same models (design/014).
+        """
+        role = message.get("role")
+        if previous is None:
+            return None if role == "user" else SYSTEM_FIRST if role == "system" else _FIRST
+        if role == "system":
+            return None if previous.get("role") in ("user", "system") else _SYSTEM_AFTER
+        return _SYSTEM_BEFORE if previous.get("role") == "system" and role != "assistant" else None
+
+    def texts(self, message: Dict, /) -> list[TextSlot]:
+        """List text, results, also inside JSON, and documents in plain text.
+
+        Search results are among them. None of a message of the model's with reasoning.
+        """
+        return list(texts_of(message))
+
+    def with_texts(self, message: object, texts: Mapping[Path, str], /) -> object:
+        """Return a shallow copy of the caller's message with those texts replaced.
+
+        A block of a result that is left without text leaves: the API refuses an empty one. A result of which
+        nothing is left no longer says that the call failed: the API wants to be told why.
+        """
+        changed = with_values(message, texts)
+        empty: dict[Path, set[int]] = {}
+        for path, text in texts.items():
+            # content, 0, toolResult, content, 1, text
+            if not text and len(path) == 6 and path[2] == RESULT and path[5] == "text":
+                empty.setdefault(path[:3], set()).add(int(path[4]))
+        results = {path: reduce(item_of, path, changed) for path in empty}
+        return with_values(changed, {path: _without(result, empty[path]) for path, result in results.items()})
+
+    def without_parts(self, message: object, parts: Sequence[int], /) -> object:
+        """Return a shallow copy without those blocks and the cache points right behind them.
+
+        So a point stays in one of two copies that a repair makes of a message.
+        """
+        gone = set(parts)
+        for at, block in enumerate(blocks_of(message)):
+            if at - 1 in gone and is_cache_point(block):
+                gone.add(at)
+        return super().without_parts(message, sorted(gone))
+
+    def without_calls(self, message: object, call_ids: frozenset[str], /) -> object | None:
+        """Return a shallow copy without those calls.
+
+        A call of the provider's own that has its result here stays. Reasoning that would end the message
+        leaves too. None if nothing is left.
+        """
+        shown, places = view_of(message), places_of(message)
+        blocks = shown["content"]
+        answered = {result_id_of(block) for block in blocks if is_server_result(type_of(block))}
+        gone = {
+            places[at]
+            for at, call_id in calls_in(shown)
+            if call_id in call_ids and (type_of(blocks[at]) == "tool_use" or call_id not in answered)
+        }
+        if not gone:
+            return message
+        listed = blocks_of(message)
+        left = [at for at in places if at not in gone]
+        while left and key_of(listed[left[-1]]) == THOUGHT:
+            gone.add(left.pop())
+        return self.without_parts(message, sorted(gone)) if left else None
+
+    def join_results(self, message: object, other: object, /) -> object:
+        blocks, added = blocks_of(message), blocks_of(other)
+        end = 1 + max((at for at, block in enumerate(blocks) if key_of(block) == RESULT), default=-1)
+        return with_values(message, {("content",): with_tidy_points([*blocks[:end], *added, *blocks[end:]])})
+
+    def tool_names(self, message: Dict, /) -> dict[str, str]:
+        blocks, places = blocks_of(message), places_of(message)
+        return {
+            call_id: str(item_of(item_of(blocks[places[at]], CALL), "name") or "")
+            for at, call_id in calls_in(view_of(message))
+        }
+
+    def pieces(self, message: Dict, /) -> Pieces:
+        return pieces_of(message)
+
+    def full_text(self, message: Dict, /) -> str:
+        try:
+            return plain_words(message)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return super().full_text(message)
+
+    def faults(self, messages: list[Dict], request: Request | None = None, /) -> list[Fault]:
+        return faults_of(messages, request)
+
+    def read_request(self, body: Mapping[str, object], /) -> Request:
+        """Take a request body apart: the keyword arguments of boto3's `converse`."""
+        return read_body(body, super().read_request(body))
+
+    def write_request(self, request: Request, messages: list[object], /) -> object:
+        """Put messages back; reasoning that Claude would refuse in them leaves."""
+        return write_body(request, messages)
+
+    def matches(self, message: Dict, /) -> bool:
+        """Tell whether a message holds a block of this API's own: no type, but a key.
+
+        A text tells nothing: other libraries write it without a type, too.
+        """
+        content = message.get("content")
+        return content.__class__ is not str and any(
+            block.__class__ is dict and "type" not in block and _is_own(block)
+            for block in as_list(content) or ()
+        )
+
+    def message(self, role: str, parts: Sequence[object], /) -> Dict:
+        """Make a message of texts and blocks; a role the API lacks is the user's."""
+        made = [{"text": part} if isinstance(part, str) else part for part in parts]
+        return {"role": _role(role), "content": made}
+
+    def with_role(self, message: object, role: str, /) -> object:
+        """Return a shallow copy of the caller's message with another role."""
+        return with_values(message, {("role",): _role(role)})
+
+    def with_text(self, message: object, text: str, /) -> object:
+        """Return a shallow copy of the caller's message with one text for content."""
+        return with_values(message, {("content",): [{"text": text}]})
+
+    def with_cache_control(self, message: object, value: object, /) -> object:
+        """Return a shallow copy with a cache point behind its last block.
+
+        The last that may have one: reasoning and blank text may not. A message without such a block comes
+        back.
+        """
+        marked = with_point(blocks_of(message), value)
+        return message if marked is None else with_values(message, {("content",): marked})
+
+    def mark_last(self, parts: object, value: object, /) -> object:
+        """Return system text with a cache point at its end.
+
+        Tools come back as they are: Nova's models take no cache point there.
+        """
+        blocks = blocks_of_system(parts)
+        if not blocks or not all("text" in (as_dict(block) or {}) for block in blocks[-1:]):
+            return parts
+        return [*blocks, cache_point(value)]
+
+    def most_marks(self, model: str | None, /) -> int:
+        """Return how many cache points a request may have."""
+        return MOST_MARKS if model is None or _CACHES.search(model) else 0
+
+    def cache_marks(self, value: object, /) -> list[object]:
+        listed = blocks_of(value) if as_dict(value) is not None else as_list(value) or ()
+        return [item_of(block, CACHE_POINT) for block in listed if is_cache_point(block)]
+
+    def lift_system(self, messages: Sequence[object], system: object, /) -> object:
+        """Return system text with that of system messages behind it, as blocks."""
+        if not messages and (system is None or isinstance(system, str)):
+            return system
+        return [*blocks_of_system(system), *(one for said in messages for one in blocks_of_system(said))]
+
+    def redact(self, message: Dict, /) -> Dict:
+        return redacted_of(message)
+
+    def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
+        spec: Dict = {"name": name, "description": description, "inputSchema": {"json": parameters}}
+        return {"toolSpec": spec}
+
+    def transcript(self, message: Dict, /) -> str:
+        """Write a message as `ROLE: text`, calls as JSON behind it, results before."""
+        slots = list(texts_of(message, whole=True))
+        lines: list[str] = []
+        calls: list[Dict] = []
+        for at, block in enumerate(blocks_of(message)):
+            key = key_of(block)
+            if key == RESULT:
+                told = "\n".join(slot.text for slot in slots if slot.path[1:2] == (at,))
+                lines.append(f"TOOL({id_of_result(block)}): {told}")
+            elif key == CALL:
+                calls.append(
+                    {name: item_of(item_of(block, key), name) for name in ("toolUseId", "name", "input")}
+                )
+        said = [slot.text for slot in slots if not slot.is_result]
+        if calls:
+            said.append(f"[tool_calls] {compact_json(calls)}")
+        if said or not lines:
+            role = str(message.get("role") or "unknown").upper()
+            lines.append(f"{role}: " + "\n".join(said))
+        return "\n".join(lines)
+
+
+def _is_own(block: Dict) -> bool:
+    """Tell whether a block is named by a key of this API alone, or holds a medium as only this one does."""
+    if not _ONLY_HERE.isdisjoint(block):
+        return True
+    return any(as_dict(item_of(block.get(key), "source")) is not None for key in _MEDIA)
+
+
+def _without(result: object, at: set[int]) -> object:
+    """Return a result without those of its blocks."""
+    left = without_indices(as_list(item_of(result, "content")) or (), at)
+    return with_values(result if left else without_keys(result, ("status",)), {("content",): left})
+
+
+def _role(role: str) -> str:
+    if role in ("system", "developer"):
+        return "system"
+    return role if role == "assistant" else "user"
