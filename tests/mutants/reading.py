@@ -143,14 +143,14 @@ READING = (
         ("OpenAIChat.scan", "call_id if type(call_id) is str else result_id_of(message) or", "call_id or"),
         (
             "OpenAIChat.count_back",
-            'if self.kind(message) == "tool":\n                structure',
+            'if kind == "tool":\n                structure',
             "if False:\n                structure",
         ),
         ("OpenAIChat.count_back", 'structure.behind.append(result_id_of(message) or "")', "pass"),
         (
             "OpenAIChat.count_back",
-            'if message.get("role") == "assistant" else (), index)',
-            "if True else (), index)",
+            'if message.get("role") == "assistant" else ()',
+            "if True else ()",
         ),
         ("OpenAIChat.newest", "range(index, after, -1)", "range(index, after + 1, -1)"),
         ("OpenAIChat.newest", "range(index, after, -1)", "range(index - 1, after, -1)"),

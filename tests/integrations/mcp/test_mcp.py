@@ -30,7 +30,7 @@ from trimtab.testing import request_bodies
 
 T = TypeVar("T")
 
-FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini")
+FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock")
 WORDS = "the harbour was quiet that night "
 
 exactly = counter_for("gpt-4o").count_text
