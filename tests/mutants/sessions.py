@@ -47,7 +47,7 @@ SESSIONS = (
         ("WorkingSet._find_leavers", "if opener is not None and leads:", "if False:"),
         ("WorkingSet._find_leavers", "if opener is not None and tokens > target:", "if False:"),
         ("WorkingSet._find_leavers", "led = led or leads", "pass"),
-        ("WorkingSet._stride", "if left(leaving) >= ratio * room / _LEAST_PART:", "if True:"),
+        ("WorkingSet._stride", "if remain(leaving) >= ratio * room / _LEAST_PART:", "if True:"),
         ("WorkingSet._stride", "min(leaving, fewer,", "min(leaving, leaving,"),
         ("WorkingSet._stride", "max(target, held + int(ratio * room))", "target"),
         ("_cost", " - share / (1.0 - ratio) ** 2", ""),

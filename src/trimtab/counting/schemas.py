@@ -88,11 +88,12 @@ def _shape(tool: object, style: ToolsStyle) -> ToolShape:
         words.read(function.schema, 0)
         told = [text for text in (function.name, function.description) if text]
         return ToolShape((*told, *words.texts), words.properties, tuple(words.nested))
-    return ToolShape((compact_json({**_described(function), "input_schema": function.schema}),), 0)
+    return ToolShape((compact_json({**_words_of(function), "input_schema": function.schema}),), 0)
 
 
-def _described(function: Tool) -> dict[str, Any]:
-    return {key: text for key in ("name", "description") if (text := getattr(function, key))}
+def _words_of(function: Tool) -> dict[str, str]:
+    words = {"name": function.name, "description": function.description}
+    return {key: text for key, text in words.items() if text}
 
 
 class _Words:
@@ -241,7 +242,7 @@ def function_tool(tool: object, /) -> dict[str, Any] | None:
         return None
     if isinstance(tool, Mapping) and "function" in tool:
         return dict(tool)
-    return {"type": "function", "function": {**_described(function), "parameters": function.schema}}
+    return {"type": "function", "function": {**_words_of(function), "parameters": function.schema}}
 
 
 def _declaration(function: Tool) -> str:

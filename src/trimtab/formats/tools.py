@@ -113,7 +113,7 @@ def function_in(tool: object, /) -> Tool | None:
     described = as_text(entry.get("description"))
     if kind == "object" and (title := as_text(entry.get("title"))):
         return Tool(name=title, description=described, schema=without_keys(entry, ("title", "description")))
-    held = _held(entry)
+    held = _inner(entry)
     name = held.get("name")
     if not isinstance(name, str) or (kind != "function" and "input_schema" not in entry):
         return None
@@ -123,7 +123,7 @@ def function_in(tool: object, /) -> Tool | None:
     return Tool(name=name, description=as_text(held.get("description")), schema=schema)
 
 
-def _held(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def _inner(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the mapping that has the name of a function."""
     return next((as_dict(entry[key]) or {} for key in _HELD_KEYS if key in entry), entry)
 
@@ -132,7 +132,7 @@ def _tool_at(path: str, tool: object) -> Tool:
     found = function_in(tool)
     if found is None:
         found = _tool_without_schema(tool)
-    elif not found.schema and any(map(_is_lost, *zip(*_held(as_dict(tool) or {}).items(), strict=True))):
+    elif not found.schema and any(map(_is_lost, *zip(*_inner(as_dict(tool) or {}).items(), strict=True))):
         found = None
     if found is None or not found.name:
         raise FormatError(f"{path} {_wrong_with(tool)}", path=path)

@@ -357,17 +357,17 @@ class WorkingSet:
         held = sum(unit.tokens for unit in self.recent.values() if self.exempt(unit))
         free, room = self.state.recent_tokens - held, self.tokens_after_cut(0.0) - held
 
-        def left(leaving: list[SessionUnit]) -> int:
+        def remain(leaving: list[SessionUnit]) -> int:
             return free - sum(unit.tokens for unit in leaving)
 
         leaving = self._find_leavers(target)
-        if left(leaving) >= ratio * room / _LEAST_PART:
+        if remain(leaving) >= ratio * room / _LEAST_PART:
             return leaving
         leaving = self._find_leavers(max(target, held + int(ratio * room)))
         if not leaving:
             return leaving
-        fewer = self._find_leavers(held + left(leaving) + leaving[-1].tokens)
-        return min(leaving, fewer, key=lambda units: _cost(left(units), room, ratio))
+        fewer = self._find_leavers(held + remain(leaving) + leaving[-1].tokens)
+        return min(leaving, fewer, key=lambda units: _cost(remain(units), room, ratio))
 
     @property
     def target_ratio(self) -> float:

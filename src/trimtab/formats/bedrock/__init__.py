@@ -187,7 +187,7 @@ class Bedrock(Format):
         return with_values(changed, {path: _without(result, empty[path]) for path, result in results.items()})
 
     def without_parts(self, message: object, parts: Sequence[int], /) -> object:
-        """Return a shallow copy without those blocks and the cache points right behind them.
+        """Return a shallow copy without those blocks and the cache points behind them.
 
         So a point stays in one of two copies that a repair makes of a message.
         """
