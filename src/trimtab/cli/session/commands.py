@@ -55,12 +55,7 @@ store_option = click.option(
     help=f"Where sessions are kept: FILE, {_KINDS}",
 )
 id_option = click.option(
-    "--id",
-    "name",
-    metavar="ID",
-    required=True,
-    shell_complete=complete_sessions,
-    help="Name of the session.",
+    "--id", "name", metavar="ID", required=True, shell_complete=complete_sessions, help="Name of the session."
 )
 
 
