@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from trimtab.counting.shorten import shorten
 from trimtab.errors import CountingError, SummaryError
 from trimtab.formats import Dict
-from trimtab.session.effects import AskSummary, Steps
+from trimtab.session.effects import Question, Steps, ask_summary
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import Options
 from trimtab.session.state import Members
@@ -138,11 +138,11 @@ def _question(
     existing: str | None,
     max_tokens: int,
     instructions: str | None,
-) -> AskSummary:
+) -> Question:
     request = SummaryRequest(
         messages=messages, existing=existing, max_tokens=max_tokens, instructions=instructions
     )
-    return AskSummary(options.summarizer, request, options.summary_timeout_seconds)
+    return ask_summary(options.summarizer, request, options.summary_timeout_seconds)
 
 
 def _text(answer: object, name: str) -> str:
