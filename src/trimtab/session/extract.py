@@ -155,7 +155,7 @@ def _is_due(core: Core, working_set: WorkingSet) -> Steps[bool]:
     return False
 
 
-def extract_if_due(core: Core, *, times: int = 1) -> Steps[None]:
+def extract_if_due(core: Core, *, times: int) -> Steps[None]:
     """Have what left the view read for facts while enough of it did, so many times at most."""
     for _ in range(times):
         if core.working_set is None:

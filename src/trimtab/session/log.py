@@ -246,19 +246,14 @@ def live_units(
     start: int = 1,
     stop: int,
     reader: MessageReader,
-    instead: Mapping[int, Event] | None = None,
 ) -> Steps[list[SessionUnit]]:
-    """Read every unit that is not summarized and begins at `start` or later and before `stop`, oldest first.
-
-    `instead` are events by version that are about to be written in the place of those stored.
-    """
-    new = {} if instead is None else instead
+    """Read the units that are not summarized and begin from `start` on and before `stop`, oldest first."""
     units: list[SessionUnit] = []
     for members in (*state.beside, *state.left):
         if start <= members[0] < stop:
-            units.append((yield from read_unit(session, members, reader, instead=new)))
+            units.append((yield from read_unit(session, members, reader)))
     span = Span(max(start, state.live), stop, ends=state.cut)
-    found, _ = yield from oldest_messages(session, state, span, reader, apart=_explicit(state), instead=new)
+    found, _ = yield from oldest_messages(session, state, span, reader, apart=_explicit(state))
     units.extend(_unit(events, reader) for events in found.values())
     return sorted(units, key=attrgetter("first"))
 
@@ -333,8 +328,9 @@ def oldest_messages(
 ) -> Steps[tuple[dict[int, list[Event]], int]]:
     """Read the messages of the units that begin in a part of the log, until they pass a limit.
 
-    Those that the state names `apart` are left out; `instead` is as for `live_units`. What is bound to a unit
-    stands directly behind it, and a unit that waits has all its results before the cut.
+    Those that the state names `apart` are left out; `instead` are events by version that are about to be
+    written in the place of those stored. What is bound to a unit stands directly behind it, and a unit that
+    waits has all its results before the cut.
 
     Returns:
         The messages of each unit by its first, oldest first, and the version up to which all are there.
@@ -417,7 +413,7 @@ def recount_moved(
 ) -> Steps[State]:
     """Say what is recent and what waits in a state that was made of `before` and has its counts.
 
-    `instead` is as for `live_units`.
+    `instead` is as for `oldest_messages`.
 
     Complexity: reads the units that are elsewhere than they were, and no others.
     """

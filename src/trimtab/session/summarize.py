@@ -144,7 +144,7 @@ def most_summaries(core: Core, summaries: int) -> int:
     return most
 
 
-def summarize_if_due(core: Core, *, summaries: int = 1) -> Steps[None]:
+def summarize_if_due(core: Core, *, summaries: int) -> Steps[None]:
     """Have what waits summarized while enough of it does, in so many summaries at most."""
     for _ in range(most_summaries(core, summaries)):
         working_set = core.working_set

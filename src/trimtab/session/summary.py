@@ -67,19 +67,17 @@ class Written:
     """How often the summarizer was asked."""
 
 
-def write_summary(
-    job: Job, reader: MessageReader, *, clock: Callable[[], float] = time.perf_counter
-) -> Steps[Written]:
+def write_summary(job: Job, reader: MessageReader) -> Steps[Written]:
     """Ask for a summary, and for a shorter one while it is too long; in the end cut it at a sentence."""
     try:
-        return (yield from _first_that_fits(job, reader, clock))
+        return (yield from _first_that_fits(job, reader))
     except CountingError as error:
         raise SummaryError(f"what the summarizer wrote cannot be counted: {error}") from error
 
 
-def _first_that_fits(job: Job, reader: MessageReader, clock: Callable[[], float]) -> Steps[Written]:
+def _first_that_fits(job: Job, reader: MessageReader) -> Steps[Written]:
     options = reader.options
-    start = clock()
+    start = time.perf_counter()
     name = word_of(options.summarizer)
     limit = min(job.cap_tokens, job.existing_tokens + sum(job.unit_tokens) - 1)
 
@@ -112,7 +110,8 @@ def _first_that_fits(job: Job, reader: MessageReader, clock: Callable[[], float]
     if tokens > limit:
         text = _cut(text, limit, size)
         tokens = size(text)
-    return Written(text=text, tokens=tokens, seconds=clock() - start, compressions=compressions, calls=calls)
+    seconds = time.perf_counter() - start
+    return Written(text=text, tokens=tokens, seconds=seconds, compressions=compressions, calls=calls)
 
 
 def _rolls(options: Options) -> bool:
