@@ -538,8 +538,9 @@ class State:
         """Have what always stands there at a version; a summary is the newest then."""
         if name == "anchors":
             return replace(self, anchors=version)
-        made = replace(self, newest_summary=version)
-        return replace(made, summary=version) if name == "summary" else replace(made, anchor_summary=version)
+        if name == "summary":
+            return replace(self, summary=version, newest_summary=version)
+        return replace(self, anchor_summary=version, newest_summary=version)
 
     def with_fact_batch(self, first: int, last: int) -> State:
         """Have the facts between two versions in force, and no others."""

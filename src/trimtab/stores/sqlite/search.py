@@ -56,10 +56,8 @@ def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
     known = _progress(connection, session)
     rows = _rows(connection, session, after=known.version, limit=BATCH_EVENTS)
     if not rows:
-        if waiting_events(connection, session):
-            raise missing_event(
-                session, known.version + 1
-            )  # else whoever asks for the rest would ask for ever
+        if waiting_events(connection, session):  # whoever asks for the rest would else ask for ever
+            raise missing_event(session, known.version + 1)
         return
     if not known.number:
         newest = connection.execute("SELECT coalesce(max(number), 0) FROM trimtab_indexed").fetchone()
