@@ -16,12 +16,12 @@ from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.layout import Policy, check_policy, compose
 from trimtab._fitting.request import keep_all, known_budget
 from trimtab._fitting.settle import settle_blocks
-from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.checks import unknown_name
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_awaited
 from trimtab.counting.sizes import sizes_for
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.strategies.door import StrategyLike
 from trimtab.strategies.summarizer import adrive, drive
@@ -347,9 +347,6 @@ class Context:
         try:
             return self._blocks[name]
         except KeyError:
-            near = near_names(str(name), self._blocks)
-            raise UnknownNameError(
-                f"no block is named {name!r}; there are: {', '.join(self._blocks) or 'none'}{in_words(near)}",
-                name=str(name),
-                near=near,
-            ) from None
+            there = ", ".join(self._blocks) or "none"
+            error = unknown_name(f"no block is named {name!r}; there are: {there}", name, self._blocks)
+            raise error from None

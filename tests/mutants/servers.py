@@ -183,8 +183,8 @@ SERVERS = (
         ("store_error", "error.sqlstate is None and advice is not None", "advice is None"),
         ("store_error", "isinstance(error, (errors.DataCorrupted, errors.IndexCorrupted))", "False"),
         ("store_error", "isinstance(error, errors.InsufficientPrivilege)", "False"),
-        ("store_error", "        errors.ReadOnlySqlTransaction,\n", ""),
-        ("store_error", "        psycopg.InterfaceError,\n", ""),
+        ("store_error", ", errors.ReadOnlySqlTransaction)", ")"),
+        ("store_error", " psycopg.InterfaceError,", ""),
     ),
     module(
         "stores/redis/__init__.py",

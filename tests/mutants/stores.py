@@ -350,11 +350,7 @@ STORES = (
         ("waiting_events", "- _progress(connection, session).version", ""),
         ("index_batch", "int(newest[0]) + 1", "int(newest[0])"),
         ("index_batch", "version=rows[-1][0])", "version=rows[-1][0] - 1)"),
-        (
-            "_rows",
-            "WHERE session = ? AND version > ? ORDER BY",
-            "WHERE session = ? AND version >= ? ORDER BY",
-        ),
+        ("_rows", "after=after,", "after=after - 1,"),
         ("_add", "known.texts + (chars > 0)", "known.texts"),
         ("_add", "known.chars + chars", "known.chars"),
         ("index_rewrites", "if event.version <= known.version]", "if event.version < known.version]"),

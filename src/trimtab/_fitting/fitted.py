@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from trimtab._fitting.request import budget_for
-from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.checks import unknown_name
 from trimtab.budget import Budget
 from trimtab.counting.awaited import CountsNeeded
-from trimtab.errors import BudgetExceededError, ConfigurationError, UnknownNameError
+from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Format, Request
 
 if TYPE_CHECKING:
@@ -272,13 +272,8 @@ class Fitted(Generic[M]):
         """
         spans = self._spans
         if block not in spans:
-            near = near_names(block, spans)
-            raise UnknownNameError(
-                f"no block with messages is named {block!r}; there are: {', '.join(spans) or 'none'}"
-                f"{in_words(near)}",
-                name=block,
-                near=near,
-            )
+            there = ", ".join(spans) or "none"
+            raise unknown_name(f"no block with messages is named {block!r}; there are: {there}", block, spans)
         span = spans[block]
         return [None if at is None or at not in span else at - span.start for at in self.positions]
 

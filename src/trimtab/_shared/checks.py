@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any, TypeGuard
 
-from trimtab.errors import ConfigurationError, CountingError, FormatError, move_error
+from trimtab.errors import ConfigurationError, CountingError, FormatError, UnknownNameError, move_error
 
 # Single values.
 
@@ -285,6 +285,12 @@ def in_words(near: Iterable[str], /) -> str:
     """
     names = " or ".join(near)
     return f"; did you mean {names}?" if names else ""
+
+
+def unknown_name(said: str, name: object, known: Iterable[str], /) -> UnknownNameError:
+    """Make the error for a name that is not among those known; the near ones end what is said."""
+    near = near_names(str(name), known)
+    return UnknownNameError(f"{said}{in_words(near)}", name=str(name), near=near)
 
 
 # Errors that name a message's place, moved to where the caller has it.

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
 
 from trimtab._fit import fit as fit_one
 from trimtab._shared.checks import in_words, near_names
@@ -18,6 +17,7 @@ from trimtab.cli.options import (
     Conversation,
     RequestOptions,
     bare_option,
+    complete_from,
     pending_option,
     pin_option,
     pins_in,
@@ -31,7 +31,6 @@ from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats import Request, detect, get_format
 from trimtab.policy import load_policy, with_path
 from trimtab.policy.conversations import blocks_for
-from trimtab.report import Report
 from trimtab.report.text import fate_counts
 
 _BODY_KEYS = ("messages", "input", "contents")
@@ -184,25 +183,18 @@ def _answer(found: FittedRequest, *, only_report: bool) -> Answer:
         what = "request" if isinstance(request, Mapping) else "messages"
         return {**({} if only_report else {what: request}), "report": report.to_dict()}
 
+    def row() -> str:
+        estimated = "" if report.exact else ", by estimate"
+        tokens = f"{report.tokens_after:,} of {report.input_tokens:,} tokens"
+        return f"fits{estimated}: {tokens}; {fate_counts(report) or 'no messages'}"
+
     return Answer(
         tokens=report.tokens_after,
         data=data,
         result=request,
         text=lambda width, colour: report.to_text(width=width, colour=colour),
-        row=lambda: _totals(report),
+        row=row,
     )
-
-
-def _totals(report: Report) -> str:
-    estimated = "" if report.exact else ", by estimate"
-    tokens = f"{report.tokens_after:,} of {report.input_tokens:,} tokens"
-    return f"fits{estimated}: {tokens}; {fate_counts(report) or 'no messages'}"
-
-
-def complete_strategies(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer the kinds of strategies, then files, to a shell."""
-    kinds = [CompletionItem(kind) for kind in KINDS_ALONE if kind.startswith(incomplete)]
-    return kinds or [CompletionItem(incomplete, type="file")]
 
 
 EPILOG = """\b
@@ -220,7 +212,7 @@ Examples:
 @click.option(
     "--strategy",
     metavar="KIND|FILE|JSON",
-    shell_complete=complete_strategies,
+    shell_complete=complete_from(lambda: KINDS_ALONE, files=True),
     help=f"What leaves first: a JSON or TOML file, JSON itself, or a kind: {', '.join(KINDS_ALONE)}.",
 )
 @click.option(

@@ -14,7 +14,7 @@ from trimtab.cli.options import complete_from, complete_models, output_option
 from trimtab.cli.output import usage
 from trimtab.errors import UnknownNameError
 from trimtab.models import ModelFacts, facts_for, model_names, near_models
-from trimtab.report.text import plain
+from trimtab.report.text import align, plain
 
 _SHOWN = (
     "name",
@@ -87,15 +87,11 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
 def _table(found: list[ModelFacts], *, width: int) -> str:
     """Write a line a model, its columns below each other; the source last, where there is room."""
     rows = [("model", "window", "output", "form", "counted", "checked", "source"), *map(_row, found)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    lines = []
-    for name, window, limit, form, counted, checked, source in rows:
-        line = (
-            f"{name:<{widths[0]}}  {window:>{widths[1]}}  {limit:>{widths[2]}}  {form:<{widths[3]}}"
-            f"  {counted:<{widths[4]}}  {checked:<{widths[5]}}"
-        )
-        lines.append(f"{line}  {source}" if len(line) + 2 + widths[6] <= width else line.rstrip())
-    return "\n".join(lines)
+    *_, sources = zip(*rows, strict=True)
+    lines = [line.removeprefix("  ") for line in align([row[:-1] for row in rows], right=(1, 2))]
+    if len(lines[0]) + 2 + max(map(len, sources)) > width:
+        return "\n".join(map(str.rstrip, lines))
+    return "\n".join(f"{line}  {source}" for line, source in zip(lines, sources, strict=True))
 
 
 def _row(facts: ModelFacts) -> tuple[str, str, str, str, str, str, str]:

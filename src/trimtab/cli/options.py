@@ -75,11 +75,14 @@ class Number(click.ParamType[float]):
         return number
 
 
-def complete_from(words: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
-    """Make a completion for shells that offers words."""
+def complete_from(
+    words: Callable[[], Iterable[str]], *, files: bool = False
+) -> Callable[..., list[CompletionItem]]:
+    """Make a completion for shells that offers words; files where no word begins so, if they may be given."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(word) for word in words() if word.startswith(incomplete)]
+        found = [CompletionItem(word) for word in words() if word.startswith(incomplete)]
+        return found or ([CompletionItem(incomplete, type="file")] if files else [])
 
     return complete
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
 
 from trimtab.cli.input import STANDARD_INPUT, InputKind, dump, entries, files_of, open_input
 from trimtab.cli.options import (
@@ -96,11 +95,7 @@ class _Job:
         return _Found(work.label, work.place, kept)
 
 
-def complete_policies(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Offer words for policies, then files, to a shell."""
-    words = [CompletionItem(word) for word in (*WORDS, *KINDS_ALONE) if word.startswith(incomplete)]
-    return words or [CompletionItem(incomplete, type="file")]
-
+complete_policies = complete_from(lambda: (*WORDS, *KINDS_ALONE), files=True)
 
 _what = together(
     click.option(
@@ -185,11 +180,16 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
     the snapshot of a session, OpenTelemetry's GenAI spans, or the questions of LoCoMo or BEAM. No model is
     asked. Exits 1 if a threshold is passed, or a conversation cannot be read.
     """
-    words, is_asked = _policies(given)
+    asked = list(dict.fromkeys(given["policies"]))
+    words = list(dict.fromkeys([given["baseline"], *asked]))
+    for word in words:
+        read_policy(word)  # one that cannot be read is refused before anything is played
+    names = [name_of(word) for word in words]
     job = _Job(
         given=given,
         policies=words,
-        names=_names(words),
+        # by its path where two files have one name
+        names=[word if names.count(name) > 1 else name for word, name in zip(words, names, strict=True)],
         pricing=_prices(given["pricing"]),
         keeps_calls=bool(given["calls"] or given["chart"]),
     )
@@ -198,35 +198,17 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
     found = list(_results(job, _work(files, kind, given), jobs=given["jobs"]))
     done = [one for one in found if one.error is None]
     totals = [reduce(add, column) for column in zip(*(one.results for one in done), strict=True)]
-    checked = [one for one, asked in zip(totals, is_asked, strict=False) if asked]
+    checked = [one for one, word in zip(totals, words, strict=False) if word in asked]
     failed = list(_failures(checked, totals[0], given)) if totals else []
     if totals or output == "json":
         told = [*(f"{one.label}: {one.error}" for one in found if one.error is not None), *failed]
         click.echo(_answer(totals, done, told, job, output=output, calls=given["calls"]), nl=False)
     if given["chart"] and totals:
-        _write(given["chart"], chart_page({one.label: one.results for one in done}, title=_title(done)))
+        title = f"Replay of {done[0].label if len(done) == 1 else f'{len(done):,} recordings'}"
+        _write(given["chart"], chart_page({one.label: one.results for one in done}, title=title))
     for why in failed:
         click.echo(f"trimtab: {plain(why)}", err=True)
     sys.exit(1 if failed or len(done) < len(found) or not found else 0)
-
-
-def _policies(given: Mapping[str, Any]) -> tuple[list[str], list[bool]]:
-    """List the policies, the baseline first, and which of them were asked for and are held to thresholds.
-
-    Raises:
-        ConfigurationError: One cannot be read; before anything is played.
-    """
-    asked = list(dict.fromkeys(given["policies"]))
-    words = list(dict.fromkeys([given["baseline"], *asked]))
-    for word in words:
-        read_policy(word)
-    return words, [word in asked for word in words]
-
-
-def _names(words: Sequence[str]) -> list[str]:
-    """Name the policies, each by its path where two files have one name."""
-    names = [name_of(word) for word in words]
-    return [word if names.count(name) > 1 else name for word, name in zip(words, names, strict=True)]
 
 
 def _prices(value: str) -> CachePricing:
@@ -388,10 +370,6 @@ def _answer(
         "failed": list(failed),
     }
     return dump(answer, indent=2 if sys.stdout.isatty() else None)
-
-
-def _title(done: Sequence[_Found]) -> str:
-    return f"Replay of {done[0].label}" if len(done) == 1 else f"Replay of {len(done):,} recordings"
 
 
 def _write(path: str, text: str) -> None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from trimtab._shared.checks import in_words, move, near_names
+from trimtab._shared.checks import move, unknown_name
 from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats.anthropic import Anthropic
@@ -100,12 +100,8 @@ def get_format(name: str | Format, /) -> Format:
         REGISTRY[name] = form = _as_format(made)
         return form
     known = [*formats(), *plugin_names("formats")]
-    near = near_names(name, known)
-    raise UnknownNameError(
-        f"no format is called {name!r}; there are: {', '.join(known)}, and 'auto'{in_words(near)}",
-        name=name,
-        near=near,
-    )
+    there = ", ".join(known)
+    raise unknown_name(f"no format is called {name!r}; there are: {there}, and 'auto'", name, known)
 
 
 def register_format(format: Format, /, *, replace: bool = False) -> None:

@@ -31,16 +31,9 @@ _MEDIA = MediaRule(
     file_tokens=1_600,
     pdf_bytes_per_token=None,
 )
-_SHARPER_MEDIA = MediaRule(
-    pixels_per_token=750,
-    long_pixels=2_576,
-    most_image_tokens=4_784,
-    image_tokens=0,
-    page_tokens=2_200,
-    file_tokens=2_200,
-    pdf_bytes_per_token=None,
+_SHARPER_MEDIA = replace(
+    _MEDIA, long_pixels=2_576, most_image_tokens=4_784, page_tokens=2_200, file_tokens=2_200
 )
-
 
 # As billed; the prompt that tools bring along differs by model and is documented.
 _FRAMING = Framing(

@@ -24,11 +24,7 @@ _RESPONSES = Framing(tools_tokens=1, tools_saved_by_system_tokens=-1)
 # Encrypted reasoning: 318 tokens were billed for 2,916 characters of it, once; it errs high, since what is
 # of an earlier turn is not billed and a message does not say of which turn it is.
 _REASONING_RESPONSES = replace(
-    _REASONING,
-    tools_tokens=8,
-    late_tools_tokens=92,
-    thoughts_counted=False,
-    sealed_chars_per_token=9,
+    _REASONING, tools_tokens=8, late_tools_tokens=92, thoughts_counted=False, sealed_chars_per_token=9
 )
 # A short user message is billed 67-71 tokens by hosts of gpt-oss: a system text the template adds. Tools
 # cost 26 beside their text there (3 bills).
@@ -69,11 +65,7 @@ _UNBILLED = replace(_REASONS_NO_BILL, media=_patches(1.2), source=_NEWER_DOCS + 
 # margin is that between OpenAI's last two vocabularies in the worst of five corpora (cl100k has 1.28 of
 # o200k's tokens in Chinese, 1.00 in English).
 _GPT_6 = replace(
-    _UNBILLED,
-    encoding=None,
-    near_encoding="o200k_base",
-    margin=Margin(tokens=90, per_mille=280),
-    margins=(),
+    _UNBILLED, encoding=None, near_encoding="o200k_base", margin=Margin(tokens=90, per_mille=280), margins=()
 )
 _GPT_OSS = replace(
     _NO_BILL,

@@ -46,9 +46,9 @@ _PAGE = "https://docs.mistral.ai/models/"
 _CARDS = _PAGE + "model-cards/"
 
 
-def _closed_kind(provider: str, source: str = _TABLE) -> ModelFacts:
+def _closed_kind(provider: str) -> ModelFacts:
     """Give a kind of models whose vocabulary nobody outside has: estimates, which err high."""
-    return ModelFacts(name="", provider=provider, source=source, checked=_CHECKED)
+    return ModelFacts(name="", provider=provider, source=_TABLE, checked=_CHECKED)
 
 
 # Before Tekken: their vocabulary needs a package that is not asked for.

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from trimtab._shared.checks import check_whole, in_words, is_number, near_names
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab._shared.checks import check_whole, is_number, unknown_name
+from trimtab.errors import ConfigurationError
 
 
 class Charge(NamedTuple):
@@ -116,12 +116,7 @@ class CachePricing:
         known = [one.name for one in fields(cls)]
         for key in data:
             if key not in known:
-                near = near_names(str(key), known)
-                raise UnknownNameError(
-                    f"a pricing has no {key!r}; there are: {', '.join(known)}{in_words(near)}",
-                    name=str(key),
-                    near=near,
-                )
+                raise unknown_name(f"a pricing has no {key!r}; there are: {', '.join(known)}", key, known)
         for key in ("name", "source", "checked"):
             if not isinstance(data.get(key, ""), str):
                 raise ConfigurationError(f"{key} of a pricing is a text, not {data[key]!r:.60}")
@@ -140,58 +135,35 @@ _GEMINI = "https://ai.google.dev/gemini-api/docs/caching"
 _CHECKED = "2026-11-23"
 
 # Output of Claude costs five times its input in all rows of the price list, of gpt-5 eight times.
-_ROWS = {
-    row.name: row
-    for row in (
-        CachePricing(name="anthropic", output=5.0, max_breakpoints=4, source=_CLAUDE, checked=_CHECKED),
-        CachePricing(
-            name="anthropic-1h",
-            write=2.0,
-            output=5.0,
-            lifetime_seconds=3_600,
-            max_breakpoints=4,
-            source=_CLAUDE,
-            checked=_CHECKED,
-        ),
-        # "typically cleared after 5 to 10 minutes of inactivity": the shorter is taken
-        CachePricing(
-            name="openai", write=1.0, output=8.0, granularity_tokens=128, source=_GPT, checked=_CHECKED
-        ),
-        CachePricing(
-            name="openai-gpt-4.1",
-            read=0.25,
-            write=1.0,
-            granularity_tokens=128,
-            source=f"{_GPT}, prices: developers.openai.com/api/docs/pricing",
-            checked=_CHECKED,
-        ),
-        CachePricing(
-            name="openai-gpt-4o",
-            read=0.5,
-            write=1.0,
-            granularity_tokens=128,
-            source=f"{_GPT}, prices: developers.openai.com/api/docs/pricing",
-            checked=_CHECKED,
-        ),
-        # From gpt-5.6 on a write is charged, a prefix matches at a breakpoint, and stays for 30 minutes
-        CachePricing(
-            name="openai-gpt-5.6",
-            lifetime_seconds=1_800,
-            max_breakpoints=4,
-            source=_GPT,
-            checked=_CHECKED,
-        ),
-        # Implicit caching, which has no price for storing; how long it lasts is not said anywhere
-        CachePricing(
-            name="gemini",
-            write=1.0,
-            min_prefix_tokens=4_096,
-            lifetime_seconds=None,
-            source=f"{_GEMINI}, discount: docs.cloud.google.com, context cache overview",
-            checked=_CHECKED,
-        ),
-    )
-}
+_ANTHROPIC = CachePricing(name="anthropic", output=5.0, max_breakpoints=4, source=_CLAUDE, checked=_CHECKED)
+# "typically cleared after 5 to 10 minutes of inactivity": the shorter is taken
+_OPENAI = CachePricing(
+    name="openai", write=1.0, output=8.0, granularity_tokens=128, source=_GPT, checked=_CHECKED
+)
+_GPT_4 = replace(_OPENAI, output=None, source=f"{_GPT}, prices: developers.openai.com/api/docs/pricing")
+# From gpt-5.6 on a write is charged, a prefix matches at a breakpoint, and stays for 30 minutes
+_GPT_5_6 = CachePricing(
+    name="openai-gpt-5.6", lifetime_seconds=1_800, max_breakpoints=4, source=_GPT, checked=_CHECKED
+)
+# Implicit caching, which has no price for storing; how long it lasts is not said anywhere
+_IMPLICIT = CachePricing(
+    name="gemini",
+    write=1.0,
+    min_prefix_tokens=4_096,
+    lifetime_seconds=None,
+    source=f"{_GEMINI}, discount: docs.cloud.google.com, context cache overview",
+    checked=_CHECKED,
+)
+_KNOWN = (
+    _ANTHROPIC,
+    replace(_ANTHROPIC, name="anthropic-1h", write=2.0, lifetime_seconds=3_600),
+    _OPENAI,
+    replace(_GPT_4, name="openai-gpt-4.1", read=0.25),
+    replace(_GPT_4, name="openai-gpt-4o", read=0.5),
+    _GPT_5_6,
+    _IMPLICIT,
+)
+_ROWS = {row.name: row for row in _KNOWN}
 
 _MODELS: tuple[tuple[re.Pattern[str], str, int | None], ...] = (
     (re.compile(r"(?<![a-z0-9-])claude-(?:opus-4[.-][56]|haiku-4[.-]5)"), "anthropic", 4_096),
@@ -235,10 +207,5 @@ def pricing_for(name: str, /) -> CachePricing:
         if pattern.search(name.lower()):
             found = replace(_ROWS[row], name=name)
             return found if least is None else replace(found, min_prefix_tokens=least)
-    near = near_names(name, _ROWS)
-    raise UnknownNameError(
-        f"no pricing is called {name!r}; there are: {', '.join(_ROWS)}, and names of models that these are of"
-        f"{in_words(near)}",
-        name=name,
-        near=near,
-    )
+    there = f"{', '.join(_ROWS)}, and names of models that these are of"
+    raise unknown_name(f"no pricing is called {name!r}; there are: {there}", name, _ROWS)

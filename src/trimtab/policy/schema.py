@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from trimtab._fitting.allocation import Ties
 from trimtab._fitting.blocks import Block, Tier
-from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.checks import unknown_name
 from trimtab._shared.plugins import plugin_names
 from trimtab.budget import Budget
 from trimtab.counting.door import WORDS, as_counter, counter_in_words
@@ -56,11 +56,8 @@ class Place:
 
     def unknown(self, what: str, name: object, /, *, known: Collection[str], there: str) -> UnknownNameError:
         """Make the error for a name nobody knows, with those `there` are and the ones spelled like it."""
-        near = near_names(str(name), known)
         where = f"{self.path}: " if self.path else ""
-        return UnknownNameError(
-            f"{where}{what}; {there}: {', '.join(known) or 'none'}{in_words(near)}", name=str(name), near=near
-        )
+        return unknown_name(f"{where}{what}; {there}: {', '.join(known) or 'none'}", name, known)
 
 
 # Rules: the part of JSON Schema that says what a single value may be.
@@ -505,10 +502,7 @@ _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
         "room_weight": _Value("a number above 0", {"type": "number", "exclusiveMinimum": 0}),
         "expected_calls": _Either((_whole(1), _NULL)),
     },
-    StrategyKind.CLAMP_RESULTS: {
-        "max_tokens": _whole(1),
-        "max_ratio": _FRACTION,
-    },
+    StrategyKind.CLAMP_RESULTS: {"max_tokens": _whole(1), "max_ratio": _FRACTION},
     StrategyKind.PRIORITY_BASED: {"score": _Score()},
     StrategyKind.RELEVANT: {"score": _Score(), "recent_ratio": _RATIO, "gap": _text("a text")},
     StrategyKind.CLEAR_TOOL_RESULTS: {"exclude_tools": _Items("a list of names of tools", _ANY_TEXT)},
@@ -521,7 +515,7 @@ _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
 """Of the options whose type does not say all."""
 
 _BETWEEN_OPTIONS: Mapping[StrategyKind, Rule] = {
-    StrategyKind.CLAMP_RESULTS: {"oneOf": [{"required": ["max_tokens"]}, {"required": ["max_ratio"]}]},
+    StrategyKind.CLAMP_RESULTS: {"oneOf": [{"required": ["max_tokens"]}, {"required": ["max_ratio"]}]}
 }
 """Rules between options: the class holds whoever makes one to these."""
 

@@ -20,13 +20,7 @@ from trimtab.replay.cache import PromptCache, Sent
 from trimtab.replay.evidence import Witness
 from trimtab.replay.players import Meter, Setting, View
 from trimtab.replay.policies import PolicyLike, name_of, player_for
-from trimtab.replay.record import (
-    Messages,
-    ModelCall,
-    goes_on,
-    leading_count,
-    read_recording,
-)
+from trimtab.replay.record import Messages, ModelCall, goes_on, leading_count, read_recording
 from trimtab.replay.results import CallRow, Replayed, totals_of
 from trimtab.session.messages import RECALL_TAG
 from trimtab.strategies import CUT_MARKER
@@ -98,12 +92,7 @@ def replay(
     prices = pricing_for(pricing) if isinstance(pricing, str) else pricing
     if not isinstance(prices, CachePricing):
         raise ConfigurationError(f"pricing is a CachePricing or a name, not {type(prices).__name__}")
-    stage = _Stage(
-        setting=setting,
-        sizing=sizing,
-        prices=prices,
-        cache=PromptCache(prices),
-    )
+    stage = _Stage(setting=setting, sizing=sizing, prices=prices, cache=PromptCache(prices))
     player = player_for(policy, setting)
     witness = Witness(recording, player)
     rows = []

@@ -11,10 +11,10 @@ from os import PathLike, fspath
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias, cast
 
-from trimtab._shared.checks import in_words, near_names
 from trimtab._shared.checks import name_of as own_name
+from trimtab._shared.checks import unknown_name
 from trimtab.context import Context
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import ConfigurationError
 from trimtab.formats import mapping_of
 from trimtab.policy import load_policy, read_file, with_path
 from trimtab.policy.schema import Place, Table, session_table
@@ -164,12 +164,9 @@ def _strategy_called(word: str) -> Strategy:
     known = (*WORDS, *StrategyKind, *ALIASES, *PRESETS)
     if word in known:
         return create_strategy(word)
-    near = near_names(word, known)
     hint = "; a file with one ends in .toml or .json" if Path(word).suffix or Path(word).is_file() else ""
     there = ", ".join(dict.fromkeys(known))
-    raise UnknownNameError(
-        f"no policy is called {word!r}{hint}; there are: {there}{in_words(near)}", name=word, near=near
-    )
+    raise unknown_name(f"no policy is called {word!r}{hint}; there are: {there}", word, known)
 
 
 def _read_data(data: object) -> Any:

@@ -37,12 +37,7 @@ class Evidence:
 
     def __add__(self, other: Evidence) -> Evidence:
         """Sum up both."""
-        return Evidence(
-            whole=self.whole + other.whole,
-            shortened=self.shortened + other.shortened,
-            retold=self.retold + other.retold,
-            sought=self.sought + other.sought,
-        )
+        return Evidence(**_sums(asdict(self), asdict(other)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,15 +161,18 @@ class Totals:
 
     def __add__(self, other: Totals) -> Totals:
         """Sum up both."""
-        mine, its = asdict(self), asdict(other)
-        sums = {name: mine[name] + its[name] for name in mine if name != "evidence"}
-        return Totals(**sums, evidence=self.evidence + other.evidence)
+        return Totals(**_sums(asdict(self), asdict(other)), evidence=self.evidence + other.evidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, shares among them."""
         data = asdict(self)
         del data["fill_sum"], data["filled_calls"]
         return {**data, "reuse": self.reuse, "fill": self.fill, "evidence_share": self.evidence_share}
+
+
+def _sums(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Add up what is no evidence, which is summed by itself."""
+    return {name: number + other[name] for name, number in one.items() if name != "evidence"}
 
 
 def totals_of(rows: Iterable[CallRow], /) -> Totals:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from trimtab._shared.checks import check_whole, in_words, near_names
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab._shared.checks import check_whole, unknown_name
+from trimtab.errors import ConfigurationError
 from trimtab.report.data import from_data, to_data
 from trimtab.report.rows import (
     ACTIONS,
@@ -142,12 +142,8 @@ class Report:
             if entry.name == name:
                 return entry
         names = [entry.name for entry in self.blocks]
-        near = near_names(str(name), names)
-        raise UnknownNameError(
-            f"the report has no block {name!r}; there are: {', '.join(names) or 'none'}{in_words(near)}",
-            name=str(name),
-            near=near,
-        )
+        there = ", ".join(names) or "none"
+        raise unknown_name(f"the report has no block {name!r}; there are: {there}", name, names)
 
     def to_dict(self, *, include_text: bool = False) -> dict[str, Any]:
         """Write the report as plain data for JSON.

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -37,97 +38,72 @@ MAX_ASKED = 32
 """Summarizers that are not async and one event loop waits for at once, each in a thread; others queue."""
 
 
-class AskSummary(NamedTuple):
-    """A question to a summarizer."""
-
-    summarizer: Summarizer
-    request: SummaryRequest
-    timeout_seconds: float | None
-
-    @property
-    def word(self) -> str:
-        """The word for who is asked."""
-        return word_of(self.summarizer)
-
-    @property
-    def is_async(self) -> bool:
-        """Whether the answer has to be awaited."""
-        return is_async(self.summarizer, "summarize")
-
-    def answer(self) -> str:
-        """Ask, where the answer comes at once."""
-        return summary_by(self.summarizer, self.request)
-
-    async def aanswer(self) -> str:
-        """Ask, and await the answer."""
-        return await asummary_by(self.summarizer, self.request)
-
-
-class AskFacts(NamedTuple):
-    """A question to a fact extractor; see `AskSummary`."""
-
-    extractor: FactExtractor
-    request: FactRequest
-    timeout_seconds: float | None
-
-    @property
-    def word(self) -> str:
-        """The word for who is asked."""
-        return extractor_word(self.extractor)
-
-    @property
-    def is_async(self) -> bool:
-        """Whether the answer has to be awaited."""
-        return is_async(self.extractor, "extract")
-
-    def answer(self) -> list[Fact]:
-        """Ask, where the answer comes at once."""
-        return facts_by(self.extractor, self.request)
-
-    async def aanswer(self) -> list[Fact]:
-        """Ask, and await the answer."""
-        return await afacts_by(self.extractor, self.request)
-
-
-class AskScores(NamedTuple):
-    """A question to a ranker; see `AskSummary`."""
-
-    call: RankCall
-    timeout_seconds: float | None
-
-    @property
-    def word(self) -> str:
-        """The word for who is asked."""
-        return self.call.word
-
-    @property
-    def is_async(self) -> bool:
-        """Whether the answer has to be awaited."""
-        return self.call.is_async
-
-    def answer(self) -> list[float]:
-        """Ask, where the answer comes at once."""
-        try:
-            return self.call.now()
-        except Exception as error:
-            raise self._failure(error) from error
-
-    async def aanswer(self) -> list[float]:
-        """Ask, and await the answer."""
-        try:
-            return await self.call.later()
-        except Exception as error:
-            raise self._failure(error) from error
-
-    def _failure(self, error: Exception) -> RankerError:
-        """Name what was raised by its class: its words may be a message's, and this goes into the log."""
-        if isinstance(error, ConfigurationError):
-            return RankerError(str(error))  # it says what is wrong with the answer
-        return RankerError(f"{self.word} failed with {type(error).__name__}")
-
-
-Question = AskSummary | AskFacts | AskScores
 Answer = str | list[Fact] | list[float]
+
+
+class Question(NamedTuple):
+    """A question to a summarizer, a fact extractor or a ranker."""
+
+    word: str
+    """Who is asked, in errors."""
+    is_async: bool
+    """Whether the answer has to be awaited."""
+    now: Callable[[], Answer]
+    """Asks, where the answer comes at once."""
+    later: Callable[[], Awaitable[Answer]]
+    timeout_seconds: float | None
+    refusal: Callable[[], ConfigurationError] | None = None
+    """Of a ranker: makes the error for one that is async where nobody awaits it."""
+
+    def no_answer(self, why: str) -> SummaryError | RankerError:
+        """Make the error for an answer that did not come."""
+        return SummaryError(why) if self.refusal is None else RankerError(why)
+
+
+def ask_summary(summarizer: Summarizer, request: SummaryRequest, timeout_seconds: float | None) -> Question:
+    """Make a question to a summarizer."""
+    return Question(
+        word_of(summarizer),
+        is_async(summarizer, "summarize"),
+        partial(summary_by, summarizer, request),
+        partial(asummary_by, summarizer, request),
+        timeout_seconds,
+    )
+
+
+def ask_facts(extractor: FactExtractor, request: FactRequest, timeout_seconds: float | None) -> Question:
+    """Make a question to a fact extractor."""
+    return Question(
+        extractor_word(extractor),
+        is_async(extractor, "extract"),
+        partial(facts_by, extractor, request),
+        partial(afacts_by, extractor, request),
+        timeout_seconds,
+    )
+
+
+def ask_scores(call: RankCall, timeout_seconds: float | None) -> Question:
+    """Make a question to a ranker."""
+
+    @contextmanager
+    def as_ranker_error() -> Generator[None]:
+        """Name what is raised by its class: its words may be a message's, and this goes into the log."""
+        try:
+            yield
+        except ConfigurationError as error:
+            raise RankerError(str(error)) from error  # it says what is wrong with the answer
+        except Exception as error:
+            raise RankerError(f"{call.word} failed with {type(error).__name__}") from error
+
+    def now() -> list[float]:
+        with as_ranker_error():
+            return call.now()
+
+    async def later() -> list[float]:
+        with as_ranker_error():
+            return await call.later()
+
+    return Question(call.word, call.is_async, now, later, timeout_seconds, call.refusal)
 
 
 class Delete(NamedTuple):
@@ -167,8 +143,8 @@ def perform(effect: Effect, store: Store, incarnation: str | None, asking: Askin
         return store.search(replace(effect, incarnation=incarnation))
     if isinstance(effect, Delete):
         return store.delete(effect.session, **_which(effect))
-    if isinstance(effect, AskScores) and effect.is_async:
-        raise effect.call.refusal()
+    if isinstance(effect, Question) and effect.is_async and effect.refusal is not None:
+        raise effect.refusal()
     with asking():
         return effect.context.fit() if isinstance(effect, FitContext) else ask(effect)
 
@@ -229,11 +205,10 @@ def _answer_in_thread(question: Question) -> Future[Answer]:
 
 def _answer_of(question: Question) -> Answer:
     try:
-        return question.answer()
+        return question.now()
     except ConfigurationError as error:
         # Only its answer told that it is async, and the message is stored by now.
-        raise _no_answer(
-            question,
+        raise question.no_answer(
             f"{question.word} is async, and a session that is not awaited cannot wait for it:"
             " await aadd(...) instead of calling add(...)",
         ) from error
@@ -265,7 +240,7 @@ async def aask(question: Question, /) -> Answer:
                 raise _too_slow(question) from None
     try:
         async with asyncio.timeout(seconds):
-            return await question.aanswer()
+            return await question.later()
     except TimeoutError:
         raise _too_slow(question) from None
 
@@ -281,9 +256,4 @@ def is_async(asked: Any, method: Literal["summarize", "extract"], /) -> bool:
 
 
 def _too_slow(question: Question) -> SummaryError | RankerError:
-    return _no_answer(question, f"{question.word} did not answer within {question.timeout_seconds:g} seconds")
-
-
-def _no_answer(question: Question, why: str) -> SummaryError | RankerError:
-    """Make the error for an answer that did not come."""
-    return RankerError(why) if isinstance(question, AskScores) else SummaryError(why)
+    return question.no_answer(f"{question.word} did not answer within {question.timeout_seconds:g} seconds")

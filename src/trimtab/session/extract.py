@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from trimtab.errors import SummaryError, VersionConflictError
 from trimtab.formats import Dict
 from trimtab.session.core import Core
-from trimtab.session.effects import AskFacts, Steps
+from trimtab.session.effects import Steps, ask_facts
 from trimtab.session.facts import KnownFact, facts_in_force, next_links
 from trimtab.session.log import Span, oldest_messages
 from trimtab.session.plain import copy_plain
@@ -155,7 +155,7 @@ def _is_due(core: Core, working_set: WorkingSet) -> Steps[bool]:
     return False
 
 
-def extract_if_due(core: Core, *, times: int = 1) -> Steps[None]:
+def extract_if_due(core: Core, *, times: int) -> Steps[None]:
     """Have what left the view read for facts while enough of it did, so many times at most."""
     for _ in range(times):
         if core.working_set is None:
@@ -176,7 +176,7 @@ def try_extract(core: Core, job: FactJob) -> Steps[list[Fact] | SummaryError]:
     """Ask for facts, or say why there are none."""
     options = core.in_force
     try:
-        found: list[Fact] = yield AskFacts(
+        found: list[Fact] = yield ask_facts(
             options.fact_extractor, job.request, options.summary_timeout_seconds
         )
     except SummaryError as error:
@@ -341,10 +341,6 @@ def _fact_events(
         unread=job.in_view,
     )
     made.append(
-        core.event(
-            working_set,
-            "facts",
-            {"facts": len(facts), "messages": len(job.messages), **links},
-        )
+        core.event(working_set, "facts", {"facts": len(facts), "messages": len(job.messages), **links})
     )
     return made

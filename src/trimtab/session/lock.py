@@ -93,9 +93,8 @@ class SessionLock:
         """Begin anew after a fork, in the child; tell whether an operation was cut off by it."""
         owner, depth = self._owner, self._depth
         self._clear()
-        if owner is not None and owner.holds(
-            Place(threading.get_ident(), None)
-        ):  # a hook forked: its operation goes on here too
+        here = Place(threading.get_ident(), None)
+        if owner is not None and owner.holds(here):  # a hook forked: its operation goes on here too
             self._owner, self._depth = owner, depth
         return self._owner is not owner
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import inf
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -245,20 +246,15 @@ def live_units(
     start: int = 1,
     stop: int,
     reader: MessageReader,
-    instead: Mapping[int, Event] | None = None,
 ) -> Steps[list[SessionUnit]]:
-    """Read every unit that is not summarized and begins at `start` or later and before `stop`, oldest first.
-
-    `instead` are events by version that are about to be written in the place of those stored.
-    """
-    new = {} if instead is None else instead
+    """Read the units that are not summarized and begin from `start` on and before `stop`, oldest first."""
     units: list[SessionUnit] = []
     for members in (*state.beside, *state.left):
         if start <= members[0] < stop:
-            units.append((yield from read_unit(session, members, reader, instead=new)))
+            units.append((yield from read_unit(session, members, reader)))
     span = Span(max(start, state.live), stop, ends=state.cut)
-    gone = yield from gone_since(session, state, span.start)
-    units.extend((yield from _units_in(session, span, reader, apart=_explicit(state), gone=gone, new=new)))
+    found, _ = yield from oldest_messages(session, state, span, reader, apart=_explicit(state))
+    units.extend(_unit(events, reader) for events in found.values())
     return sorted(units, key=attrgetter("first"))
 
 
@@ -271,54 +267,6 @@ class Span(NamedTuple):
     """The version after the last one that may."""
     ends: int
     """The version after the last one that may be of such a unit and stands behind the span."""
-
-
-def _units_in(
-    session: str,
-    span: Span,
-    reader: MessageReader,
-    *,
-    apart: Collection[int],
-    gone: Gone,
-    new: Mapping[int, Event],
-) -> Steps[list[SessionUnit]]:
-    """Read the units that begin in a part of the log, but for messages that the state names apart."""
-    heads: dict[int, list[Event]] = {}
-    pages = Pages(session, after=span.start - 1, before=span.stop, newest_first=False)
-    while events := (yield from pages.next()):
-        for first, event in _messages(events, apart, gone):
-            if first == event.version:
-                heads[first] = [new.get(first, event)]
-            elif first in heads:
-                heads[first].append(new.get(event.version, event))
-    yield from _late_results(
-        session, heads, reader, after=span.stop - 1, before=span.ends, gone=gone, new=new
-    )
-    return [_unit(events, reader) for events in heads.values()]
-
-
-def _late_results(
-    session: str,
-    heads: dict[int, list[Event]],
-    reader: MessageReader,
-    *,
-    after: int,
-    before: int,
-    gone: Gone,
-    new: Mapping[int, Event],
-) -> Steps[None]:
-    """Read on until the units have all that belongs to them: those that wait have it before the cut."""
-    unanswered = {first for first, events in heads.items() if _waits(events, reader)}
-    newest = max(heads, key=lambda first: heads[first][-1].version, default=0)
-    pages = Pages(session, after=after, before=before, newest_first=False)
-    while (unanswered or newest) and (events := (yield from pages.next())):
-        for first, event in _messages(events, gone=gone):
-            newest = first if first in heads else 0  # what is bound to it stands directly behind
-            if newest:
-                heads[first].append(new.get(event.version, event))
-                unanswered.discard(first)
-                if _waits(heads[first], reader):
-                    unanswered.add(first)
 
 
 def _waits(events: list[Event], reader: MessageReader) -> bool:
@@ -374,10 +322,15 @@ def oldest_messages(
     span: Span,
     reader: MessageReader,
     *,
-    limit_tokens: int,
+    limit_tokens: float = inf,
     apart: Collection[int] = (),
+    instead: Mapping[int, Event] | None = None,
 ) -> Steps[tuple[dict[int, list[Event]], int]]:
     """Read the messages of the units that begin in a part of the log, until they pass a limit.
+
+    Those that the state names `apart` are left out; `instead` are events by version that are about to be
+    written in the place of those stored. What is bound to a unit stands directly behind it, and a unit that
+    waits has all its results before the cut.
 
     Returns:
         The messages of each unit by its first, oldest first, and the version up to which all are there.
@@ -386,7 +339,9 @@ def oldest_messages(
     unanswered: set[int] = set()
     left_tokens, border = limit_tokens, 0
     gone = yield from gone_since(session, state, span.start)
-    pages = Pages(session, after=span.start - 1, before=span.ends, newest_first=False)
+    new = {} if instead is None else instead
+    before = max(span.stop, span.ends) if span.start < span.stop else span.start
+    pages = Pages(session, after=span.start - 1, before=before, newest_first=False)
     while not border and (events := (yield from pages.next())):
         for first, event in _messages(events, apart, gone):
             over = left_tokens < 0 or event.version >= span.stop
@@ -397,11 +352,13 @@ def oldest_messages(
                 found[first] = []
             elif first not in found:
                 continue  # its call is summarized already
+            event = new.get(event.version, event)
             found[first].append(event)
             unanswered.discard(first)
             if _waits(found[first], reader):
                 unanswered.add(first)
-            left_tokens -= reader.tokens(reader.show(event.data, event.id).message)
+            if limit_tokens < inf:
+                left_tokens -= reader.tokens(reader.show(event.data, event.id).message)
     return found, min(border or span.stop, span.stop)
 
 
@@ -456,7 +413,7 @@ def recount_moved(
 ) -> Steps[State]:
     """Say what is recent and what waits in a state that was made of `before` and has its counts.
 
-    `instead` is as for `live_units`.
+    `instead` is as for `oldest_messages`.
 
     Complexity: reads the units that are elsewhere than they were, and no others.
     """
@@ -467,7 +424,6 @@ def recount_moved(
             after = _move(after, unit, before)
     apart = _explicit(before) | _explicit(after)
     borders = sorted({before.live, after.live, before.cut, after.cut})
-    gone = yield from gone_since(session, after, borders[0])
     for start, stop in pairwise(borders):
         place = after.place_by_version(start)
         if before.place_by_version(start) == place:
@@ -475,9 +431,9 @@ def recount_moved(
         # A unit that waits has all its messages before the cut; of a recent one they may come at any time.
         ends = version + 1 if place == "recent" else max(before.cut, after.cut)
         span = Span(start, stop, ends)
-        units = yield from _units_in(session, span, reader, apart=apart, gone=gone, new=instead)
-        for unit in units:
-            after = _move(after, unit, before)
+        found, _ = yield from oldest_messages(session, after, span, reader, apart=apart, instead=instead)
+        for events in found.values():
+            after = _move(after, _unit(events, reader), before)
     return after
 
 

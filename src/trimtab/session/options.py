@@ -40,12 +40,7 @@ from trimtab.strategies.cheapest import Cheapest
 from trimtab.strategies.clamp_results import share_of
 from trimtab.strategies.data import create_strategy
 from trimtab.strategies.door import strategy_given
-from trimtab.strategies.fact_extractor import (
-    Fact,
-    FactExtractorLike,
-    extractor_word,
-    require_fact_extractor,
-)
+from trimtab.strategies.fact_extractor import Fact, FactExtractorLike, extractor_word, require_fact_extractor
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
 
 LEAST_BUDGET = 100
@@ -515,13 +510,15 @@ def omitted_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> d
 
 def missing_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> str | None:
     """Name a function the session was made with and was left out now; None if there is none."""
-    for name, what in omitted_functions(data, given).items():
-        return f"{name} ({what.removeprefix(f'{_word(name)} '):.80})" if isinstance(what, str) else name
+    for kind, what in omitted_functions(data, given).items():
+        name = function_name(kind, what)
+        return f"{kind} ({name:.80})" if name else kind
     return None
 
 
-def _word(name: str) -> str:
-    return name.replace("_", " ")
+def function_name(kind: str, what: object, /) -> str:
+    """Return the name of a function as the log remembers it, without the word for its kind; empty: none."""
+    return what.removeprefix(f"{kind.replace('_', ' ')} ") if isinstance(what, str) else ""
 
 
 def other_form(session: str, known: str, given: str) -> ConfigurationError:

@@ -18,7 +18,7 @@ from trimtab.formats import Dict
 from trimtab.relevance import question_terms
 from trimtab.relevance.stems import stem
 from trimtab.session.core import Core
-from trimtab.session.effects import AskScores, Steps
+from trimtab.session.effects import Steps, ask_scores
 from trimtab.session.facts import facts_in_force
 from trimtab.session.log import Pages, event_at
 from trimtab.session.plain import copy_plain
@@ -129,13 +129,7 @@ def _rank(
 
 
 def _by_words(
-    core: Core,
-    working_set: WorkingSet,
-    terms: Sequence[str],
-    *,
-    limit: int,
-    after: int,
-    facts: bool = False,
+    core: Core, working_set: WorkingSet, terms: Sequence[str], *, limit: int, after: int, facts: bool = False
 ) -> Steps[list[Event]]:
     """Ask the index of the store."""
     asked = limit + sum(len(unit.members) for unit in working_set.in_view())
@@ -199,7 +193,7 @@ def _score(core: Core, query: str, events: Sequence[Event]) -> Steps[dict[int, f
         for event in events
     ]
     options = core.in_force
-    scores: list[float] = yield AskScores(options.rank(query, messages), options.summary_timeout_seconds)
+    scores: list[float] = yield ask_scores(options.rank(query, messages), options.summary_timeout_seconds)
     return dict(zip((event.version for event in events), scores, strict=True))
 
 

@@ -18,10 +18,16 @@ from trimtab.errors import ConfigurationError, StoreError
 from trimtab.session.core import Core
 from trimtab.session.effects import Delete, Effect, Steps, aask, aperform, ask_anyhow, is_async, perform
 from trimtab.session.extract import FactJob, fact_job
-from trimtab.session.jobs import Outcome, finish_job, try_job
 from trimtab.session.lock import SessionLock, running_future
 from trimtab.session.options import as_given, functions_of
-from trimtab.session.summarize import early_job, is_due, most_summaries
+from trimtab.session.summarize import (
+    Conclusion,
+    early_job,
+    finish_job,
+    is_due,
+    most_summaries,
+    try_job,
+)
 from trimtab.session.summary import Job
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import AppendRequest, MemoryStore, Retry, Store
@@ -294,21 +300,21 @@ class Runner:
         try:
             with self._lock.question(background=True):
                 for _ in range(writing.summaries):
-                    written = run(try_job(self.core, writing.job), ask_anyhow)
+                    conclusion = run(try_job(self.core, writing.job), ask_anyhow)
                     with self._lock:
-                        if not run(self._conclude(writing, written), self._perform):
+                        if not run(self._conclude(writing, conclusion), self._perform):
                             return
         finally:
             self._end(writing)
 
-    def _conclude(self, writing: Writing, written: Outcome) -> Steps[bool]:
+    def _conclude(self, writing: Writing, conclusion: Conclusion) -> Steps[bool]:
         """Carry out what came of a summary; True if the next one is to be written."""
         core = self.core
         if core.job is not writing.job:
             return False
         done = False
         try:
-            done = yield from self._whole(finish_job(core, writing.job, written))
+            done = yield from self._whole(finish_job(core, conclusion))
         except StoreError as error:
             core.working_set = None  # it is read again, and the summary tried again
             _log.warning("session %r: a summary was put off: %s", self.id, error)
@@ -330,9 +336,9 @@ class Runner:
     async def _awork(self, writing: Writing) -> None:
         with self._lock.question(background=True):
             for _ in range(writing.summaries):
-                written = await arun(try_job(self.core, writing.job), aask)
+                conclusion = await arun(try_job(self.core, writing.job), aask)
                 async with self._lock:
-                    if not await self._awhole(self._conclude(writing, written)):
+                    if not await self._awhole(self._conclude(writing, conclusion)):
                         return
 
     def drain(self) -> None:

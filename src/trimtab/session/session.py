@@ -31,6 +31,7 @@ from trimtab.session.options import (
     SessionOptions,
     SummaryMode,
     Unset,
+    function_name,
     refuse_set,
 )
 from trimtab.session.plain import copy_plain
@@ -376,11 +377,7 @@ class Session:
     def missing(self) -> dict[str, str]:
         """Functions it was made with and is opened without, by kind; see `allow_missing`."""
         self._runner.working_set()
-        missing = self._runner.core.missing.items()
-        return {
-            kind: name.removeprefix(f"{kind.replace('_', ' ')} ") if isinstance(name, str) else ""
-            for kind, name in missing
-        }
+        return {kind: function_name(kind, what) for kind, what in self._runner.core.missing.items()}
 
     @property
     def _now(self) -> WorkingSet:

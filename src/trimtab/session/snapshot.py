@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from trimtab.errors import ConfigurationError, CorruptSessionError
 from trimtab.formats.values import short_repr
@@ -18,7 +18,7 @@ from trimtab.session.messages import SessionUnit
 from trimtab.session.options import SessionOptions, as_given, missing_functions
 from trimtab.session.plain import copy_plain
 from trimtab.session.runner import Runner
-from trimtab.session.state import Members, State
+from trimtab.session.state import State
 from trimtab.session.view import log_pages
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store
@@ -63,27 +63,30 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
 
     def put(event: Event, state: State) -> int:
         version = len(made) + 1
-        then = replace(state, live=version + 1, cut=version + 1)
-        made.append(replace(event, version=version, state=then.to_dict()))
+        made.append(replace(event, version=version, state=state.without_view(version).to_dict()))
         return version
 
     put(core.event(working_set, "options", {"options": core.options_data()}), front)
     state = working_set.state
-    standing = {"anchors": state.anchors, "anchor_summary": state.anchor_summary, "summary": state.summary}
+    standing: dict[Literal["anchors", "anchor_summary", "summary"], int] = {
+        "anchors": state.anchors,
+        "anchor_summary": state.anchor_summary,
+        "summary": state.summary,
+    }
     for name, at in standing.items():
         if at:
             event = yield from event_at(core.session, at)
-            pointing: dict[str, Any] = {name: len(made) + 1}
-            front = replace(front, **pointing)
             if name != "anchors":
                 # It names nothing that is not there: what it covers, what it goes on from.
                 alone = {**event.data, "covers": [], "previous": 0, "older": front.newest_summary}
                 event = replace(event, data=alone)
-                front = replace(front, newest_summary=len(made) + 1)
+            front = front.with_standing(name, len(made) + 1)
             put(event, front)
     first = len(made) + 1
     for event in (yield from _facts_alone(core, working_set, first)):
-        front = _with_fact_of(front, event, first, len(made) + 1)
+        version = len(made) + 1  # the last of them puts them in force
+        is_fact = event.kind == "fact"
+        front = front.with_new_fact(version) if is_fact else front.with_fact_batch(first, version)
         put(event, front)
     units = yield from _units_to_keep(core, working_set)
     new: dict[int, int] = {}
@@ -92,38 +95,18 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
         old[event.version] = put(_translate_unit(event, old), front)
     for event in (yield from _messages_of(core, working_set, units)):
         new[event.version] = len(made) + 1
-        put(_translate_unit(event, new), _with_newest_of(front, state_of(event, core.session), new))
+        put(_translate_unit(event, new), front.with_newest_of(state_of(event, core.session), new))
     if working_set.recollection is not None:
         event = yield from event_at(core.session, working_set.state.recollection)
-        front = replace(front, recollection=put(_translate_recollection(event, old | new), front))
+        front = front.with_recollection(put(_translate_recollection(event, old | new), front))
     last = core.event(working_set, "abridged", {"of": working_set.version})
-    then = _translate(working_set.state, new, units, last=len(made) + 1)
-    then = replace(
-        then,
-        options=front.options,
-        anchors=front.anchors,
-        anchor_summary=front.anchor_summary,
-        summary=front.summary,
-        newest_summary=front.newest_summary,
-        recollection=front.recollection,
-        facts=front.facts,
-        newest_fact=front.newest_fact,
-        known_facts=front.known_facts,
-        stale_facts=0,
+    pending = [unit for unit in units if state.place(unit.first) == "pending"]
+    then = state.with_versions(new, last=len(made) + 1).with_front_of(front)
+    then = then.with_pending(
+        tokens=sum(unit.tokens for unit in pending), messages=sum(len(unit.members) for unit in pending)
     )
     made.append(replace(last, version=len(made) + 1, state=then.to_dict()))
     return made
-
-
-def _with_newest_of(state: State, then: State, new: Mapping[int, int]) -> State:
-    """Have a state name what was the newest then, by the new versions: so that the newest can be popped."""
-    return replace(
-        state,
-        last=new.get(then.last, 0),
-        user=new.get(then.user, 0),
-        turn=new.get(then.turn, 0),
-        kept=new.get(then.kept, 0),
-    )
 
 
 def _translate_unit(event: Event, new: Mapping[int, int]) -> Event:
@@ -164,13 +147,6 @@ def _facts_alone(core: Core, working_set: WorkingSet, first: int) -> Steps[list[
     return made
 
 
-def _with_fact_of(state: State, event: Event, first: int, version: int) -> State:
-    """Return the state with one of these events, which stands at a version; the last puts them in force."""
-    if event.kind == "fact":
-        return state.with_new_fact(version)
-    return replace(state, facts=(first, version), known_facts=version - first)
-
-
 def _units_to_keep(core: Core, working_set: WorkingSet) -> Steps[list[SessionUnit]]:
     """List the units that are in view, recent, or wait for a summary."""
     if core.in_force.summarizer is None and "summarizer" not in core.missing:
@@ -197,43 +173,6 @@ def _messages_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUni
     while page := (yield from pages.next()):
         events.extend(event for event in page if event.version in versions - apart)
     return sorted(events, key=lambda event: event.version)
-
-
-def _translate(state: State, new: Mapping[int, int], units: Sequence[SessionUnit], *, last: int) -> State:
-    """Return a state that says the same of messages under other versions; `last` is that of its event."""
-    waiting = {member for unit in units for member in unit.versions if unit.first < state.cut}
-    waiting -= {member for members in state.beside for member in members}
-    waiting |= {member for members in state.left for member in members}
-    pending = [unit for unit in units if unit.first in waiting]
-
-    def translate(members: Members) -> Members:
-        return tuple(new[version] for version in members if version in new)
-
-    def border(version: int) -> int:
-        return min((here for there, here in new.items() if there >= version), default=last + 1)
-
-    return replace(
-        state,
-        live=border(state.live),
-        # What it says is only whether something left, and nothing of what did is here.
-        cleared=0 if state.has_left else border(state.cut) - 1,
-        cut=border(state.cut),
-        view=border(state.view) if state.view else 0,
-        read=border(state.read) if state.read else 0,
-        unread=tuple(new[first] for first in state.unread if first in new),
-        beside=tuple(filter(None, map(translate, state.beside))),
-        left=tuple(filter(None, map(translate, state.left))),
-        waiting=tuple((translate(members), ids) for members, ids in state.waiting if translate(members)),
-        pins=translate(state.pins),
-        user=new.get(state.user, 0),
-        turn=new.get(state.turn, 0),
-        last=new.get(state.last, 0),
-        kept=new.get(state.kept, 0),
-        usage_first=new.get(state.usage_first, 0),
-        popped=0,  # none of those is here
-        pending_tokens=sum(unit.tokens for unit in pending),
-        pending_messages=sum(len(unit.members) for unit in pending),
-    )
 
 
 def seal_of(data: Mapping[str, Any]) -> str:

@@ -528,6 +528,80 @@ class State:
         """Make a summary that is being written stale."""
         return replace(self, epoch=self.epoch + 1)
 
+    # -- in a log of its own that has only what is needed to go on
+
+    def without_view(self, version: int, /) -> State:
+        """Have nothing of the conversation in view that stands up to a version."""
+        return replace(self, live=version + 1, cut=version + 1)
+
+    def with_standing(self, name: Literal["anchors", "anchor_summary", "summary"], version: int) -> State:
+        """Have what always stands there at a version; a summary is the newest then."""
+        if name == "anchors":
+            return replace(self, anchors=version)
+        if name == "summary":
+            return replace(self, summary=version, newest_summary=version)
+        return replace(self, anchor_summary=version, newest_summary=version)
+
+    def with_fact_batch(self, first: int, last: int) -> State:
+        """Have the facts between two versions in force, and no others."""
+        return replace(self, facts=(first, last), known_facts=last - first)
+
+    def with_front_of(self, front: State, /) -> State:
+        """Have what another state has in front of messages: anchors, summaries, facts, what was recalled."""
+        return replace(
+            self,
+            options=front.options,
+            anchors=front.anchors,
+            anchor_summary=front.anchor_summary,
+            summary=front.summary,
+            newest_summary=front.newest_summary,
+            recollection=front.recollection,
+            facts=front.facts,
+            newest_fact=front.newest_fact,
+            known_facts=front.known_facts,
+            stale_facts=0,
+        )
+
+    def with_newest_of(self, then: State, new: Mapping[int, int]) -> State:
+        """Have as the newest messages those of another state, by their new versions: each can be popped."""
+        return replace(
+            self,
+            last=new.get(then.last, 0),
+            user=new.get(then.user, 0),
+            turn=new.get(then.turn, 0),
+            kept=new.get(then.kept, 0),
+        )
+
+    def with_versions(self, new: Mapping[int, int], *, last: int) -> State:
+        """Say the same of messages under other versions; `last` is that of the event that says it."""
+
+        def translate(members: Members) -> Members:
+            return tuple(new[version] for version in members if version in new)
+
+        def border(version: int) -> int:
+            return min((here for there, here in new.items() if there >= version), default=last + 1)
+
+        return replace(
+            self.with_newest_of(self, new),
+            live=border(self.live),
+            # What it says is only whether something left, and nothing of what did is here.
+            cleared=0 if self.has_left else border(self.cut) - 1,
+            cut=border(self.cut),
+            view=border(self.view) if self.view else 0,
+            read=border(self.read) if self.read else 0,
+            unread=translate(self.unread),
+            beside=tuple(filter(None, map(translate, self.beside))),
+            left=tuple(filter(None, map(translate, self.left))),
+            waiting=tuple((translate(members), ids) for members, ids in self.waiting if translate(members)),
+            pins=translate(self.pins),
+            usage_first=new.get(self.usage_first, 0),
+            popped=0,  # none of those is here
+        )
+
+    def with_pending(self, *, tokens: int, messages: int) -> State:
+        """Have so much that waits."""
+        return replace(self, pending_tokens=tokens, pending_messages=messages)
+
     def to_dict(self) -> dict[str, Any]:
         """Write what is not as it is at the start."""
         return {

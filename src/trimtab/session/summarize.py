@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from trimtab.errors import ConfigurationError, SummaryError, VersionConflictError
 from trimtab.formats import Dict
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
-from trimtab.session.extract import extract_waiting
+from trimtab.session.extract import FactJob, conclude_facts, extract_waiting, try_extract
 from trimtab.session.log import live_units, oldest_waiting, summarized_messages
 from trimtab.session.messages import MessageReader, SessionUnit
 from trimtab.session.plain import copy_plain
@@ -143,7 +144,7 @@ def most_summaries(core: Core, summaries: int) -> int:
     return most
 
 
-def summarize_if_due(core: Core, *, summaries: int = 1) -> Steps[None]:
+def summarize_if_due(core: Core, *, summaries: int) -> Steps[None]:
     """Have what waits summarized while enough of it does, in so many summaries at most."""
     for _ in range(most_summaries(core, summaries)):
         working_set = core.working_set
@@ -218,10 +219,21 @@ def remember_failure(core: Core, job: Job, why: str) -> Steps[None]:
         return
 
 
-def finish(core: Core, job: Job, written: Written | SummaryError) -> Steps[bool]:
-    """Carry out what came of a background summary, and tell what found no room beside it."""
+Conclusion = Callable[[], Steps[bool]]
+"""Carries out what came of a job; true if it is in force."""
+
+
+def try_job(core: Core, job: Job | FactJob) -> Steps[Conclusion]:
+    """Ask for what a job in the background is of, a summary or facts."""
+    if isinstance(job, FactJob):
+        return partial(conclude_facts, core, job, (yield from try_extract(core, job)))
+    return partial(conclude, core, job, (yield from try_summary(core, job)))
+
+
+def finish_job(core: Core, conclusion: Conclusion) -> Steps[bool]:
+    """Carry out what came of a job in the background, and tell what found no room beside it."""
     seen = {} if core.working_set is None else core.working_set.view()
-    done = yield from conclude(core, job, written)
+    done = yield from conclusion()
     tell_gone(core, seen)
     return done
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from trimtab.counting.shorten import shorten
 from trimtab.errors import CountingError, SummaryError
 from trimtab.formats import Dict
-from trimtab.session.effects import AskSummary, Steps
+from trimtab.session.effects import Question, Steps, ask_summary
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import Options
 from trimtab.session.state import Members
@@ -67,19 +67,17 @@ class Written:
     """How often the summarizer was asked."""
 
 
-def write_summary(
-    job: Job, reader: MessageReader, *, clock: Callable[[], float] = time.perf_counter
-) -> Steps[Written]:
+def write_summary(job: Job, reader: MessageReader) -> Steps[Written]:
     """Ask for a summary, and for a shorter one while it is too long; in the end cut it at a sentence."""
     try:
-        return (yield from _first_that_fits(job, reader, clock))
+        return (yield from _first_that_fits(job, reader))
     except CountingError as error:
         raise SummaryError(f"what the summarizer wrote cannot be counted: {error}") from error
 
 
-def _first_that_fits(job: Job, reader: MessageReader, clock: Callable[[], float]) -> Steps[Written]:
+def _first_that_fits(job: Job, reader: MessageReader) -> Steps[Written]:
     options = reader.options
-    start = clock()
+    start = time.perf_counter()
     name = word_of(options.summarizer)
     limit = min(job.cap_tokens, job.existing_tokens + sum(job.unit_tokens) - 1)
 
@@ -112,7 +110,8 @@ def _first_that_fits(job: Job, reader: MessageReader, clock: Callable[[], float]
     if tokens > limit:
         text = _cut(text, limit, size)
         tokens = size(text)
-    return Written(text=text, tokens=tokens, seconds=clock() - start, compressions=compressions, calls=calls)
+    seconds = time.perf_counter() - start
+    return Written(text=text, tokens=tokens, seconds=seconds, compressions=compressions, calls=calls)
 
 
 def _rolls(options: Options) -> bool:
@@ -138,11 +137,11 @@ def _question(
     existing: str | None,
     max_tokens: int,
     instructions: str | None,
-) -> AskSummary:
+) -> Question:
     request = SummaryRequest(
         messages=messages, existing=existing, max_tokens=max_tokens, instructions=instructions
     )
-    return AskSummary(options.summarizer, request, options.summary_timeout_seconds)
+    return ask_summary(options.summarizer, request, options.summary_timeout_seconds)
 
 
 def _text(answer: object, name: str) -> str:

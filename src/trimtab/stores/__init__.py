@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.checks import unknown_name
 from trimtab._shared.lazy import later
 from trimtab._shared.plugins import make_plugin, plugin_names
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import ConfigurationError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Retry, SearchRequest, Store
 from trimtab.stores.copy import acopy_session, copy_session
 from trimtab.stores.memory import MemoryStore
@@ -83,22 +83,16 @@ def open_store(url: str, /) -> Store:
             return RedisStore(url)
         case _:
             if (made := make_plugin("stores", scheme.lower(), url)) is not None:
-                return _as_store(made, scheme)
+                if isinstance(made, Store):
+                    return made
+                raise ConfigurationError(f"what is published for {scheme}:// is no Store: {made!r:.80}")
             published = plugin_names("stores")
-            near = near_names(scheme, [*_SCHEMES, *published])
             shown = ", ".join((_SHOWN, *(f"{one}://…" for one in published)))
-            raise UnknownNameError(
-                f"no store has URLs {scheme}://; there are: {shown}, and others are passed as objects"
-                f"{in_words(near)}",
-                name=scheme,
-                near=near,
+            raise unknown_name(
+                f"no store has URLs {scheme}://; there are: {shown}, and others are passed as objects",
+                scheme,
+                [*_SCHEMES, *published],
             )
-
-
-def _as_store(made: Any, scheme: str) -> Store:
-    if not isinstance(made, Store):
-        raise ConfigurationError(f"what is published for {scheme}:// is no Store: {made!r:.80}")
-    return made
 
 
 if TYPE_CHECKING:
@@ -110,9 +104,5 @@ else:
     # One that is asked for brings its client with it: sqlite3, psycopg, redis.
     __getattr__ = later(
         globals(),
-        {
-            "PostgresStore": _HERE + "postgres",
-            "RedisStore": _HERE + "redis",
-            "SQLiteStore": _HERE + "sqlite",
-        },
+        {"PostgresStore": _HERE + "postgres", "RedisStore": _HERE + "redis", "SQLiteStore": _HERE + "sqlite"},
     )

@@ -126,7 +126,7 @@ class _Check:
         What may be the half of something further back than was read may be bound to what is before it.
         """
         count = len(self.sample)
-        whole = _columns(self.format, self.sample, [0, count])
+        whole = _columns(self.format, self.sample)
         for cuts in ([0, count // 2, count], list(range(count + 1))):
             pieces = _columns(self.format, self.sample, cuts)
             for name in ("kinds", "calls", "kept"):
@@ -213,8 +213,7 @@ class _Check:
     def check_objects(self) -> None:
         """Objects with `model_dump()` are read as the dicts they stand for."""
         objects = [Dumped(mapping_of(message)) for message in self.sample]
-        count = len(objects)
-        whole, other = (_columns(self.format, of, [0, count]) for of in (self.sample, objects))
+        whole, other = (_columns(self.format, of) for of in (self.sample, objects))
         for name in _COLUMNS:
             if getattr(whole, name) != getattr(other, name):
                 fail("objects", f"{self.where}: {name} is another for objects with model_dump()")
@@ -248,11 +247,11 @@ class _Check:
         return Counter("orphan_result" if rule == "repeated_result" else rule for rule in rules)
 
 
-def _columns(format: Format, messages: Sequence[Any], cuts: Sequence[int]) -> Structure:
-    """Scan messages in the pieces between the cuts, the last piece first."""
+def _columns(format: Format, messages: Sequence[Any], cuts: Sequence[int] | None = None) -> Structure:
+    """Scan messages in the pieces between the cuts, the last piece first; without cuts all at once."""
     copied = list(messages)
     structure = Structure(len(copied))
-    for start, stop in reversed(list(pairwise(cuts))):
+    for start, stop in reversed(list(pairwise((0, len(copied)) if cuts is None else cuts))):
         format.scan(copied, start, stop, structure)
     return structure
 
@@ -261,15 +260,17 @@ def _columns(format: Format, messages: Sequence[Any], cuts: Sequence[int]) -> St
 
 
 def _check_edits(format: Format, sample: list[Any], where: str) -> None:
-    structure = Structure(len(sample))
-    format.scan(list(sample), 0, len(sample), structure)
+    structure = _columns(format, sample)
     for index, message in enumerate(sample):
         at, before = f"{where}, message {index}", copy.deepcopy(message)
         _check_pieces(format.pieces(mapping_of(message)), at)
         _check_texts(format, message, at)
         _check_parts(format, message, structure.parts_of(index), at)
         _check_calls(format, sample, index, structure.calls.get(index, ()), at)
-        _check_written(format, message, at)
+        if not isinstance(format.transcript(mapping_of(message)), str):
+            fail("makes", f"{at}: transcript() gave no text")
+        if type(format.matches(mapping_of(message))) is not bool:
+            fail("makes", f"{at}: matches() gave no bool")
         if message != before:
             fail("input_unchanged", f"{at}: was changed by an edit")
 
@@ -315,9 +316,9 @@ def _check_parts(format: Format, message: Any, parts: set[int], where: str) -> N
     """Check that parts which may leave one by one do, and the others stay."""
     if format.without_parts(message, ()) != message:
         fail("edits", f"{where}: without_parts() of none gave another message")
-    before = _read(format, message)
+    before = _columns(format, [message])
     for part in parts if len(parts) > 1 else ():
-        left = _read(format, format.without_parts(message, [part]))
+        left = _columns(format, [format.without_parts(message, [part])])
         results = [at for _, at in before.answers.get(0, ()) if at != part]
         there = left.answers.get(0, ())
         if len(there) != len(results):  # their ids may go by their place
@@ -338,20 +339,11 @@ def _check_calls(format: Format, sample: list[Any], index: int, ids: tuple[str, 
             if stay:
                 fail("edits", f"{where}: without {sorted(gone)} nothing is left, but other calls are")
             continue
-        left = Structure(len(changed))
-        format.scan(changed, 0, len(changed), left)
-        there = left.calls.get(index, ())
+        there = _columns(format, changed).calls.get(index, ())
         if len(there) != len(stay):
             fail("edits", f"{where}: without {sorted(gone)} it calls {there!r}, before {ids!r}")
     if format.without_calls(sample[index], frozenset({"an id nobody has"})) != sample[index]:
         fail("edits", f"{where}: without_calls() of an id it does not have gave another message")
-
-
-def _check_written(format: Format, message: Any, where: str) -> None:
-    if not isinstance(format.transcript(mapping_of(message)), str):
-        fail("makes", f"{where}: transcript() gave no text")
-    if type(format.matches(mapping_of(message))) is not bool:
-        fail("makes", f"{where}: matches() gave no bool")
 
 
 def _check_redacted(format: Format, sample: list[Any], where: str) -> None:
@@ -372,18 +364,11 @@ def _check_redacted(format: Format, sample: list[Any], where: str) -> None:
 
 def _ties(format: Format, messages: list[Any]) -> list[tuple[tuple[str, ...], list[str]]]:
     """List what each message calls and answers."""
-    found = Structure(len(messages))
-    format.scan(list(messages), 0, len(messages), found)
+    found = _columns(format, messages)
     return [
         (found.calls.get(at, ()), [call_id for call_id, _ in found.answers.get(at, ())])
         for at in range(len(messages))
     ]
-
-
-def _read(format: Format, message: Any) -> Structure:
-    structure = Structure(1)
-    format.scan([message], 0, 1, structure)
-    return structure
 
 
 def _check_made(format: Format) -> None:

@@ -12,15 +12,7 @@ from typing import Any, TypeVar, cast
 
 from trimtab.errors import ConfigurationError, CorruptSessionError, SessionDeletedError, VersionConflictError
 from trimtab.relevance import question_terms
-from trimtab.stores import (
-    Appended,
-    AppendRequest,
-    Event,
-    LoadRequest,
-    Retry,
-    SearchRequest,
-    Store,
-)
+from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, Retry, SearchRequest, Store
 from trimtab.stores.search import NEIGHBOR_REACHES
 from trimtab.testing.errors import ContractBroken, ask, fail
 
@@ -75,7 +67,8 @@ def check_store(
         check.run()
         _check_handles(check, make_store)
         check_threads(check)
-        _check_async(check, make_store)
+        with ThreadPoolExecutor(1) as pool:  # the caller may be inside of an event loop
+            pool.submit(asyncio.run, _async_part(check, make_store)).result()
         if damage is not None:
             check.check_damage(damage)
     finally:
@@ -371,12 +364,6 @@ def _check_handles(check: _Check, make_store: Callable[[], Store]) -> None:
         if other is not check.store:
             other.close()
     check.equal("handles", len(check.load(session)), 3, "closing another handle takes nothing away")
-
-
-def _check_async(check: _Check, make_store: Callable[[], Store]) -> None:
-    """Run the async part in a loop of its own, in a thread, as the caller may be inside a loop."""
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, _async_part(check, make_store)).result()
 
 
 async def _async_part(check: _Check, make_store: Callable[[], Store]) -> None:

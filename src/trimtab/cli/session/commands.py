@@ -55,12 +55,7 @@ store_option = click.option(
     help=f"Where sessions are kept: FILE, {_KINDS}",
 )
 id_option = click.option(
-    "--id",
-    "name",
-    metavar="ID",
-    required=True,
-    shell_complete=complete_sessions,
-    help="Name of the session.",
+    "--id", "name", metavar="ID", required=True, shell_complete=complete_sessions, help="Name of the session."
 )
 
 
@@ -142,9 +137,7 @@ def _file_store(name: str, *, create: bool) -> Store:
     """Open a file that is named without a scheme: it has a suffix or a folder, or is there."""
     path = Path(name)
     is_named_so = not set("=@:?").intersection(name) and (path.suffix or path.parent != Path())
-    if (
-        not is_named_so and not path.is_file()
-    ):  # a URL or a DSN that lacks a part would be a file of that name
+    if not is_named_so and not path.is_file():  # a URL or DSN that lacks a part would be a file of that name
         raise Refused(f"--store is a file, as chats.db, or a URL: {_KINDS}")
     _check_there(name, create=create)
     return SQLiteStore(path.expanduser())

@@ -14,10 +14,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.checks import unknown_name
 from trimtab.counting.base import TextFunction
 from trimtab.counting.cache import TextCache
-from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
+from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.formats.values import item_of
 
 _OPENAI = ("o200k_base", "cl100k_base", "o200k_harmony")
@@ -151,10 +151,7 @@ def _check_name(what: str, name: object, known: tuple[str, ...]) -> None:
     if not isinstance(name, str):  # callers pass what users gave
         raise ConfigurationError(f"{what} is the name of one, not {name!r:.80}; known: {', '.join(known)}")
     if name not in known:
-        near = near_names(name, known)
-        raise UnknownNameError(
-            f"unknown {what} {name!r}; known: {', '.join(known)}{in_words(near)}", name=name, near=near
-        )
+        raise unknown_name(f"unknown {what} {name!r}; known: {', '.join(known)}", name, known)
 
 
 def _module(name: str) -> ModuleType | None:

@@ -385,11 +385,7 @@ def store_error(psycopg: Any, error: Any, *, name: str, said: str | None = None)
         return ConfigurationError(
             f"{name}: {said}. Grant the role what is missing, or let a role that may make tables connect once"
         )
-    passing = (
-        psycopg.OperationalError,
-        psycopg.InterfaceError,
-        errors.ReadOnlySqlTransaction,
-    )
+    passing = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
     if isinstance(error, passing):
         advice = next((advice for words, advice in _REFUSED if words in str(error)), None)
         if error.sqlstate is None and advice is not None and "failed" in said:

@@ -396,10 +396,6 @@ class Operations:
             )
         return schema == str(SCHEMA)
 
-    def _mark(self) -> Steps[None]:
-        """Note how sessions are kept, before the first of them is written."""
-        self._is_marked = self._know((yield from self._script(MARK, self._schema_key, [SCHEMA])))
-
     @property
     def _schema_key(self) -> str:
         return f"{self._prefix}:schema"
@@ -415,8 +411,8 @@ class Operations:
         for row in rewrites:
             words += (row.version, _head(row), _pack(row), *grown.get(row.version, (0, 0)))
         words += terms
-        if not self._is_marked:
-            yield from self._mark()
+        if not self._is_marked:  # it is noted before the first session is written
+            self._is_marked = self._know((yield from self._script(MARK, self._schema_key, [SCHEMA])))
         key = self._key(request.session)
         outcome, version, told, *what = yield from self._script(APPEND, key, words)
         incarnation = _incarnation(told)

@@ -59,10 +59,7 @@ _PASSING = {
     sqlite3.SQLITE_CANTOPEN: "could not be opened. Ask again; if it stays so, look at its rights and at the"
     " number of open files",
 }
-_DAMAGED = {
-    sqlite3.SQLITE_CORRUPT: "is damaged",
-    sqlite3.SQLITE_NOTADB: "is no SQLite database",
-}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT: "is damaged", sqlite3.SQLITE_NOTADB: "is no SQLite database"}
 _RESCUE = (
     "Restore it from a backup, or save what can be read with `sqlite3 FILE .recover`; nothing was changed"
 )

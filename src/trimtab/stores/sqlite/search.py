@@ -12,10 +12,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from trimtab._shared.steps import run
-from trimtab.stores.base import Event
+from trimtab.stores.base import Event, LoadRequest
 from trimtab.stores.rows import Row, from_row, missing_event
 from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms
-from trimtab.stores.sqlite.rows import COLUMNS
+from trimtab.stores.sqlite.rows import head_of, load_rows
 
 BATCH_EVENTS = 200
 """So many events are indexed in one transaction, and fewer are read where they stand: neither an append nor
@@ -41,9 +41,8 @@ def _progress(connection: sqlite3.Connection, session: str) -> Indexed:
 
 
 def _head_version(connection: sqlite3.Connection, session: str) -> int:
-    query = "SELECT version FROM trimtab_sessions WHERE session = ?"
-    head = connection.execute(query, (session,)).fetchone()
-    return 0 if head is None else int(head[0])
+    head = head_of(connection, session, None)
+    return head.version if head else 0
 
 
 def waiting_events(connection: sqlite3.Connection, session: str, /) -> int:
@@ -57,10 +56,8 @@ def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
     known = _progress(connection, session)
     rows = _rows(connection, session, after=known.version, limit=BATCH_EVENTS)
     if not rows:
-        if waiting_events(connection, session):
-            raise missing_event(
-                session, known.version + 1
-            )  # else whoever asks for the rest would ask for ever
+        if waiting_events(connection, session):  # whoever asks for the rest would else ask for ever
+            raise missing_event(session, known.version + 1)
         return
     if not known.number:
         newest = connection.execute("SELECT coalesce(max(number), 0) FROM trimtab_indexed").fetchone()
@@ -102,17 +99,13 @@ def index_rewrites(connection: sqlite3.Connection, session: str, rewrites: Seque
         connection.execute(update, (known.texts, known.chars, session))
 
 
-def _rows(connection: sqlite3.Connection, session: str, *, after: int, limit: int = -1) -> list[Row]:
-    return connection.execute(
-        f"SELECT {COLUMNS} FROM trimtab_events WHERE session = ? AND version > ? ORDER BY version LIMIT ?",
-        (session, after, limit),
-    ).fetchall()
+def _rows(connection: sqlite3.Connection, session: str, *, after: int, limit: int | None = None) -> list[Row]:
+    return load_rows(connection, LoadRequest(session=session, after=after, limit=limit))
 
 
 def _row(connection: sqlite3.Connection, session: str, version: int) -> Row | None:
-    query = f"SELECT {COLUMNS} FROM trimtab_events WHERE session = ? AND version = ?"
-    found: Row | None = connection.execute(query, (session, version)).fetchone()
-    return found
+    found = _rows(connection, session, after=version - 1, limit=1)
+    return found[0] if found and found[0][0] == version else None
 
 
 def best_rows(

@@ -18,8 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from trimtab._shared.checks import in_words, near_names
-from trimtab.errors import UnknownNameError
+from trimtab._shared.checks import unknown_name
 from trimtab.formats import get_format
 
 __all__ = ["FORMS", "request_bodies", "request_body", "spoil_messages"]
@@ -81,12 +80,8 @@ def request_bodies(
 def request_body(form: str, seed: str, valid: bool, max_messages: int) -> Body:
     """Make one request body."""
     if form not in FORMS:
-        near = near_names(form, FORMS)
-        raise UnknownNameError(
-            f"no generator writes format {form!r}; there are: {', '.join(FORMS)}{in_words(near)}",
-            name=form,
-            near=near,
-        )
+        there = ", ".join(FORMS)
+        raise unknown_name(f"no generator writes format {form!r}; there are: {there}", form, FORMS)
     random = Random(f"{form}/{seed}")
     body, messages = _Writer(random, form, valid).write(max_messages)
     if not valid:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from trimtab._fit import fit
-from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.checks import unknown_name
 from trimtab.conversation.validity import validate
 from trimtab.counting import AdditiveCounter, CharCounter, CountRequest, FixedCounter
-from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, UnknownNameError
+from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.formats import Request, get_format, mapping_of
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy, create_strategy
 from trimtab.testing.word_counter import WordCounter
@@ -235,12 +235,7 @@ def cases(form: str | None = None, /) -> list[Case]:
     """
     files = {path.stem: path for path in sorted(_FOLDER.glob("*.jsonl"))}
     if form is not None and form not in files:
-        near = near_names(form, files)
-        raise UnknownNameError(
-            f"the corpus has no form {form!r}; there are: {', '.join(files)}{in_words(near)}",
-            name=form,
-            near=near,
-        )
+        raise unknown_name(f"the corpus has no form {form!r}; there are: {', '.join(files)}", form, files)
     return [case for stem, path in files.items() if form in (None, stem) for case in read_cases(path)]
 
 
