@@ -615,6 +615,12 @@ class EvictionRequest:
 
     def after(self, result: EvictionResult, /) -> EvictionRequest:
         """Return the request that is left once a result is carried out, for the next step."""
+        if result.cut is not None and not result.insertions and self.row and result.cut <= self.row[0][0]:
+            return self._with(  # all of it stays
+                edits=merge_edits(self._edits, ((edit.index, edit.texts) for edit in result.edits)),
+                protected=self.protected | result.protected,
+                planned_cut=result.planned_cut,
+            )
         kept = self.with_openers(kept_units(self, result), result.insertions)
         present = set(chain.from_iterable([unit.indices for unit in kept]))
         edits = merge_edits(self._edits, ((edit.index, edit.texts) for edit in result.edits))

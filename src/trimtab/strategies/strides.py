@@ -81,25 +81,29 @@ class Strides:
         WEIGHTS.keep(self._key, Weighed(self._copies, self._sums, {at: [*found] for at, found in marks.items()}))
         self._is_kept = True
 
-    def marks(self, stride: float, /, *, place: int, last: int | None = None) -> Iterator[int]:
-        """Walk the marks: borders behind fixed places, and where so much weight has passed since the last.
+    def first(self, stride: float, /, *, place: int, last: int | None = None) -> int | None:
+        """Return the first mark at or behind a message: a border behind a fixed place, or behind enough weight.
 
         Args:
-            stride: The weight.
+            stride: The weight after which one follows another.
             place: No mark before this message.
             last: No mark behind this message; None: on to the end.
         """
         count, marks = self._history.count, self._marks.setdefault(stride, [])
-        end, at = count if last is None else min(count, last + 1), bisect_left(marks, place)
-        while True:
-            if at == len(marks):
-                self._change()
-                marks.append(self._history.border_at_or_after(self._behind(marks, stride)))
-            if marks[at] >= end:
-                return
-            if marks[at] >= place:
-                yield marks[at]
-            at += 1
+        end = count if last is None or last >= count else last + 1
+        while not marks or marks[-1] < place:
+            if marks and marks[-1] >= end:
+                return None
+            self._change()
+            marks.append(self._history.border_at_or_after(self._behind(marks, stride)))
+        mark = marks[bisect_left(marks, place)]
+        return mark if mark < end else None
+
+    def until(self, last: int, stride: float, /) -> list[int]:
+        """List the marks up to a message, ascending."""
+        self.first(stride, place=last + 1, last=last)
+        marks = self._marks[stride]
+        return marks[: bisect_left(marks, min(last + 1, self._history.count))]
 
     def _behind(self, marks: list[int], stride: float) -> int:
         """Return the message at or behind which the next mark is."""
@@ -207,8 +211,9 @@ def first_mark(
     """
     strides = _strides_from(request, place)
     for _ in range(_HALVINGS + 1):
-        marks = strides.marks(stride, place=place, last=last)
-        mark = next(marks if begins is None else filter(begins, marks), None)
+        mark = strides.first(stride, place=place, last=last)
+        while mark is not None and begins is not None and not begins(mark):
+            mark = strides.first(stride, place=mark + 1, last=last)
         if mark is not None and (takes is None or takes(mark)):
             break
         stride /= 2
@@ -222,7 +227,7 @@ def marks_back(request: EvictionRequest, place: int, stride: float, /) -> Iterat
     """Walk the marks at or before a message, the newest first, from one fixed place back to the next."""
     while place >= request.history.head:
         strides = _strides_from(request, place)
-        marks = [*strides.marks(stride, place=strides.start, last=place)]
+        marks = strides.until(place, stride)
         strides.keep()
         yield from reversed(marks)
         place = strides.start - 1
