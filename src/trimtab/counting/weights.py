@@ -1,8 +1,8 @@
 """What messages weigh in strides, remembered from one call of a chat to the next while they say the same.
 
 Each call of a chat shows nearly all messages of the call before, mostly as the same objects. An object tells
-nothing about its content, which may have been changed in place: so copies are kept, every container of them new,
-and the messages are compared with these, in one go. Texts are not copied, since they cannot change.
+nothing about its content, which may have been changed in place: so copies are kept, every container of
+them new, and the messages are compared with these, in one go. Texts are not copied: they cannot change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from operator import ne
 from types import NoneType
 from typing import Any, NamedTuple
 
-__all__ = ["WEIGHTS", "Copies", "WeightMemory", "Weighed", "changed_in"]
+__all__ = ["WEIGHTS", "Copies", "Weighed", "WeightMemory", "changed_in"]
 
 
 class Weighed(NamedTuple):
@@ -77,9 +77,7 @@ class WeightMemory:
         self._add(weighed, 1)
         known[key] = weighed
         while (
-            len(known) > _MOST_KEYS
-            or self._messages > self._most_messages
-            or self._chars > self._most_chars
+            len(known) > _MOST_KEYS or self._messages > self._most_messages or self._chars > self._most_chars
         ):
             self._add(known.popitem(last=False)[1], -1)
 
@@ -135,7 +133,7 @@ class Copies(list[Any]):
             return [*map(self.of, value)]
         if kind is NoneType:
             return value
-        # What may change without its containers, as an object of an SDK, equals nothing, and is weighed again.
+        # What may change without its containers, as an object of an SDK, equals nothing: it is weighed again.
         return _Plain(value) if kind in (int, float, bool) else object()
 
 

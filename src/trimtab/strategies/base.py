@@ -643,7 +643,9 @@ class EvictionRequest:
             if any(span[4] is not None and span[4].parts for span in self.row):
                 return None
             also = {unit.first for unit in result.kept}
-            beside = [span for span in self.row if span[0] < cut and (span[0] in also or self._must_stay(span))]
+            beside = [
+                span for span in self.row if span[0] < cut and (span[0] in also or self._must_stay(span))
+            ]
             there = {index for span in beside for index in unit_of(span).indices}
             edits = {index: texts for index, texts in edits.items() if index >= cut or index in there}
         return EvictionResult(

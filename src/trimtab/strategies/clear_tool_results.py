@@ -38,7 +38,7 @@ class _Blanks(NamedTuple):
 
     def until(self, count: int) -> _Blanks:
         """Return the oldest ones."""
-        return self if count == len(self.indices) else _Blanks(*(column[:count] for column in self))
+        return _Blanks(self.indices[:count], self.texts[:count], self.saved_tokens[:count])
 
     def before(self, message: int) -> _Blanks:
         """Return those before a message."""
@@ -381,14 +381,19 @@ class _Plan:
         return first + bisect_left(range(first, min(last, stop)), True, key=fits)
 
     def there_from(self, cut: int, blanks: _Blanks) -> _Blanks:
-        """Return those of messages behind the cut, and those before it that may stay as a whole or in part."""
+        """Return those behind a cut, and those before it of messages that may stay, whole or in part."""
         left, history = bisect_left(blanks.indices, cut), self._history
-        may = {*self._stays, *(at for span in self._request.row if span[4] is not None for at in span[4].parts)}
+        made = (span[4] for span in self._request.row if span[4] is not None)
+        may = {*self._stays, *(at for unit in made for at in unit.parts)}
         older = blanks.indices[:left]
         stay = [at for at, index in enumerate(older) if index in may] if may else []
         if not history.format.rules.results_are_messages:  # what opens a turn may hold results
             stay = [at for at, index in enumerate(older) if index in may or history.kind(index) == "user"]
-        return _Blanks(*([*map(column.__getitem__, stay), *column[left:]] for column in blanks))
+        places = [*stay, *range(left, len(blanks.indices))]
+        texts = [blanks.texts[at] for at in places]
+        return _Blanks(
+            [blanks.indices[at] for at in places], texts, [blanks.saved_tokens[at] for at in places]
+        )
 
     def _first(self, border: int, count: int) -> int:
         """Return the first message before a border that has no result behind it which was to stay."""

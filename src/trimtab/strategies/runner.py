@@ -336,7 +336,7 @@ def check_step(request: EvictionRequest, result: EvictionResult, name: str) -> N
 def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> Settled | None:
     """Settle a cut by what stands before it; None if units have to be looked at one by one.
 
-    They have to where one goes on behind the cut, shares a message, or changed before, and where order counts.
+    They have to where one goes on behind the cut, shares a message, or was edited, and where order counts.
     """
     cut, sizes = result.cut, request.sizes
     if cut is None or result.insertions or request.insertions or request.edits:

@@ -63,7 +63,9 @@ class Strides:
             copies, sums = copies.until(stop - start), sums[: stop - start + 1]
         messages = self._messages(start, stop)
         if changed := changed_in(messages, copies):
-            weights = zip(changed, self._history.format.weights([messages[at] for at in changed]), strict=True)
+            weights = zip(
+                changed, self._history.format.weights([messages[at] for at in changed]), strict=True
+            )
             heavier = (at for at, weight in weights if sums[at] + weight != sums[at + 1])
             copies = copies.until(next(heavier, len(copies)))
             for at in takewhile(len(copies).__gt__, changed):
@@ -78,11 +80,13 @@ class Strides:
         if self._copies is None or self._is_kept:
             return
         marks = dict([*self._marks.items()][-_MOST_STRIDES:])
-        WEIGHTS.keep(self._key, Weighed(self._copies, self._sums, {at: [*found] for at, found in marks.items()}))
+        WEIGHTS.keep(
+            self._key, Weighed(self._copies, self._sums, {at: [*found] for at, found in marks.items()})
+        )
         self._is_kept = True
 
     def first(self, stride: float, /, *, place: int, last: int | None = None) -> int | None:
-        """Return the first mark at or behind a message: a border behind a fixed place, or behind enough weight.
+        """Return the first mark from a message on: a border behind a fixed place, or behind enough weight.
 
         Args:
             stride: The weight after which one follows another.
@@ -137,9 +141,10 @@ class Strides:
         if self._key is None:
             return [self._weigh(index) for index in range(start, stop)]
         messages = self._messages(start, stop)
+        weights = self._history.format.weights(messages)
         if self._copies is not None:
             self._copies.add(messages)
-        return self._history.format.weights(messages)
+        return weights
 
     def _messages(self, start: int, stop: int) -> list[Any]:
         """Return neighboring messages as dicts."""
