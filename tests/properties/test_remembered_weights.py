@@ -40,8 +40,9 @@ def _strategy(random: Random) -> Strategy:
 
 def _lengthen(value: Any, words: str) -> bool:
     """Write more into the first text that is no role, name or id, wherever it stands."""
-    items = value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
-    for key, one in items:
+    if isinstance(value, list):
+        return any(_lengthen(one, words) for one in value)
+    for key, one in value.items() if isinstance(value, dict) else ():
         if isinstance(one, str) and key in ("content", "text", "output", "result"):
             value[key] = one + words
             return True
