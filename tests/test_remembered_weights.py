@@ -7,18 +7,25 @@ from typing import Any
 
 import pytest
 
-from trimtab.testing.hooks import Copies, Weighed, WeightMemory, changed_in
+from trimtab.testing.hooks import WeightMemory
 
 
-def _weighed(count: int, text: str = "four") -> Weighed:
-    copies = Copies()
-    copies.add([{"content": text}] * count)
-    return Weighed(copies, [float(at) for at in range(count + 1)], {})
+def _copies(*messages: Any) -> Any:
+    """Copy messages as a memory does."""
+    memory = WeightMemory()
+    memory.find("any")
+    found = memory.find("any")
+    assert found is not None
+    found.copies.add(messages)
+    return found.copies
 
 
 def _keep(memory: WeightMemory, key: str, count: int, text: str = "four") -> None:
     memory.find(key)
-    memory.keep(key, _weighed(count, text))
+    found = memory.find(key)
+    assert found is not None
+    sums = [float(at) for at in range(count + 1)]
+    memory.keep(key, type(found)(_copies(*[{"content": text}] * count), sums, {}))
 
 
 def test_what_is_seen_for_the_first_time_is_not_copied_yet() -> None:
@@ -82,12 +89,11 @@ def _put(message: Any, *path: Any) -> None:
 )
 def test_a_change_in_place_is_noticed(message: dict[str, Any], path: tuple[Any, ...]) -> None:
     """Nothing of a copy is shared with its message but texts, which cannot change."""
-    message, copies = copy.deepcopy(message), Copies()
-    others = [{"role": "user", "content": "other"}]
-    copies.add([*others, message])
-    assert changed_in([*others, message], copies) == []
-    _put(message, *path)
-    assert changed_in([*others, message], copies) == [1]
+    shown = [{"role": "user", "content": "other"}, copy.deepcopy(message)]
+    copies = _copies(*shown)
+    assert copies.changed(shown) == []
+    _put(shown[1], *path)
+    assert copies.changed(shown) == [1]
 
 
 class _Unclear:
@@ -103,6 +109,4 @@ class _Unclear:
 )
 def test_a_value_that_may_change_unseen_counts_as_changed(value: Any) -> None:
     """Its message is weighed again in each call."""
-    copies = Copies()
-    copies.add([{"content": [value]}])
-    assert changed_in([{"content": [value]}], copies) == [0]
+    assert _copies({"content": [value]}).changed([{"content": [value]}]) == [0]

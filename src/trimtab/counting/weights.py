@@ -14,7 +14,7 @@ from operator import ne
 from types import NoneType
 from typing import Any, NamedTuple
 
-__all__ = ["WEIGHTS", "Copies", "Weighed", "WeightMemory", "changed_in"]
+__all__ = ["WEIGHTS", "Copies", "Weighed", "WeightMemory"]
 
 
 class Weighed(NamedTuple):
@@ -93,16 +93,6 @@ WEIGHTS = WeightMemory()
 """Those of the process."""
 
 
-def changed_in(messages: Sequence[Any], copies: Sequence[Any], /) -> list[int]:
-    """List the places where messages do not say what the copies say; all where they cannot be compared."""
-    try:
-        if messages == copies:  # each is another object than its copy, so that all of it is compared
-            return []
-        return [at for at, differs in enumerate(map(ne, messages, copies)) if differs]
-    except Exception:  # a value of the caller's that cannot be compared
-        return [*range(len(messages))]
-
-
 class Copies(list[Any]):
     """Copies of messages in which nothing can change with these."""
 
@@ -116,6 +106,15 @@ class Copies(list[Any]):
     def until(self, stop: int, /) -> Copies:
         """Return those before one."""
         return Copies(self[:stop], chars=self.chars * stop // max(1, len(self)))
+
+    def changed(self, messages: Sequence[Any], /) -> list[int]:
+        """List the places where messages say something else; all where they cannot be compared."""
+        try:
+            if messages == self:  # each is another object than its copy, so that all of it is compared
+                return []
+            return [at for at, differs in enumerate(map(ne, messages, self)) if differs]
+        except Exception:  # a value of the caller's that cannot be compared
+            return [*range(len(messages))]
 
     def add(self, messages: Iterable[Any], /) -> None:
         """Copy messages to the end."""

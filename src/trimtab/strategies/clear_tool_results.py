@@ -382,7 +382,9 @@ class _Plan:
 
     def there_from(self, cut: int, blanks: _Blanks) -> _Blanks:
         """Return those behind a cut, and those before it of messages that may stay, whole or in part."""
-        left, history = bisect_left(blanks.indices, cut), self._history
+        history = self._history
+        turn = history.user_at_or_before(cut)  # a window that keeps turns whole asks how large this one is
+        left = bisect_left(blanks.indices, cut if turn is None else turn)
         made = (span[4] for span in self._request.row if span[4] is not None)
         may = {*self._stays, *(at for unit in made for at in unit.parts)}
         older = blanks.indices[:left]

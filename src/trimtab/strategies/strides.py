@@ -15,7 +15,7 @@ from typing import Any
 
 from trimtab.conversation import History
 from trimtab.counting.base import RequestCounter, counter_name
-from trimtab.counting.weights import WEIGHTS, Copies, Weighed, changed_in
+from trimtab.counting.weights import WEIGHTS, Copies, Weighed
 from trimtab.errors import CountingError
 from trimtab.strategies.base import EvictionRequest
 
@@ -62,7 +62,7 @@ class Strides:
         if stop - start < len(copies):
             copies, sums = copies.until(stop - start), sums[: stop - start + 1]
         messages = self._messages(start, stop)
-        if changed := changed_in(messages, copies):
+        if changed := copies.changed(messages):
             weights = zip(
                 changed, self._history.format.weights([messages[at] for at in changed]), strict=True
             )

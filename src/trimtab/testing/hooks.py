@@ -33,7 +33,7 @@ from trimtab.counting.graphemes import (
 from trimtab.counting.shorten import Keep, cut_text, cut_text_near, shorten
 from trimtab.counting.tokenizers import LOADED, PACKAGES, Tokenizer, load_tokenizer
 from trimtab.counting.tokenizers.tiktoken import PIECE_CHARS, VOCABULARIES, guard, pieces_of
-from trimtab.counting.weights import Copies, Weighed, WeightMemory, changed_in
+from trimtab.counting.weights import WeightMemory
 from trimtab.stores.postgres.connections import Pool as PostgresPool
 from trimtab.stores.postgres.connections import store_error as postgres_error
 from trimtab.stores.postgres.operations import MIGRATIONS, Tables
@@ -53,7 +53,6 @@ __all__ = [
     "PIECE_CHARS",
     "VOCABULARIES",
     "Command",
-    "Copies",
     "Keep",
     "PostgresOperations",
     "PostgresPool",
@@ -62,14 +61,12 @@ __all__ = [
     "Tables",
     "TextCache",
     "Tokenizer",
-    "Weighed",
     "WeightMemory",
     "best_rule",
     "border_after",
     "border_before",
     "boundary_at_or_after",
     "boundary_at_or_before",
-    "changed_in",
     "cut_text",
     "cut_text_near",
     "guard",
