@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.complexity.counting_machine import exact_counter, operations_of
 from tests.complexity.shapes import Message, calls, result, said, user
 from tests.properties.test_clear_with_growth import written
 from trimtab import Cascade, ClearToolResults, SlidingWindow, TruncateText, fit
+from trimtab.counting import FixedCounter, clear_counts
 
 STRIDES = SlidingWindow(target_ratio=0.7)
 AGENT = Cascade(ClearToolResults(keep_results=2), STRIDES, TruncateText())
@@ -71,3 +73,24 @@ def test_messages_changed_in_place_cost_little_more_than_themselves() -> None:
         operations_of(lambda _: fit(chat, 8_000, counter=counter, strategy=STRIDES)).lines
         <= unchanged + 2_200
     )
+
+
+def _large_chat() -> None:
+    """Fit a chat of which more would be remembered than may be, in two calls."""
+    large = [user("x") for _ in range(90_000)]
+    for _ in range(2):
+        fit(large, 1_100_000, counter=FixedCounter(per_message=40), strategy=STRIDES)
+
+
+@pytest.mark.parametrize("forget", [_large_chat, clear_counts], ids=["a large chat", "clear_counts"])
+def test_what_is_remembered_is_bounded_and_can_be_forgotten(forget: Callable[[], None]) -> None:
+    """It is weighed again then, which takes some thousands of lines more."""
+    chat, counter = _chat(9_900), exact_counter()
+
+    def lines() -> int:
+        return operations_of(lambda _: fit(chat, 8_000, counter=counter, strategy=STRIDES)).lines
+
+    lines(), lines()
+    known = lines()
+    forget()
+    assert lines() >= known + 3_000

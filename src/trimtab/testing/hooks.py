@@ -5,8 +5,7 @@ else, so that one page says what a change inside may break; a name goes when the
 
 * Where a text is cut is held to Unicode's own cases under both rules, of which a fit takes the one that is
   installed, and to a counter that writes down what it was asked, which a fit's cache would hide.
-* Bounds of the cache of counts, and of what is remembered of weighed messages, are seen only by who asks what
-  they still hold; what a copy tells from a message that was changed shows in a fit as time alone.
+* Bounds of the cache of counts are seen only by who asks what it still holds.
 * Of the packages that count a text, a model takes the first that is there; they are held to one another.
 * An operation on a server is a generator of commands: a test that answers them lets another client act
   between two. Of the errors of the clients, two hundred cannot be provoked. Ten minutes cannot be waited for.
@@ -33,7 +32,6 @@ from trimtab.counting.graphemes import (
 from trimtab.counting.shorten import Keep, cut_text, cut_text_near, shorten
 from trimtab.counting.tokenizers import LOADED, PACKAGES, Tokenizer, load_tokenizer
 from trimtab.counting.tokenizers.tiktoken import PIECE_CHARS, VOCABULARIES, guard, pieces_of
-from trimtab.counting.weights import WeightMemory
 from trimtab.stores.postgres.connections import Pool as PostgresPool
 from trimtab.stores.postgres.connections import store_error as postgres_error
 from trimtab.stores.postgres.operations import MIGRATIONS, Tables
@@ -61,7 +59,6 @@ __all__ = [
     "Tables",
     "TextCache",
     "Tokenizer",
-    "WeightMemory",
     "best_rule",
     "border_after",
     "border_before",
