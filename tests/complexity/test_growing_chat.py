@@ -37,10 +37,10 @@ def _lines(chat: list[Message], budget: int, strategy: Any) -> int:
 @pytest.mark.parametrize(
     ("form", "strides", "agent"),
     [
-        ("openai_chat", 8_900, 35_400),
+        ("openai_chat", 9_800, 36_100),
         ("openai_responses", 12_000, 99_600),
-        ("anthropic", 121_200, 316_000),
-        ("gemini", 24_200, 291_200),
+        ("anthropic", 121_200, 305_000),
+        ("gemini", 24_200, 267_400),
     ],
 )
 def test_a_call_of_a_growing_chat_runs_few_lines(form: str, strides: int, agent: int) -> None:
@@ -57,7 +57,7 @@ def test_a_call_of_a_growing_chat_runs_few_lines(form: str, strides: int, agent:
 
 def test_a_call_of_an_agent_with_much_room_runs_few_lines() -> None:
     """The same where more messages stand: it took 210,700."""
-    assert _lines(_chat(9_900), 32_000, AGENT) <= 129_700
+    assert _lines(_chat(9_900), 32_000, AGENT) <= 132_000
 
 
 def test_messages_changed_in_place_cost_little_more_than_themselves() -> None:
