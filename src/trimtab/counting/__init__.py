@@ -33,6 +33,7 @@ from trimtab.counting.tokenizers import (
     register_encoding,
     replacements,
 )
+from trimtab.counting.weights import WEIGHTS
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.models import ModelFacts, facts_for, known_model_in
@@ -225,7 +226,8 @@ def measure(
 
 
 def clear_counts() -> None:
-    """Forget the counts remembered by text, of every encoding and of estimates."""
+    """Forget the counts remembered by text, of every encoding and of estimates, and what messages weigh."""
     forget_counts()
     forget_scaled()
     ESTIMATES.clear()
+    WEIGHTS.clear()

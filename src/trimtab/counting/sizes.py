@@ -162,15 +162,17 @@ class Sizes:
 
         Of a message with a price for its role and one text, that text alone is charged otherwise.
         """
-        prices, messages, of = self.counter.prices, self.messages, self.of
+        prices, messages, known = self.counter.prices, self.messages, self.known
         if prices is None or not text:
             return [None for _ in indices]
         counts, bases, found = cast("dict[Any, int]", prices.counts), prices.bases, list[int | None]()
+        text_tokens = counts[text]
         for index in indices:
             message = messages[index]
             content = message.get("content") if type(message) is dict else None
             if type(content) is str and content and message.get("role") in bases:
-                found.append(of(index) - counts[content] + counts[text])
+                size = known[index]
+                found.append((self.of(index) if size is None else size) - counts[content] + text_tokens)
             else:
                 found.append(None)
         return found

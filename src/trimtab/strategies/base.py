@@ -615,6 +615,12 @@ class EvictionRequest:
 
     def after(self, result: EvictionResult, /) -> EvictionRequest:
         """Return the request that is left once a result is carried out, for the next step."""
+        if result.cut is not None and not result.insertions and self.row and result.cut <= self.row[0][0]:
+            return self._with(  # all of it stays
+                edits=merge_edits(self._edits, ((edit.index, edit.texts) for edit in result.edits)),
+                protected=self.protected | result.protected,
+                planned_cut=result.planned_cut,
+            )
         kept = self.with_openers(kept_units(self, result), result.insertions)
         present = set(chain.from_iterable([unit.indices for unit in kept]))
         edits = merge_edits(self._edits, ((edit.index, edit.texts) for edit in result.edits))
@@ -624,6 +630,30 @@ class EvictionRequest:
             protected=self.protected | result.protected,
             insertions=(*self.insertions, *result.insertions),
             planned_cut=result.planned_cut,
+        )
+
+    def _as_cut(self, result: EvictionResult, /) -> EvictionResult | None:
+        """Return a cut with what earlier steps edited of what it keeps; None if more than that was done."""
+        cut, edits = result.cut, self._edits
+        if cut is None or not self.is_whole or self.insertions or not self.additive:
+            return None
+        if result.edits or result.insertions or self.history.format.rules.ordered:
+            return None
+        if any(map(cut.__gt__, edits)):
+            if any(span[4] is not None and span[4].parts for span in self.row):
+                return None
+            also = {unit.first for unit in result.kept}
+            beside = [
+                span for span in self.row if span[0] < cut and (span[0] in also or self._must_stay(span))
+            ]
+            there = {index for span in beside for index in unit_of(span).indices}
+            edits = {index: texts for index, texts in edits.items() if index >= cut or index in there}
+        return EvictionResult(
+            cut=cut,
+            kept=result.kept,
+            edits=[Edit(index=index, texts=texts) for index, texts in edits.items()],
+            protected=self.protected | result.protected,
+            planned_cut=self.planned_cut,
         )
 
     def _with_less_room(self, tokens: int, /) -> EvictionRequest:

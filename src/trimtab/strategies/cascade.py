@@ -125,8 +125,10 @@ class Cascade:
                 answer = EvictionResult()
                 break
             answer = yield from self._ask(at, left)
-            left, actions = left.after(answer), (*actions, *(answer.actions or ()))
-            notes = (*notes, *answer.notes)
+            actions, notes = (*actions, *(answer.actions or ())), (*notes, *answer.notes)
+            if answer.fits and (cut := left._as_cut(answer)) is not None:
+                return replace(cut, actions=tuple(dict.fromkeys(actions)), reason=reason, notes=notes)
+            left = left.after(answer)
             if answer.fits:
                 break
         return EvictionResult(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, repeat
+from math import ceil, floor
+from operator import sub
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_fraction, check_roles, check_whole
@@ -26,12 +28,21 @@ DEFAULT_PLACEHOLDER = "[trimtab: tool result cleared]"
 DEFAULT_TARGET_RATIO = 0.5
 
 
-class _Blank(NamedTuple):
-    """A result that may be blanked."""
+class _Blanks(NamedTuple):
+    """Results that may be blanked, as columns: most of them are only added up."""
 
-    message: int
-    texts: Mapping[Path, str]
-    saved_tokens: int
+    indices: list[int]
+    """Their messages, ascending."""
+    texts: list[Mapping[Path, str]]
+    saved_tokens: list[int]
+
+    def until(self, count: int) -> _Blanks:
+        """Return the oldest ones."""
+        return _Blanks(self.indices[:count], self.texts[:count], self.saved_tokens[:count])
+
+    def before(self, message: int) -> _Blanks:
+        """Return those before a message."""
+        return self.until(bisect_left(self.indices, message))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,47 +117,60 @@ class ClearToolResults:
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Blank results from the oldest on until it fits, and on to a mark."""
-        units = list(request.units)
-        blanks, end = self._clearable(request, units)
+        blanks, end = self._clearable(request)
         # In a block that others left little room a stride of the whole budget would clear next to nothing.
         has_room = 2 * request.limit_tokens >= request.constant_limit_tokens
         strides = self.target_ratio < 1.0 and has_room
         if strides and request.additive and request.is_whole and any(map(follows_plan, request.later[:1])):
-            border, cut = _Plan(as_planned_for(request.later[0], request), blanks, self).places()
-            blanks = blanks[: bisect_left(blanks, border, key=_message_of)]
-            fits = not cut and request.total(units, edits=_texts(blanks)) <= request.limit_tokens
-            return _result(units, blanks, fits=fits, planned_cut=cut)
+            return self._planned(request, blanks)
+        units = list(request.units)
         count, fits = self._blank_count(request, units, blanks)
         if count and strides and fits:
             # The first mark behind what must be cleared; one among the newest results is none.
-            last = blanks[count - 1].message
+            last = blanks.indices[count - 1]
             mark = first_mark(request, last + 1, self._stride(request), last=end)
-            count = count if mark is None else bisect_left(blanks, mark, key=_message_of)
+            count = count if mark is None else bisect_left(blanks.indices, mark)
         elif count and strides and request.later:
             mark = next(marks_back(request, end, self._stride(request)), 0)
-            count = bisect_left(blanks, mark, key=_message_of)
-        return _result(units, blanks[:count], fits=fits)
+            count = bisect_left(blanks.indices, mark)
+        edits = _edits(blanks.until(count))
+        return EvictionResult(kept=units, edits=edits, fits=fits, actions=("cleared",) if edits else ())
+
+    def _planned(self, request: EvictionRequest, blanks: _Blanks) -> EvictionResult:
+        """Blank what the plan says, and leave the cut that belongs to it to the window behind."""
+        plan = _Plan(as_planned_for(request.later[0], request), blanks, self)
+        border, cut = plan.places()
+        blanks = blanks.before(border)
+        actions = ("cleared",) if blanks.indices and blanks.indices[-1] >= cut else ()
+        if not cut:
+            units, edits = list(request.units), _edits(blanks)
+            fits = request.total(units, edits=_texts(blanks)) <= request.limit_tokens
+            return EvictionResult(kept=units, edits=edits, fits=fits, actions=actions)
+        edits = _edits(plan.there_from(cut, blanks))  # what leaves by the cut need not be edited
+        return EvictionResult(
+            cut=request.row[0][0], edits=edits, fits=False, actions=actions, planned_cut=cut
+        )
 
     def _stride(self, request: EvictionRequest) -> float:
         return (1.0 - self.target_ratio) * request.constant_limit_tokens
 
-    def _clearable(self, request: EvictionRequest, units: list[Unit]) -> tuple[list[_Blank], int]:
+    def _clearable(self, request: EvictionRequest) -> tuple[_Blanks, int]:
         """List the results that may be blanked, oldest first, with the blank; and say where they end."""
-        names, history = self._tool_names(request, units), request.history
+        history = request.history
         results = _results_of(request)
         newest = max(0, len(results) - self.keep_results)
-        pinned = {index for unit in units if unit.state == "pinned" for index in unit.indices}
+        pinned = {at for span in request.row if span[2] == "pinned" for at in unit_of(span).indices}
         may = [index for index in results[:newest] if index not in pinned]
-        if names:
+        if names := self._tool_names(request):
             may = [index for index in may if names.get(index) not in self.exclude_tools]
         return self._blanks(request, may), results[newest] if newest < len(results) else history.count
 
-    def _tool_names(self, request: EvictionRequest, units: Sequence[Unit]) -> dict[int, str]:
+    def _tool_names(self, request: EvictionRequest) -> dict[int, str]:
         """Map results to the names of the tools that gave them."""
         if not self.exclude_tools:
             return {}
         names: dict[int, str] = {}
-        for unit in units:
+        for unit in request.units:
             called: dict[str, str] = {}
             for index in unit.indices:
                 called.update(request.history.format.tool_names(request.message(index)))
@@ -155,34 +179,42 @@ class ClearToolResults:
                         names[index] = called[call_id]
         return names
 
-    def _blanks(self, request: EvictionRequest, results: Sequence[int]) -> list[_Blank]:
+    def _blanks(self, request: EvictionRequest, results: Sequence[int]) -> _Blanks:
         """List what blanks each of some results, where that makes it smaller."""
-        texts: Mapping[Path, str] = {("content",): self.placeholder}
-        as_they_are = [index for index in results if index not in request.edits]
-        after = dict(zip(as_they_are, request.sizes.with_text(as_they_are, self.placeholder), strict=True))
-        found = []
-        for index in results:
-            if (tokens := after.get(index)) is None:
-                blank = self._blank(request, index)
-            else:
-                request._edited_sizes[index] = texts, tokens
-                blank = _Blank(index, texts, request.sizes.of(index) - tokens)
-            if blank is not None and blank.saved_tokens > 0:
-                found.append(blank)
-        return found
+        content: Mapping[Path, str] = {("content",): self.placeholder}
+        edits, sizes, edited_sizes = request.edits, request.sizes, request._edited_sizes
+        as_they_are = [index for index in results if index not in edits] if edits else results
+        after = zip(as_they_are, sizes.with_text(as_they_are, self.placeholder), strict=True)
+        known, found = sizes.known, dict[int, tuple[Mapping[Path, str], int]]()
+        asked = set(results).difference(as_they_are) if edits else set[int]()
+        for index, tokens in after:
+            if tokens is None:
+                asked.add(index)
+                continue
+            saved_tokens = (known[index] or 0) - tokens  # what it is told by has been counted
+            if saved_tokens > 0:
+                edited_sizes[index] = content, tokens
+                found[index] = content, saved_tokens
+        for index in asked:
+            blank = self._blank(request, index)
+            if blank is not None and blank[1] > 0:
+                found[index] = blank
+        indices = sorted(found) if asked else [*found]
+        blanks = [found[index] for index in indices] if asked else [*found.values()]
+        return _Blanks(indices, [texts for texts, _ in blanks], [saved for _, saved in blanks])
 
-    def _blank(self, request: EvictionRequest, index: int) -> _Blank | None:
-        """Return what blanks a result of any shape; None where there is no text."""
+    def _blank(self, request: EvictionRequest, index: int) -> tuple[Mapping[Path, str], int] | None:
+        """Return what blanks a result of any shape, and what that saves; None where there is no text."""
         message, format = request.message(index), request.history.format
         slots = [slot for slot in format.texts(message) if slot.is_result]
         if not any(slot.text for slot in slots):
             return None
         texts = {slot.path: self.placeholder if at == 0 else "" for at, slot in enumerate(slots)}
         tokens = request.sizes.message(format.with_texts(message, texts), index)
-        return _Blank(index, texts, request.message_tokens(index) - tokens)
+        return texts, request.message_tokens(index) - tokens
 
     def _blank_count(
-        self, request: EvictionRequest, units: Sequence[Unit], blanks: list[_Blank]
+        self, request: EvictionRequest, units: Sequence[Unit], blanks: _Blanks
     ) -> tuple[int, bool]:
         """Return how many results to blank: until it fits, then on to `clear_at_least_tokens`.
 
@@ -191,17 +223,17 @@ class ClearToolResults:
         before = request.total(units)
         goal = min(request.limit_tokens, before - self.clear_at_least_tokens)
         if request.additive and not any([unit.parts for unit in units]):
-            saved = [*accumulate([blank.saved_tokens for blank in blanks], initial=0)]
-            count = min(bisect_left(saved, before - goal), len(blanks))
+            saved = [*accumulate(blanks.saved_tokens, initial=0)]
+            count = min(bisect_left(saved, before - goal), len(blanks.indices))
             return count, before - saved[count] <= request.limit_tokens
-        low, high = 0, len(blanks)
+        low, high = 0, len(blanks.indices)
         while low < high:
             middle = (low + high) // 2
-            if request.total(units, edits=_texts(blanks[:middle])) <= goal:
+            if request.total(units, edits=_texts(blanks.until(middle))) <= goal:
                 high = middle
             else:
                 low = middle + 1
-        return low, request.total(units, edits=_texts(blanks[:low])) <= request.limit_tokens
+        return low, request.total(units, edits=_texts(blanks.until(low))) <= request.limit_tokens
 
 
 def _results_of(request: EvictionRequest) -> list[int]:
@@ -215,24 +247,12 @@ def _results_of(request: EvictionRequest) -> list[int]:
     return sorted(found)
 
 
-def _result(
-    units: list[Unit], blanks: Sequence[_Blank], *, fits: bool, planned_cut: int = 0
-) -> EvictionResult:
-    return EvictionResult(
-        kept=units,
-        edits=[Edit(index=index, texts=texts) for index, texts, _ in blanks],
-        fits=fits,
-        actions=("cleared",) if blanks and blanks[-1].message >= planned_cut else (),
-        planned_cut=planned_cut,
-    )
+def _edits(blanks: _Blanks) -> list[Edit]:
+    return [Edit(index=index, texts=texts) for index, texts in zip(blanks.indices, blanks.texts, strict=True)]
 
 
-def _texts(blanks: Iterable[_Blank]) -> dict[int, Mapping[Path, str]]:
-    return {index: texts for index, texts, _ in blanks}
-
-
-def _message_of(blank: _Blank) -> int:
-    return blank.message
+def _texts(blanks: _Blanks) -> dict[int, Mapping[Path, str]]:
+    return dict(zip(blanks.indices, blanks.texts, strict=True))
 
 
 _WHOLE = 0.95
@@ -247,28 +267,35 @@ class _Plan:
     only forward: how much stands before a border goes by the moment at which it came to stand there.
     """
 
-    def __init__(self, request: EvictionRequest, blanks: list[_Blank], strategy: ClearToolResults) -> None:
+    def __init__(self, request: EvictionRequest, blanks: _Blanks, strategy: ClearToolResults) -> None:
         self._request = request
         self._strategy = strategy
         self._history = history = request.history
         self._fixed = request.fixed_tokens + request.sizes.total(0, history.head)
-        self._room = room = request.constant_limit_tokens - self._fixed
-        self._whole = _WHOLE * request.constant_limit_tokens - self._fixed
-        saved = {blank.message: blank.saved_tokens for blank in blanks}
+        limit = request.constant_limit_tokens
+        room = limit - self._fixed
+        self._whole = floor(_WHOLE * limit) - self._fixed
+        self._rest = limit - ceil(_WHOLE * limit)
+        self._saves = dict(zip(blanks.indices, blanks.saved_tokens, strict=True))
+        """What is saved where a result is cleared, by message."""
         self._stays = self._stays_anyway()
         """Messages that stay wherever the cut is, ascending, with their tokens."""
         self._stay_places = [*self._stays]
         self._stay_tokens = [*accumulate(self._stays.values(), initial=0)]
         """What stands of them before each."""
-        self._oldest = self._back(history.count, room, saved)
+        self._oldest = self._back(history.count, room, cleared=True)
         """No older message can be in view."""
-        self._low = self._back(self._oldest, self._whole, {})
+        self._low = self._back(self._oldest, self._whole, cleared=False)
         """No older one was part of what stood whole since then."""
-        self._tokens = [*accumulate(request._each_tokens(self._low, history.count), initial=0)]
+        tokens = request._each_tokens(self._low, history.count)
+        self._tokens = [*accumulate(tokens, initial=0)]
         """What stands from the oldest message looked at up to each."""
-        span = range(self._low, history.count)
-        self._saved = [*accumulate([saved.get(index, 0) for index in span], initial=0)]
-        """What is saved of it where all results are cleared."""
+        self._cleared = [*accumulate(self._as_cleared(tokens, self._low), initial=0)]
+        """The same where all results are cleared."""
+
+    def _as_cleared(self, tokens: Sequence[int], start: int) -> Iterable[int]:
+        """Return sizes of neighboring messages as they are with their results cleared."""
+        return map(sub, tokens, map(self._saves.get, range(start, start + len(tokens)), repeat(0)))
 
     def _stays_anyway(self) -> dict[int, int]:
         """Size what stays wherever the cut is: pins, open calls, what the window keeps by its options.
@@ -280,18 +307,20 @@ class _Plan:
         places = {index for unit in units for index in unit.indices if index >= history.head}
         return {index: request.message_tokens(index) for index in sorted(places - {history.latest_user})}
 
-    def _back(self, stop: int, room: float, saved: Mapping[int, int]) -> int:
+    def _back(self, stop: int, room: int, *, cleared: bool) -> int:
         """Return the message at which what stands before another passes a room; that is the head at least."""
         request, history = self._request, self._history
         while stop > history.head and room >= 0:
             if stop <= history.walked_from:
-                request.sizes.walk(history, history.head, int(room))
+                request.sizes.walk(history, history.head, room)
             start = max(history.head, min(stop - 1, history.walked_from))
-            for tokens in reversed(request._each_tokens(start, stop)):
-                stop -= 1
-                room -= tokens - saved.get(stop, 0)
-                if room < 0:
-                    break
+            tokens = request._each_tokens(start, stop)
+            if cleared:
+                tokens = [*self._as_cleared(tokens, start)]
+            passed = [*accumulate(reversed(tokens))]
+            if passed[-1] > room:
+                return stop - 1 - bisect_right(passed, room)
+            room, stop = room - passed[-1], start
         return stop
 
     def places(self) -> tuple[int, int]:
@@ -312,15 +341,11 @@ class _Plan:
         """Return from which message on all stood whole when there were so many; it never moves back."""
         strategy, limit = self._strategy, self._request.constant_limit_tokens
 
-        def fits(cut: int) -> bool:
-            left = self._whole - self._between(cut, count)
-            return left >= 0 and self._beside(cut) <= left
-
         def leaves(mark: int) -> bool:
             there = self._fixed + self._stays_before(mark) + self._between(mark, count)
             return there >= strategy.target_ratio * limit / 2
 
-        oldest = self._low + bisect_left(range(self._low, count), True, key=fits)
+        oldest = self._fitting(self._tokens, self._whole, self._low, count)
         if oldest == self._low:
             return oldest
         mark = first_mark(
@@ -335,14 +360,42 @@ class _Plan:
     def _tail(self, border: int, count: int) -> int:
         """Return the oldest message to keep before a border that came to stand when there were so many."""
         first = max(self._oldest, self._first(border, count))
-        room = self._room - self._whole + self._beside(border)
+        room = self._rest + self._beside(border)
+        return self._fitting(self._cleared, room, first, border) if first < border else first
+
+    def _fitting(self, sums: list[int], room: int, start: int, stop: int) -> int:
+        """Return the oldest message from which on all up to another stands within a room; that one if none.
+
+        Beside it stands what opens its turn, which is little, so that the first ones looked at mostly fit.
+        """
+        low = self._low
+        least = sums[stop - low] - room
 
         def fits(cut: int) -> bool:
-            saved = self._saved[border - self._low] - self._saved[cut - self._low]
-            left = room - self._between(cut, border) + saved
-            return left >= 0 and self._beside(cut) <= left
+            return sums[cut - low] - self._beside(cut) >= least
 
-        return first + bisect_left(range(first, max(first, border)), True, key=fits)
+        first = max(start, low + bisect_left(sums, least, 0, stop - low))
+        last, step = first, 1
+        while last < stop and not fits(last):
+            first, last, step = last + 1, last + step, 2 * step
+        return first + bisect_left(range(first, min(last, stop)), True, key=fits)
+
+    def there_from(self, cut: int, blanks: _Blanks) -> _Blanks:
+        """Return those behind a cut, and those before it of messages that may stay, whole or in part."""
+        history = self._history
+        turn = history.user_at_or_before(cut)  # a window that keeps turns whole asks how large this one is
+        left = bisect_left(blanks.indices, cut if turn is None else turn)
+        made = (span[4] for span in self._request.row if span[4] is not None)
+        may = {*self._stays, *(at for unit in made for at in unit.parts)}
+        older = blanks.indices[:left]
+        stay = [at for at, index in enumerate(older) if index in may] if may else []
+        if not history.format.rules.results_are_messages:  # what opens a turn may hold results
+            stay = [at for at, index in enumerate(older) if index in may or history.kind(index) == "user"]
+        places = [*stay, *range(left, len(blanks.indices))]
+        texts = [blanks.texts[at] for at in places]
+        return _Blanks(
+            [blanks.indices[at] for at in places], texts, [blanks.saved_tokens[at] for at in places]
+        )
 
     def _first(self, border: int, count: int) -> int:
         """Return the first message before a border that has no result behind it which was to stay."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 from trimtab.conversation import History, Unit
@@ -312,13 +312,13 @@ def count_words_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
         if stop <= history.walked_from:  # as much again as results may take up
             sizes.walk(history, head, limit_tokens)
         start = max(head, min(stop - 1, history.walked_from))
-        row = zip(history.kinds(start, stop), sizes.known[start:stop], strict=True)
-        for kind, known in reversed([*row]):
-            stop -= 1
-            if kind in words:
-                room -= sizes.of(stop) if known is None else known
-                if room < 0:
-                    break
+        kinds, known = history.kinds(start, stop), sizes.known[start:stop]
+        row = zip(range(start, stop), kinds, known, strict=True)
+        tokens = [(sizes.of(at) if size is None else size) if kind in words else 0 for at, kind, size in row]
+        passed = [*accumulate(reversed(tokens))]
+        if passed[-1] > room:
+            return stop - 1 - bisect_right(passed, room)
+        room, stop = room - passed[-1], start
     return stop
 
 

@@ -309,7 +309,8 @@ def steps(strategy: Strategy, request: EvictionRequest) -> Steps[Settled]:
 
 def _settle(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
     """Check a result against the conversation, and say what stays."""
-    settled = _settle_cut(request, result, name) or _settle_units(request, result, name, trusted)
+    settled = None if result.edits and not trusted else _settle_cut(request, result, name)
+    settled = settled or _settle_units(request, result, name, trusted)
     settled.actions = result.actions if result.actions is not None else (name,)
     settled.reason = result.reason
     settled.needed_tokens = result.needed_tokens
@@ -335,10 +336,10 @@ def check_step(request: EvictionRequest, result: EvictionResult, name: str) -> N
 def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> Settled | None:
     """Settle a cut by what stands before it; None if units have to be looked at one by one.
 
-    They have to where one goes on behind the cut, shares a message, or changed, and where order counts.
+    They have to where one goes on behind the cut, shares a message, or was edited, and where order counts.
     """
     cut, sizes = result.cut, request.sizes
-    if cut is None or result.edits or result.insertions or request.insertions or request.edits:
+    if cut is None or result.insertions or request.insertions or request.edits:
         return None
     if not request.is_whole or not request.additive or request.history.format.rules.ordered:
         return None
@@ -360,9 +361,15 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
     tokens = sizes.fixed_tokens(leads == "system") + sizes.sum(before)
     tokens += sizes.total(cut, request.history.count)
     before.sort()  # something else may stand between the messages of a unit
-    while before and before[-1] == cut - 1:
+    edits = _edits_by_index(result)
+    edited_tokens = {index: request.size_with(index, texts) for index, texts in edits.items()}
+    tokens += sum(edited_tokens.values()) - sizes.sum([*edits])
+    if edits and (last := max(edits)) >= cut:
+        before += range(cut, last + 1)
+        cut = last + 1
+    while before and before[-1] == cut - 1 and before[-1] not in edits:
         cut = before.pop()
-    return Settled(before=before, cut=cut, tokens=tokens)
+    return Settled(before=before, cut=cut, tokens=tokens, edits=edits, edited_tokens=edited_tokens)
 
 
 def _settle_units(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from itertools import accumulate, islice
+from itertools import accumulate, islice, takewhile
+from typing import Any
 
 from trimtab.conversation import History
 from trimtab.counting.base import RequestCounter, counter_name
+from trimtab.counting.weights import WEIGHTS, Copies, Weighed
 from trimtab.errors import CountingError
 from trimtab.strategies.base import EvictionRequest
 
@@ -28,7 +30,8 @@ class Strides:
     """The marks of a conversation from a fixed place on, and the weights they go by.
 
     What messages weigh, by bytes of texts and call arguments, is not changed by what a step of a Cascade does
-    to them: so each message is weighed once a request, and each mark is found once.
+    to them: so each message is weighed once a request, and each mark is found once. In the next call of a
+    chat both are known already, as far as the messages say the same.
     """
 
     def __init__(self, history: History, counter: RequestCounter, start: int, grid: int) -> None:
@@ -41,25 +44,70 @@ class Strides:
         """Those found by stride, ascending."""
         self._sums = [0.0]
         """What stands before each message, from `start` on."""
+        self._copies: Copies | None = None
+        """Those messages as they are now; None where they are not to be remembered."""
+        self._is_kept = True
+        """Whether what is known is remembered as it is; lists that are must not be changed."""
+        self._key: object = None
+        if type(counter).weight is RequestCounter.weight and start < history.count:
+            self._key = (history.format, grid, start - history.head, id(history.original(start)))
+            self._recall(WEIGHTS.find(self._key))
 
-    def marks(self, stride: float, /, *, place: int, last: int | None = None) -> Iterator[int]:
-        """Walk the marks: borders behind fixed places, and where so much weight has passed since the last.
+    def _recall(self, known: Weighed | None) -> None:
+        """Take what is known of the same messages, as far as they say the same."""
+        if known is None:
+            return
+        start, (copies, sums, marks) = self.start, known
+        stop = min(self._history.count, start + len(copies))
+        if stop - start < len(copies):
+            copies, sums = copies.until(stop - start), sums[: stop - start + 1]
+        messages = self._messages(start, stop)
+        if changed := copies.changed(messages):
+            weights = zip(
+                changed, self._history.format.weights([messages[at] for at in changed]), strict=True
+            )
+            heavier = (at for at, weight in weights if sums[at] + weight != sums[at + 1])
+            copies = copies.until(next(heavier, len(copies)))
+            for at in takewhile(len(copies).__gt__, changed):
+                copies[at] = copies.of(messages[at])
+            sums, stop, self._is_kept = sums[: len(copies) + 1], start + changed[0], False
+        self._copies, self._sums = copies, sums
+        # A mark is told by the messages up to itself; where it once was the end, it is none.
+        self._marks = {stride: found[: bisect_left(found, stop)] for stride, found in marks.items()}
+
+    def keep(self) -> None:
+        """Remember what was found, for the next call."""
+        if self._copies is None or self._is_kept:
+            return
+        marks = dict([*self._marks.items()][-_MOST_STRIDES:])
+        WEIGHTS.keep(
+            self._key, Weighed(self._copies, self._sums, {at: [*found] for at, found in marks.items()})
+        )
+        self._is_kept = True
+
+    def first(self, stride: float, /, *, place: int, last: int | None = None) -> int | None:
+        """Return the first mark from a message on: a border behind a fixed place, or behind enough weight.
 
         Args:
-            stride: The weight.
+            stride: The weight after which one follows another.
             place: No mark before this message.
             last: No mark behind this message; None: on to the end.
         """
         count, marks = self._history.count, self._marks.setdefault(stride, [])
-        end, at = count if last is None else min(count, last + 1), bisect_left(marks, place)
-        while True:
-            if at == len(marks):
-                marks.append(self._history.border_at_or_after(self._behind(marks, stride)))
-            if marks[at] >= end:
-                return
-            if marks[at] >= place:
-                yield marks[at]
-            at += 1
+        end = count if last is None or last >= count else last + 1
+        while not marks or marks[-1] < place:
+            if marks and marks[-1] >= end:
+                return None
+            self._change()
+            marks.append(self._history.border_at_or_after(self._behind(marks, stride)))
+        mark = marks[bisect_left(marks, place)]
+        return mark if mark < end else None
+
+    def until(self, last: int, stride: float, /) -> list[int]:
+        """List the marks up to a message, ascending."""
+        self.first(stride, place=last + 1, last=last)
+        marks = self._marks[stride]
+        return marks[: bisect_left(marks, min(last + 1, self._history.count))]
 
     def _behind(self, marks: list[int], stride: float) -> int:
         """Return the message at or behind which the next mark is."""
@@ -77,18 +125,32 @@ class Strides:
             if at == count:
                 return count
             stop = min(count, max(at + _AT_ONCE, index + 1))
+            self._change()
+            sums = self._sums
             sums += islice(accumulate(self._weigh_from(at, stop), initial=sums[-1]), 1, None)
         return max(index + 1, start + bisect_left(sums, weight + sums[index - start]))
 
+    def _change(self) -> None:
+        """Make lists that are remembered ones of our own."""
+        if self._is_kept and self._copies is not None:
+            self._copies, self._sums = Copies(self._copies, chars=self._copies.chars), [*self._sums]
+        self._is_kept = False
+
     def _weigh_from(self, start: int, stop: int) -> list[float]:
         """Weigh neighboring messages."""
-        history, counter = self._history, self._counter
-        messages = history.messages[start:stop]
-        if set(map(type, messages)) != {dict}:
-            messages = [history.message(index) for index in range(start, stop)]
-        if type(counter).weight is not RequestCounter.weight:
+        if self._key is None:
             return [self._weigh(index) for index in range(start, stop)]
-        return history.format.weights(messages)
+        messages = self._messages(start, stop)
+        weights = self._history.format.weights(messages)
+        if self._copies is not None:
+            self._copies.add(messages)
+        return weights
+
+    def _messages(self, start: int, stop: int) -> list[Any]:
+        """Return neighboring messages as dicts."""
+        history = self._history
+        messages = history.messages[start:stop]
+        return messages if set(map(type, messages)) <= {dict} else [*map(history.message, range(start, stop))]
 
     def _weigh(self, index: int) -> float:
         """Ask a counter that weighs messages itself."""
@@ -110,6 +172,9 @@ class Strides:
 
 _AT_ONCE = 64
 """Messages weighed in one go: what is behind the cut is not all looked at."""
+
+_MOST_STRIDES = 16
+"""Whose marks are remembered of one place: a stride and its halves are five."""
 
 
 def _strides_from(request: EvictionRequest, place: int) -> Strides:
@@ -151,17 +216,23 @@ def first_mark(
     """
     strides = _strides_from(request, place)
     for _ in range(_HALVINGS + 1):
-        marks = strides.marks(stride, place=place, last=last)
-        mark = next(marks if begins is None else filter(begins, marks), None)
+        mark = strides.first(stride, place=place, last=last)
+        while mark is not None and begins is not None and not begins(mark):
+            mark = strides.first(stride, place=mark + 1, last=last)
         if mark is not None and (takes is None or takes(mark)):
-            return mark
+            break
         stride /= 2
-    return None
+    else:
+        mark = None
+    strides.keep()
+    return mark
 
 
 def marks_back(request: EvictionRequest, place: int, stride: float, /) -> Iterator[int]:
     """Walk the marks at or before a message, the newest first, from one fixed place back to the next."""
     while place >= request.history.head:
         strides = _strides_from(request, place)
-        yield from reversed(list(strides.marks(stride, place=strides.start, last=place)))
+        marks = strides.until(place, stride)
+        strides.keep()
+        yield from reversed(marks)
         place = strides.start - 1
