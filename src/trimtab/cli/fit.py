@@ -189,6 +189,7 @@ def _answer(found: FittedRequest, *, only_report: bool) -> Answer:
         data=data,
         result=request,
         text=lambda width, colour: report.to_text(width=width, colour=colour),
+        html=report.to_html,
         row=lambda: _totals(report),
     )
 
@@ -209,13 +210,14 @@ EPILOG = """\b
 Examples:
   trimtab fit chat.json --budget 8k --model NAME --output text
   trimtab fit chat.json --model NAME --messages-only > fitted.json
+  trimtab fit chat.json --budget 8k --model NAME --output html > report.html
   trimtab fit 'chats/*.json' --budget 8k --strategy clear_tool_results
   trimtab fit parts.jsonl --policy policy.toml --report
 """
 
 
 @click.command(epilog=EPILOG)
-@on_conversations(passing="fit", failing="do not fit or cannot be read")
+@on_conversations(passing="fit", failing="do not fit or cannot be read", pages=True)
 @room_options
 @click.option(
     "--strategy",
