@@ -28,7 +28,7 @@ from trimtab.cli.output import Answer, Refused, on_conversations
 from trimtab.context import Context, Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
-from trimtab.formats import Request, detect, get_format
+from trimtab.formats import Request, detect, formats, get_format
 from trimtab.policy import load_policy, with_path
 from trimtab.policy.conversations import blocks_for
 from trimtab.report import Report
@@ -65,7 +65,12 @@ class PolicyFit:
         self._room: dict[str, Any] = {key: given[key] for key in ROOM}
         format = str(held.format) if given["format"] == "auto" else given["format"]
         strict = True if given["strict"] else None  # a policy may be strict by itself
-        self._policy = policy.clone(format=format, pending_calls=given["pending_calls"], strict=strict)
+        self._policy = policy.clone(
+            format=format,
+            charge_as=given["charge_as"],
+            pending_calls=given["pending_calls"],
+            strict=strict,
+        )
         self._names = [block.name for block in policy.blocks]
         try:  # what is wrong is refused at once
             self._asked = RequestOptions(given, format=format, model=held.model, counter=held.counter)
@@ -241,6 +246,11 @@ Examples:
     type=click.Path(),
     help="Blocks, their limits and strategies: a policy in TOML or JSON.",
 )
+@click.option(
+    "--charge-as",
+    type=click.Choice(formats()),
+    help="Wire form the messages are sent in, where that is not the one they are in.",
+)
 @pin_option
 @pending_option
 @click.option(
@@ -269,7 +279,7 @@ def _by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
         asked.budget(asked.model)  # what is wrong is refused at once
     if given["steady"] and given["strategy"] is not None:
         raise Refused("--steady chooses the strategy: give --steady or --strategy")
-    taken_over = ("format", "pending_calls", "repair", "strict", "steady", "breakpoints")
+    taken_over = ("format", "charge_as", "pending_calls", "repair", "strict", "steady", "breakpoints")
     settings: dict[str, Any] = {key: given[key] for key in taken_over}
     settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}
 
