@@ -309,6 +309,29 @@ def test_steady_cuts_in_strides() -> None:
     assert len(fit("--budget", "180", chat=chat)["messages"]) > len(wanted) > 0
 
 
+def test_charge_as_counts_what_messages_become() -> None:
+    """As `fit(…, charge_as=…)` does: a call and its result are items of their own in Responses."""
+    chat = [QUESTION, calling(function_call("a")), result("a")]
+    options = ("fit", "--budget", "999", "--model", "gpt-4o", "--report")
+
+    def tokens(*more: str) -> Any:
+        return json.loads(run(*options, *more, data=chat).stdout)["report"]["tokens_after"]
+
+    wanted = fit_in_python(chat, 999, model="gpt-4o", charge_as="openai_responses").report.tokens_after
+    assert tokens("--charge-as", "openai_responses") == wanted != tokens()
+
+
+def test_a_report_is_written_as_a_page_of_one_conversation() -> None:
+    """`--output html` writes what `Fitted.to_html` does; of several there is no one page."""
+    chat = [QUESTION] * 9
+    options = ("fit", *CHARS, "--budget", "60", "--output", "html")
+    counter = CharCounter(chars_per_token=1)
+    assert run(*options, data=chat).stdout == fit_in_python(chat, 60, counter=counter).to_html()
+    many = run(*options, data=f"{json.dumps(chat)}\n{json.dumps(chat)}\n")
+    assert many.exit_code == 2
+    assert "one conversation" in many.stderr
+
+
 def test_system_text_and_tools_are_given_beside_the_messages(tmp_path: Path) -> None:
     """Both are counted; the text, from a file too, leads where the wire form keeps it among messages."""
     (tmp_path / "tools.json").write_text(json.dumps([{"name": "add"}]), encoding="utf-8")

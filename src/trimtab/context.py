@@ -123,6 +123,13 @@ class Context:
         """Name the blocks; no content."""
         return f"<Context of {', '.join(map(repr, self._blocks)) or 'no blocks'}>"
 
+    def _repr_html_(self) -> str:
+        """Show the blocks and their limits in a notebook; no content, and nothing is counted."""
+        from trimtab.report.html import table_fragment  # not above: only who looks at it needs it
+
+        heads = ("block", "rank", "floor", "cap", "strategy")
+        return table_fragment(repr(self), heads, map(_limits_of, self.blocks))
+
     def __contains__(self, name: object) -> bool:
         """Tell whether there is a block of that name."""
         return name in self._blocks
@@ -350,3 +357,13 @@ class Context:
             there = ", ".join(self._blocks) or "none"
             error = unknown_name(f"no block is named {name!r}; there are: {there}", name, self._blocks)
             raise error from None
+
+
+def _limits_of(block: Block) -> tuple[str, ...]:
+    """Say in words how a block shares the room."""
+    floor = [f"{block.min_tokens:,} tokens"] if block.min_tokens else []
+    floor += [f"{block.min_ratio:.0%} of the room"] if block.min_ratio else []
+    cap = [] if block.max_tokens is None else [f"{block.max_tokens:,} tokens"]
+    cap += [f"{block.max_ratio:.0%} of the room"] if block.max_ratio < 1 else []
+    strategy = "pinned" if block.pinned else block.gives_way_by.name
+    return block.name, f"{block.rank:g}", " or ".join(floor), " or ".join(cap), strategy

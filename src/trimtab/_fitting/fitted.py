@@ -219,6 +219,14 @@ class Fitted(Generic[M]):
         room = plan.budget.input_tokens
         return f"<Fitted {len(self.messages)} of {len(plan.source)} messages, {plan.tokens}/{room} tokens>"
 
+    def _repr_html_(self) -> str:
+        """Show the report in a notebook; no text of messages."""
+        return self.report._repr_html_()
+
+    def to_html(self, *, include_text: bool = False, title: str = "trimtab report") -> str:
+        """Write the report as a page of HTML; see `Report.to_html`."""
+        return self.report.to_html(include_text=include_text, title=title)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle without counter, strategy and callbacks."""
         places = Places(self.positions, self.changed, dict(self._spans))

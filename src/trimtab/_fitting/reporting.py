@@ -508,6 +508,7 @@ def _block(decision: BlockDecision, rows: Rows) -> BlockReport:
         block_report(decision, rows, limit_tokens=decision.limit_tokens, output=decision.entries()),
         offered_tokens=decision.offered_tokens,
         cap_tokens=decision.cap_tokens,
+        floor_tokens=decision.floor_tokens,
         tokens_after=decision.tokens,
         floor_missed_tokens=decision.floor_missed_tokens,
         freed_tokens=decision.freed_tokens,

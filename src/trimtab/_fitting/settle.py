@@ -47,6 +47,8 @@ class BlockDecision(Decision[Part]):
     """What it was offered last: of its need, its cap and the room that was left the least."""
     cap_tokens: int | None = None
     """Its cap; None if it has none."""
+    floor_tokens: int = 0
+    """Its floor, whether floors are in force or not."""
     room_tokens: int | None = None
     """What was left for it, whatever its need and its cap; None if all that fits was taken as it is."""
 
@@ -455,6 +457,7 @@ class _Settlement:
             if at not in self._decided:
                 self._decided[at] = self._least(part, claims[at])
             self._decided[at].cap_tokens = claims[at].cap_tokens
+            self._decided[at].floor_tokens = claims[at].floor_tokens
         places = {composition.adding[at]: decision for at, decision in self._decided.items()}
         outcome = Outcome(
             composition=composition,

@@ -28,7 +28,7 @@ from trimtab.cli.output import Answer, Refused, on_conversations
 from trimtab.context import Context, Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
-from trimtab.formats import Request, detect, get_format
+from trimtab.formats import Request, detect, formats, get_format
 from trimtab.policy import load_policy, with_path
 from trimtab.policy.conversations import blocks_for
 from trimtab.report.text import fate_counts
@@ -64,7 +64,12 @@ class PolicyFit:
         self._room: dict[str, Any] = {key: given[key] for key in ROOM}
         format = str(held.format) if given["format"] == "auto" else given["format"]
         strict = True if given["strict"] else None  # a policy may be strict by itself
-        self._policy = policy.clone(format=format, pending_calls=given["pending_calls"], strict=strict)
+        self._policy = policy.clone(
+            format=format,
+            charge_as=given["charge_as"],
+            pending_calls=given["pending_calls"],
+            strict=strict,
+        )
         self._names = [block.name for block in policy.blocks]
         try:  # what is wrong is refused at once
             self._asked = RequestOptions(given, format=format, model=held.model, counter=held.counter)
@@ -193,6 +198,7 @@ def _answer(found: FittedRequest, *, only_report: bool) -> Answer:
         data=data,
         result=request,
         text=lambda width, colour: report.to_text(width=width, colour=colour),
+        html=report.to_html,
         row=row,
     )
 
@@ -201,13 +207,14 @@ EPILOG = """\b
 Examples:
   trimtab fit chat.json --budget 8k --model NAME --output text
   trimtab fit chat.json --model NAME --messages-only > fitted.json
+  trimtab fit chat.json --budget 8k --model NAME --output html > report.html
   trimtab fit 'chats/*.json' --budget 8k --strategy clear_tool_results
   trimtab fit parts.jsonl --policy policy.toml --report
 """
 
 
 @click.command(epilog=EPILOG)
-@on_conversations(passing="fit", failing="do not fit or cannot be read")
+@on_conversations(passing="fit", failing="do not fit or cannot be read", pages=True)
 @room_options
 @click.option(
     "--strategy",
@@ -230,6 +237,11 @@ Examples:
     metavar="FILE",
     type=click.Path(),
     help="Blocks, their limits and strategies: a policy in TOML or JSON.",
+)
+@click.option(
+    "--charge-as",
+    type=click.Choice(formats()),
+    help="Wire form the messages are sent in, where that is not the one they are in.",
 )
 @pin_option
 @pending_option
@@ -259,7 +271,7 @@ def _by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
         asked.budget(asked.model)  # what is wrong is refused at once
     if given["steady"] and given["strategy"] is not None:
         raise Refused("--steady chooses the strategy: give --steady or --strategy")
-    taken_over = ("format", "pending_calls", "repair", "strict", "steady", "breakpoints")
+    taken_over = ("format", "charge_as", "pending_calls", "repair", "strict", "steady", "breakpoints")
     settings: dict[str, Any] = {key: given[key] for key in taken_over}
     settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}
 

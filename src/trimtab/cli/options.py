@@ -102,6 +102,7 @@ def choice(name: str, words: Sequence[str], help: str, *, param: str | None = No
 
 
 output_option = choice("--output", ["json", "text"], "JSON for programs, or text for people.")
+page_option = choice("--output", ["json", "text", "html"], "JSON for programs, text or a page for people.")
 format_option = choice("--format", ["auto", *formats()], "Wire form of the messages.")
 bare_option = click.option(
     "--messages-only",
@@ -116,8 +117,7 @@ pending_option = click.option(
     multiple=True,
     help="Id of a call whose result is still to come. Repeatable.",
 )
-input_options = together(
-    output_option,
+_input_options = together(
     format_option,
     choice(
         "--input",
@@ -127,7 +127,10 @@ input_options = together(
     ),
     click.argument("files", metavar="[FILE]...", type=click.Path(allow_dash=True), nargs=-1),
 )
+input_options = together(output_option, _input_options)
 """The files, and how they are read and answered."""
+page_options = together(page_option, _input_options)
+"""The same for a command that writes pages, too."""
 request_options = together(
     click.option("--system", metavar="TEXT|@FILE", help="System text beside the messages."),
     click.option(

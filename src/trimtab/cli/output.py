@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec
 import click
 
 from trimtab.cli.input import STANDARD_INPUT, Entry, Files, InputKind, dump, entries, files_of, open_input
-from trimtab.cli.options import input_options
+from trimtab.cli.options import input_options, page_options
 from trimtab.errors import (
     BudgetExceededError,
     ConfigurationError,
@@ -45,6 +45,8 @@ class Answer:
     """Says it for people, where it is the only one: in so many columns, with colours or without."""
     row: Callable[[], str]
     """Says it for people in one line (or a few), where it is one of many."""
+    html: Callable[[], str] = str
+    """Says it for people as a page; of a command that writes pages."""
     error: ContextError | None = None
     """What went wrong: there is no answer."""
 
@@ -115,33 +117,34 @@ def _no_answer(error: ContextError) -> Answer:
         ok=False,
         data=data,
         text=lambda width, colour: "" if report is None else report.to_text(width=width, colour=colour),
+        html=lambda: "" if report is None else report.to_html(),
         row=str,
         error=error,
     )
 
 
 def on_conversations(
-    *, passing: str, failing: str
+    *, passing: str, failing: str, pages: bool = False
 ) -> Callable[[Callable[..., Callable[[Any], Answer]]], Callable[..., None]]:
     """Make a command of a function of options that gives a function of one conversation.
 
     The command has the input options, and those named `full` and `bare` mean the same in all that have them:
     in text more than a row for each of many; what was made of each, and nothing beside it. With a `policy` an
     entry may be a mapping with parts of a request. A summary says "all 3 conversations in 2 files *passing*",
-    or "1 of 3 conversations *failing*".
+    or "1 of 3 conversations *failing*". With `pages` it writes pages for people, too.
     """
 
     def make(command: Callable[..., Callable[[Any], Answer]]) -> Callable[..., None]:
-        @input_options
+        @(page_options if pages else input_options)
         @usage
         @functools.wraps(command)
         def run(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> None:
             answer = command(**given)
             full, bare = given.get("full", False), given.get("bare", False)
             if bare and output != "json":
-                raise Refused("messages alone are JSON: leave out --output text")
+                raise Refused(f"messages alone are JSON: leave out --output {output}")
             render = (
-                _as_result if bare else _as_json if output == "json" else _as_report if full else _as_text
+                _as_result if bare else _AS[output] if output != "text" else _as_report if full else _as_text
             )
             entries_of = functools.partial(entries, kind=kind, parts=given.get("policy") is not None)
             _answer_all(answer, files_of(files), entries_of, render, verdicts=(passing, failing))
@@ -255,6 +258,18 @@ def _as_report(found: Answer, place: Place) -> bytes:
     text = found.text(shutil.get_terminal_size().columns, wants_colour())
     shown = f"{text}\n" if place.is_only else f"{plain(place.label())}\n{text}\n\n"
     return encode(shown if text else "")
+
+
+def _as_page(found: Answer, place: Place) -> bytes:
+    if not place.is_only:
+        raise Refused(
+            "--output html writes the page of one conversation: give one, or --output text for many"
+        )
+    return found.html().encode()
+
+
+_AS: dict[str, Render] = {"json": _as_json, "html": _as_page}
+"""How an answer is written where there is one way only."""
 
 
 def wants_colour() -> bool:

@@ -202,6 +202,33 @@ class Report:
         shown = _with_text(self) if include_text else self
         return render(shown, width=columns, colour=colour, include_text=include_text)
 
+    def to_html(self, *, include_text: bool = False, title: str = "trimtab report") -> str:
+        """Write the report as a page of HTML, which needs no script and no other file.
+
+        It shows how the budget is used, each block as a part of it, and all messages as a strip with what
+        became of them and why. It can be read in light and in dark.
+
+        Args:
+            include_text: Show the text of messages that have a line of their own, as far as it is at hand.
+            title: Stands over it.
+
+        Example:
+            >>> from trimtab import CharCounter, fit
+            >>> messages = [{"role": "user", "content": f"question {n}"} for n in range(9)]
+            >>> page = fit(messages, budget=20, counter=CharCounter()).report.to_html()
+            >>> page.startswith("<!doctype html>"), "<script" in page
+            (True, False)
+        """
+        from trimtab.report.html import page  # not above: only who reads it needs it
+
+        return page(_with_text(self) if include_text else self, include_text=include_text, title=title)
+
+    def _repr_html_(self) -> str:
+        """Show the report in a notebook; no text of messages."""
+        from trimtab.report.html import fragment
+
+        return fragment(self, include_text=False)
+
     def __str__(self) -> str:
         """Give the text form."""
         return self.to_text()

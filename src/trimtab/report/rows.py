@@ -97,6 +97,8 @@ class BlockReport:
     """Most tokens it might have: its cap, or the room that was left when it was its turn."""
     cap_tokens: int | None = None
     """Its cap, of `max_tokens` and `max_ratio` the smaller; None if it has none."""
+    floor_tokens: int = 0
+    """Its floor, of `min_tokens` and `min_ratio` the larger; 0 if it has none."""
     offered_tokens: int
     """What its strategy had to keep to: of the limit, in a `Context`, no more than the block needs."""
     tokens_before: int | None = None

@@ -49,28 +49,33 @@ def render(report: Report, *, width: int, colour: bool, include_text: bool) -> s
 
 
 def _head(report: Report, *, width: int) -> Iterator[Line]:
-    yield _verdict(report)
+    yield verdict(report)
+    for name, text in facts_of(report):
+        yield from map(Line, _wrap(text, width=width, first=f"  {name:<10}", rest=" " * 12))
+
+
+def facts_of(report: Report) -> list[tuple[str, str]]:
+    """Say how it was counted, what room there was, and what became of the whole: a word and a line each."""
     before = report.tokens_before
     added = f"; {len(report.inserted)} inserted" if report.inserted else ""
-    facts = [
+    return [
         ("counted", _counter(report)),
         ("room", _room(report)),
         ("before", _NOT_COUNTED if before is None else plural(before, "token")),
         ("after", _parts(report)),
         ("messages", f"{report.total_message_count:,} in: {fate_counts(report) or 'none'}{added}"),
     ]
-    for name, text in facts:
-        yield from map(Line, _wrap(text, width=width, first=f"  {name:<10}", rest=" " * 12))
 
 
-def _verdict(report: Report) -> Line:
+def verdict(report: Report) -> Line:
+    """Say whether it fits, and with how much room left."""
     used, room = report.tokens_after, report.input_tokens
     share = f" ({_share(used, room)})" if room > 0 else ""
     left = report.remaining_tokens
     tail = f"{left:,} left" if left >= 0 else f"{-left:,} over"
-    verdict = ("fits" if report.fits else "DOES NOT FIT") + ("" if report.exact else ", by estimate")
+    said = ("fits" if report.fits else "DOES NOT FIT") + ("" if report.exact else ", by estimate")
     tone: Tone = "good" if report.fits else "bad"
-    return Line(f"{verdict}: {used:,} of {plural(room, 'token')}{share}, {tail}", tone)
+    return Line(f"{said}: {used:,} of {plural(room, 'token')}{share}, {tail}", tone)
 
 
 def _counter(report: Report) -> str:
@@ -116,7 +121,7 @@ def _blocks(report: Report, *, width: int) -> Iterator[Line]:
     if report.blocks:
         cells = [("block", "before", "after", "limit")]
         for block in report.blocks:
-            numbers = (_number(block.tokens_before), f"{block.tokens_after:,}", f"{block.limit_tokens:,}")
+            numbers = (number(block.tokens_before), f"{block.tokens_after:,}", f"{block.limit_tokens:,}")
             cells.append((_name(block.name), *numbers))
         heads, *rows = align(cells, right=(1, 2, 3))
         legend = heads + " " * 9 + "█ after, ░ before, │ limit"
@@ -126,8 +131,8 @@ def _blocks(report: Report, *, width: int) -> Iterator[Line]:
         for block, row in zip(report.blocks, rows, strict=True):
             over = block.tokens_after > block.limit_tokens
             yield Line(row + _bar(block, room=width - columns(row)), "bad" if over else "")
-            deeds = _deeds(block, alone=len(report.blocks) == 1)
-            yield from (Line(line, "dim") for line in _wrap(deeds, width=width, first=indent, rest=indent))
+            done = deeds(block, alone=len(report.blocks) == 1)
+            yield from (Line(line, "dim") for line in _wrap(done, width=width, first=indent, rest=indent))
     said = [f"blocks dropped: {', '.join(report.blocks_dropped)}"] if report.blocks_dropped else []
     said += ["the floors of the blocks pass the room and were ignored"] if report.floors_ignored else []
     yield from _bullets(said, width=width, tone="warn")
@@ -225,33 +230,33 @@ def _bar(block: BlockReport, *, room: int) -> str:
     return f"{share}  {drawn[:most]}│{drawn[most:]}"
 
 
-def _deeds(block: BlockReport, *, alone: bool) -> str:
+def deeds(block: BlockReport, *, alone: bool) -> str:
     """Say what was done to a block; what became of its messages, if the head does not say it already."""
-    deeds = [", then ".join(block.actions) or "kept"]
+    done = [", then ".join(block.actions) or "kept"]
     if not alone:
-        deeds.append(f"messages: {fate_counts(block) or 'none'}")
+        done.append(f"messages: {fate_counts(block) or 'none'}")
     if block.cap_tokens is not None:
         at_cap = block.limit_tokens == block.cap_tokens
-        deeds.append(
+        done.append(
             "limit is its cap" if at_cap else f"limit is what was left, below its cap of {block.cap_tokens:,}"
         )
     if block.floor_missed_tokens:
-        deeds.append(f"{plural(block.floor_missed_tokens, 'token')} under its floor")
+        done.append(f"{plural(block.floor_missed_tokens, 'token')} under its floor")
     if block.freed_tokens:
-        deeds.append(f"{plural(block.freed_tokens, 'token')} freed by another block")
-    return "; ".join(deeds)
+        done.append(f"{plural(block.freed_tokens, 'token')} freed by another block")
+    return "; ".join(done)
 
 
 def _messages(report: Report, *, width: int, include_text: bool) -> Iterator[Line]:
     """Give each run of messages a line; of many, the middle is only counted."""
     # A changed message is a run of its own.
-    runs = [tuple(run) for _, run in groupby(report.messages, key=_fate_key)]
+    runs = [tuple(run) for _, run in groupby(report.messages, key=fate_key)]
     if not runs:
         return
     head = len(runs) if len(runs) <= _MOST_RUNS else _MOST_RUNS - _LAST_RUNS
     hidden = runs[head:-_LAST_RUNS]
     shown = runs[:head] + (runs[-_LAST_RUNS:] if hidden else [])
-    titles, *rows = align([("index", "fate", "tokens", "why"), *map(_cells, shown)], right=(2,))
+    titles, *rows = align([("index", "fate", "tokens", "why"), *map(cells_of, shown)], right=(2,))
     yield Line("")
     yield Line(titles, "bold")
     for place, (run, row) in enumerate(zip(shown, rows, strict=True)):
@@ -260,7 +265,7 @@ def _messages(report: Report, *, width: int, include_text: bool) -> Iterator[Lin
             counts = _fates(map(fates.count, FATES))
             said = f"{plural(len(hidden), 'more line')}: {plural(len(fates), 'message')}, {counts}"
             yield Line(f"  … {said}", "dim")
-        what = f"{_name(run[0].block)}: {_what(run)}" if len(report.blocks) > 1 else _what(run)
+        what = f"{_name(run[0].block)}: {what_of(run)}" if len(report.blocks) > 1 else what_of(run)
         yield from _run_lines(row, _TONES.get(run[0].fate, ""), what=what, width=width)
         if include_text and len(run) == 1 and run[0].text:
             # Far more than any terminal is wide, so that a huge text is not made printable in full.
@@ -286,12 +291,13 @@ _WORD_COLUMNS = 32
 _ANSWERING_ROLES = frozenset({"tool", "user", "function"})
 
 
-def _fate_key(row: MessageRow) -> tuple[object, ...]:
+def fate_key(row: MessageRow) -> tuple[object, ...]:
+    """Return what neighbours have alike that share a line; a changed message has a line of its own."""
     own = row.index if row.fate == "changed" else None
     return row.fate, row.reason, row.block, row.state == "pinned", own
 
 
-def _cells(run: Run) -> tuple[str, str, str, str]:
+def cells_of(run: Run) -> tuple[str, str, str, str]:
     """Give the indices of a run, as "12–398", its fate, its size, and why."""
     first, last = run[0], run[-1].index
     span = str(first.index) if first.index == last else f"{first.index}–{last}"
@@ -302,13 +308,13 @@ def _tokens(run: Run) -> str:
     """Give the size of a run; "?" if it was not counted for every one of them."""
     first = run[0]
     if first.fate == "changed":
-        return f"{_number(first.tokens_before)} → {_number(first.tokens_after)}"
+        return f"{number(first.tokens_before)} → {number(first.tokens_after)}"
     sizes = [row.tokens_after if first.fate == "kept" else row.tokens_before for row in run]
     counts = [size for size in sizes if size is not None]
-    return _number(sum(counts) if len(counts) == len(sizes) else None)
+    return number(sum(counts) if len(counts) == len(sizes) else None)
 
 
-def _what(run: Run) -> str:
+def what_of(run: Run) -> str:
     """Give roles or number of messages, the tools they call, and the labels they have."""
     roles = " + ".join(_short(row.role) for row in run[:_NAMED_ROLES])
     who = roles if len(run) <= _NAMED_ROLES else plural(len(run), "message")
@@ -417,6 +423,6 @@ def plural(number: int, one: str) -> str:
     return f"{number:,} {one if number == 1 else one + 's'}"
 
 
-def _number(number: int | None) -> str:
+def number(value: int | None) -> str:
     """Write a number with separators; "?" for one that nobody counted."""
-    return "?" if number is None else f"{number:,}"
+    return "?" if value is None else f"{value:,}"

@@ -13,6 +13,7 @@ from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.relevance.ranker import RankerLike
+from trimtab.report.html import facts_fragment
 from trimtab.session.add import add_messages, check_messages
 from trimtab.session.change import (
     begin_anew,
@@ -46,6 +47,7 @@ from trimtab.session.view import (
     SessionStatus,
     ViewDiff,
     diff_views,
+    facts_of,
     fit_view,
     log_pages,
     message_whole,
@@ -835,6 +837,10 @@ class Session:
     def __repr__(self) -> str:
         """Name the session, its store and its budget; tokens in view as far as it was read. No content."""
         return f"<Session {self.id!r} in {self.store!r}: {self._runner.describe()}>"
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook where the session stands, as far as it was read. No content."""
+        return facts_fragment(repr(self), facts_of(self._runner.core))
 
     if not TYPE_CHECKING:  # a type checker that sees it would take any name for one that can be set
 

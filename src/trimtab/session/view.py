@@ -294,6 +294,13 @@ class SessionStatus:
         return asdict(self)
 
 
+def facts_of(core: Core) -> list[tuple[str, str]]:
+    """Say in words where a session stands, as far as it was read."""
+    known = core.working_set or core.last_working_set
+    status = {} if known is None else status_of(known, core).to_dict()
+    return [(name.replace("_", " "), str(value)) for name, value in status.items() if value is not None]
+
+
 def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
     """Collect the numbers of a session."""
     state = working_set.state

@@ -1,0 +1,157 @@
+"""The report as HTML: everything a reader asks is in it, and nothing of a hostile text acts."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+from trimtab import CharCounter, Context, Session, fit
+from trimtab.counting import FixedCounter
+from trimtab.report import Report
+
+HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(2)> \u202eevil \x1b[31m"
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements with their attributes, and all text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.elements.append((tag, dict(attrs)))
+        if tag not in ("meta", "rect", "img"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element that holds nothing."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close what it closes."""
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        """Keep what is shown."""
+        if not self.open or self.open[-1] != "style":
+            self.text += data
+
+    def cells(self) -> list[str]:
+        """Classes of the rectangles, in the order of drawing."""
+        return [str(attributes.get("class")) for tag, attributes in self.elements if tag == "rect"]
+
+
+def chat(count: int, *, text: str = "some words of a message") -> list[dict[str, str]]:
+    """Make a talk of equal messages."""
+    return [{"role": ("user", "assistant")[at % 2], "content": text} for at in range(count)]
+
+
+def test_each_message_has_a_cell_with_what_became_of_it() -> None:
+    """The strip has a place for each message, in order, and the table says the same in words."""
+    fitted = fit(chat(9), 40, counter=FixedCounter(per_message=10))
+    page = Page(fitted.to_html())
+    strip = [kind for kind in page.cells() if kind in ("kept", "pinned", "evicted")]
+    fates = [row.fate for row in fitted.report.messages]
+    key = len(set(strip))  # the key shows each kind once more
+    assert [kind if kind != "pinned" else "kept" for kind in strip[:-key]] == fates
+    assert "0–5" in page.text
+    assert "over_limit" in page.text
+
+
+def test_names_of_what_left_are_shown() -> None:
+    """A reader sees which tool was called in what is gone."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+    talk = [
+        {"role": "user", "content": "Where?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "There."},
+        {"role": "user", "content": "And now?"},
+    ]
+    page = Page(fit(talk, 10, counter=FixedCounter(per_message=10)).to_html())
+    assert "look_up" in page.text
+
+
+def test_blocks_are_parts_of_the_budget_with_floor_and_cap() -> None:
+    """Each block has its floor and cap, and what of it left has its labels."""
+    context = Context(200, counter=FixedCounter(per_message=10))
+    context.add("documents", ["one", "two", "three"], max_tokens=20, labels=["a.md", "b.md", "c.md"])
+    context.add("history", chat(30), min_ratio=0.25)
+    report = context.fit().report
+    assert (report.block("history").floor_tokens, report.block("documents").floor_tokens) == (50, 0)
+    page = Page(report.to_html())
+    assert "floor: 50 tokens" in page.text
+    assert "cap: 20 tokens" in page.text
+    assert "a.md" in page.text
+    assert Report.from_dict(report.to_dict()).to_html() == report.to_html()
+
+
+def test_a_report_of_before_the_floor_was_in_it_is_read() -> None:
+    """Reports that were stored earlier can still be read."""
+    data = fit(chat(3), 100, counter=CharCounter()).report.to_dict()
+    for block in data["blocks"]:
+        del block["floor_tokens"]
+    assert Report.from_dict(data).blocks[0].floor_tokens == 0
+
+
+@pytest.mark.parametrize("include_text", [False, True])
+def test_hostile_text_does_nothing(include_text: bool) -> None:
+    """No element, attribute or control character of a text of others gets into the page."""
+    context = Context(100, counter=FixedCounter(per_message=10))
+    context.add(HOSTILE, chat(12, text=HOSTILE), labels=[HOSTILE] * 12)
+    shown = context.fit().to_html(include_text=include_text, title=HOSTILE)
+    page = Page(shown)
+    assert not {"script", "img", "link", "iframe"}.intersection(tag for tag, _ in page.elements)
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+    assert "\u202e" not in shown
+    assert "\x1b" not in shown
+    assert page.open == []
+    assert "alert(1)" in page.text  # it is shown, and is only text
+
+
+def test_the_page_asks_for_nothing_from_elsewhere() -> None:
+    """It is whole by itself: nothing is loaded."""
+    page = Page(fit(chat(9), 40, counter=CharCounter()).to_html())
+    assert not any({"src", "href"}.intersection(attributes) for _, attributes in page.elements)
+
+
+def test_text_is_shown_only_where_it_is_asked_for() -> None:
+    """As in every form of the report, text of messages leaves only when somebody says so."""
+    fitted = fit([{"role": "user", "content": "a secret word"}], 40, counter=CharCounter())
+    assert "a secret word" not in fitted.to_html()
+    assert "a secret word" not in fitted._repr_html_()
+    assert "a secret word" in fitted.to_html(include_text=True)
+
+
+def test_a_long_conversation_has_a_bounded_strip() -> None:
+    """Ten thousand messages make no page of ten thousand elements."""
+    fitted = fit(chat(10_000), 400, counter=FixedCounter(per_message=10))
+    assert len(Page(fitted.to_html()).cells()) < 400
+
+
+def test_what_a_text_of_five_megabytes_is_shown_of_is_bounded() -> None:
+    """A huge text does not make a huge page."""
+    fitted = fit([{"role": "user", "content": "<b>" * 1_700_000}], 10, counter=FixedCounter(per_message=1))
+    assert len(fitted.to_html(include_text=True)) < 40_000
+
+
+def test_notebooks_show_contexts_and_sessions() -> None:
+    """They show limits and numbers, and no content."""
+    context = Context(100, counter=CharCounter())
+    context.add("history", chat(3), min_ratio=0.25, max_tokens=80)
+    text = Page(context._repr_html_()).text
+    assert "25% of the room" in text
+    assert "80 tokens" in text
+    session = Session(budget=100, counter=CharCounter())
+    session.add({"role": "user", "content": "a secret word"})
+    shown = Page(session._repr_html_()).text
+    assert "budget tokens" in shown
+    assert "a secret word" not in shown
