@@ -13,7 +13,6 @@ from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.relevance.ranker import RankerLike
-from trimtab.report.html import facts_fragment
 from trimtab.session.add import add_messages, check_messages
 from trimtab.session.change import (
     begin_anew,
@@ -47,10 +46,10 @@ from trimtab.session.view import (
     SessionStatus,
     ViewDiff,
     diff_views,
-    facts_of,
     fit_view,
     log_pages,
     message_whole,
+    status_fragment,
     status_of,
 )
 from trimtab.session.working_set import WorkingSet
@@ -840,7 +839,7 @@ class Session:
 
     def _repr_html_(self) -> str:
         """Show in a notebook where the session stands, as far as it was read. No content."""
-        return facts_fragment(repr(self), facts_of(self._runner.core))
+        return status_fragment(repr(self), self._runner.core)
 
     if not TYPE_CHECKING:  # a type checker that sees it would take any name for one that can be set
 

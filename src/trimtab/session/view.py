@@ -14,6 +14,7 @@ from trimtab._fitting.request import Ask
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
 from trimtab.formats import Dict
+from trimtab.report.html import facts_fragment
 from trimtab.report.text import plural, runs
 from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import FitContext, Steps
@@ -294,11 +295,12 @@ class SessionStatus:
         return asdict(self)
 
 
-def facts_of(core: Core) -> list[tuple[str, str]]:
-    """Say in words where a session stands, as far as it was read."""
+def status_fragment(title: str, core: Core) -> str:
+    """Write where a session stands, as far as it was read, as a part of a page."""
     known = core.working_set or core.last_working_set
     status = {} if known is None else status_of(known, core).to_dict()
-    return [(name.replace("_", " "), str(value)) for name, value in status.items() if value is not None]
+    facts = [(name.replace("_", " "), str(value)) for name, value in status.items() if value is not None]
+    return facts_fragment(title, facts)
 
 
 def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
