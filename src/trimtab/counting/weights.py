@@ -113,7 +113,8 @@ class Copies(list[Any]):
             if messages == self:  # each is another object than its copy, so that all of it is compared
                 return []
             return [at for at, differs in enumerate(map(ne, messages, self)) if differs]
-        except Exception:  # a value of the caller's that cannot be compared
+        # A value of the caller's that cannot be compared, as an array or a tensor.
+        except (TypeError, ValueError, RuntimeError, AttributeError):
             return [*range(len(messages))]
 
     def add(self, messages: Iterable[Any], /) -> None:
@@ -140,6 +141,7 @@ class _Plain:
     """A number that equals those of its kind: 1, 1.0 and True are written in texts of different length."""
 
     __slots__ = ("_value",)
+    # It says that there is none; the type of `object` says that there is one.
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: object) -> None:
