@@ -425,7 +425,9 @@ def _process_us(code: str) -> float:
 
 
 def _processor_us(code: str) -> float:
-    process = os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ)
+    # Compiled modules are there, as on a machine of a user: without them each import compiles them anew.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    process = os.posix_spawn(sys.executable, [sys.executable, "-c", code], environment)
     _, status, usage = os.wait4(process, 0)
     if status:
         raise RuntimeError(f"{code[:60]!r} failed")
