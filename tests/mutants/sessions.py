@@ -78,7 +78,12 @@ SESSIONS = (
         ("remember_failure", "2 * waiting)", "waiting)"),
         ("remember_failure", "2 ** min(failures - 1, 40)", "1"),
         ("remember_failure", "failures = state.failures + 1", "failures = 1"),
-        ("units_up_to", "or working_set.exempt(unit):", "or False:"),
+        (
+            "units_up_to",
+            "in working_set.recent and working_set.exempt(unit):",
+            "in working_set.recent and False:",
+        ),
+        ("units_up_to", "if first in working_set.recent and", "if"),
         ("units_up_to", "if (state.summary, state.epoch) != (job.base, job.epoch):", "if False:"),
     ),
     module(

@@ -363,3 +363,25 @@ def test_many_that_were_taken_off_cost_an_event_no_more_than_some() -> None:
     assert again(session).messages() == []
     session.add(user("end"))
     assert again(session).messages() == [user("end")]
+
+
+def test_words_that_wait_again_are_summarized_though_they_are_the_users_latest() -> None:
+    """Else each add would ask for the same summary anew, and drop it."""
+    asked: list[int] = []
+
+    def summarize(messages: list[Any]) -> str:
+        asked.append(len(messages))
+        return "about it"
+
+    session = session_in(budget=149, summarizer=summarize, summarize_threshold_messages=1)
+    first, *_ = session.extend(
+        [user(words(109)), user(words(1)), user(words(135)), user(words(16)), user(words(1))]
+    )
+    session.add(assistant(words(21)))
+    for _ in range(3):
+        session.pop()  # what is left was summarized, the words of the user that are the latest now too
+    session.redact(first)  # and with it its summary: they wait again
+    before = len(asked)
+    session.add(assistant(words(18)))
+    assert len(asked) == before + 1
+    assert (session.status().stale_summaries, session.status().pending_messages) == (0, 0)

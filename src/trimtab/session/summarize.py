@@ -321,6 +321,9 @@ def units_up_to(core: Core, working_set: WorkingSet, job: Job) -> Steps[list[tup
     here.update((first, unit) for first, unit in working_set.recent.items() if first < border)
     for first, members in covered.items():
         unit = here.get(first)
-        if unit is None or unit.versions != members or working_set.exempt(unit):
+        if unit is None or unit.versions != members:
+            return None
+        # What waits may be covered whatever it has become: after a pop it may hold the user's latest words.
+        if first in working_set.recent and working_set.exempt(unit):
             return None
     return [(unit.versions, unit.tokens) for unit in here.values()]
