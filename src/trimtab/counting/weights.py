@@ -107,14 +107,15 @@ class Copies(list[Any]):
         """Return those before one."""
         return Copies(self[:stop], chars=self.chars * stop // max(1, len(self)))
 
-    def changed(self, messages: Sequence[Any], /) -> list[int]:
+    def differences(self, messages: Sequence[Any], /) -> list[int]:
         """List the places where messages say something else; all where they cannot be compared."""
         try:
             if messages == self:  # each is another object than its copy, so that all of it is compared
                 return []
             return [at for at, differs in enumerate(map(ne, messages, self)) if differs]
-        # A value of the caller's that cannot be compared, as an array or a tensor.
-        except (TypeError, ValueError, RuntimeError, AttributeError):
+        # A value of the caller's that cannot be compared, as an array or a tensor, or whose class does not expect
+        # another one.
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             return [*range(len(messages))]
 
     def add(self, messages: Iterable[Any], /) -> None:
@@ -141,8 +142,6 @@ class _Plain:
     """A number that equals those of its kind: 1, 1.0 and True are written in texts of different length."""
 
     __slots__ = ("_value",)
-    # It says that there is none; the type of `object` says that there is one.
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: object) -> None:
         self._value = value

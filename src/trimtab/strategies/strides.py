@@ -62,7 +62,7 @@ class Strides:
         if stop - start < len(copies):
             copies, sums = copies.until(stop - start), sums[: stop - start + 1]
         messages = self._messages(start, stop)
-        if changed := copies.changed(messages):
+        if changed := copies.differences(messages):
             weights = zip(
                 changed, self._history.format.weights([messages[at] for at in changed]), strict=True
             )
