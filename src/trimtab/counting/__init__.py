@@ -226,7 +226,7 @@ def measure(
 
 
 def clear_counts() -> None:
-    """Forget the counts remembered by text, of every encoding and of estimates, and what messages weigh."""
+    """Forget the counts remembered by text, of every encoding and of estimates."""
     forget_counts()
     forget_scaled()
     ESTIMATES.clear()
