@@ -82,7 +82,20 @@ def _large_chat() -> None:
         fit(large, 1_100_000, counter=FixedCounter(per_message=40), strategy=STRIDES)
 
 
-@pytest.mark.parametrize("forget", [_large_chat, clear_counts], ids=["a large chat", "clear_counts"])
+def _much_beside_texts() -> None:
+    """Fit a chat in whose metadata are more numbers than may be remembered, in two calls."""
+    chat: list[Message] = [
+        {**user("x " * 20), "vector": [float(at) for at in range(4_500)]} for _ in range(400)
+    ]
+    for _ in range(2):
+        fit(chat, 8_000, counter=FixedCounter(per_message=40), strategy=STRIDES)
+
+
+@pytest.mark.parametrize(
+    "forget",
+    [_large_chat, _much_beside_texts, clear_counts],
+    ids=["a large chat", "numbers beside texts", "clear_counts"],
+)
 def test_what_is_remembered_is_bounded_and_can_be_forgotten(forget: Callable[[], None]) -> None:
     """It is weighed again then, which takes some thousands of lines more."""
     chat, counter = _chat(9_900), exact_counter()
