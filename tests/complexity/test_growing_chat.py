@@ -83,12 +83,15 @@ def _large_chat() -> None:
 
 
 def _much_beside_texts() -> None:
-    """Fit a chat in whose metadata are more numbers than may be remembered, in two calls."""
-    chat: list[Message] = [
-        {**user("x " * 20), "vector": [float(at) for at in range(4_500)]} for _ in range(400)
-    ]
+    """Fit a chat in which more numbers than may be remembered stand before the cut, in two calls."""
+    vectors = [{**user("x " * 20), "vector": [float(at) for at in range(7_000)]} for _ in range(180)]
     for _ in range(2):
-        fit(chat, 8_000, counter=FixedCounter(per_message=40), strategy=STRIDES)
+        fit(
+            [*vectors, *(user("x") for _ in range(220))],
+            8_000,
+            counter=FixedCounter(per_message=40),
+            strategy=STRIDES,
+        )
 
 
 @pytest.mark.parametrize(
