@@ -6,8 +6,14 @@ Random chats are in properties/test_remembered_weights.py.
 from __future__ import annotations
 
 import copy
+import os
+import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from decimal import DecimalException
+from functools import partial
+from threading import Event
 from typing import Any
 
 import pytest
@@ -108,35 +114,28 @@ def _deep() -> Message:
     return made
 
 
-class _AloneByItself:
-    """Compares with its own kind alone, as many classes do."""
+class _Incomparable:
+    """Raises where it is compared, as an array does, or a class that asks for an attribute of anything."""
 
-    def __init__(self) -> None:
-        self.value = 1
+    def __init__(self, error: type[Exception]) -> None:
+        self.error = error
 
     def __eq__(self, other: object) -> bool:
-        return bool(self.value == other.value)  # type: ignore[attr-defined]  # what such a class writes
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-
-class _Array:
-    """Answers with one truth for each element, as an array does."""
-
-    def __eq__(self, other: object) -> Any:
-        return _Truths()
+        raise self.error
 
     def __hash__(self) -> int:
         return 0
 
 
-class _Truths:
-    def __bool__(self) -> bool:
-        raise ValueError("the truth value of an array is ambiguous")
+ERRORS = (AttributeError, DecimalException, KeyError, RuntimeError, TypeError, ValueError)
+"""What is raised by attributes, numbers, fields of a mapping, tensors, and arrays."""
 
 
-@pytest.mark.parametrize("make", [_circle, _deep, _AloneByItself, _Array])
+@pytest.mark.parametrize(
+    "make",
+    [_circle, _deep, *(partial(_Incomparable, error) for error in ERRORS)],
+    ids=["a circle", "deep", *(error.__name__ for error in ERRORS)],
+)
 def test_a_value_that_cannot_be_compared_or_copied_is_no_hindrance(make: Callable[[], Any]) -> None:
     """It stands beside the text, where nobody counts it; what the message says is weighed each time."""
     chat = _chat()
@@ -199,3 +198,37 @@ def test_what_a_caller_gives_is_not_changed_and_not_kept_whole() -> None:
     assert chat == before
     call["input"]["rows"][0]["a"] += [1] * 900
     assert _sent(chat, "anthropic") == _sent_unseen(chat, "anthropic")
+
+
+def _status_of_child(messages: list[Any]) -> int:
+    """Fit in a forked process; 0 if it could, and the signal that ended it if it waited."""
+    child = os.fork()
+    if not child:
+        try:
+            signal.alarm(30)
+            _sent(messages)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_forked_while_threads_fit_can_fit() -> None:
+    """What a thread held at that moment is held by nobody in the child, which would wait for it forever."""
+    chat, done = _chat(), Event()
+
+    def fit_on() -> None:
+        own = copy.deepcopy(chat)
+        while not done.is_set():
+            _sent(own)
+
+    with ThreadPoolExecutor(3) as pool:
+        fits = [pool.submit(fit_on) for _ in range(3)]
+        try:
+            statuses = [_status_of_child(chat) for _ in range(60)]
+        finally:
+            done.set()
+        for one in fits:
+            one.result()
+    assert statuses == [0] * 60

@@ -7,6 +7,7 @@ them new, and the messages are compared with these, in one go. Texts are not cop
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -47,6 +48,11 @@ class WeightMemory:
         self._lock = threading.Lock()
         self._known: OrderedDict[object, Weighed] = OrderedDict()
         self._messages = self._chars = 0
+        if hasattr(os, "register_at_fork"):  # a child in which nobody gives the lock back would wait forever
+            lock = self._lock
+            os.register_at_fork(
+                before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+            )
 
     def find(self, key: object, form: object, /) -> Weighed | None:
         """Return what is known of messages; None where they are seen for the first time.
