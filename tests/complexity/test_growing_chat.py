@@ -82,7 +82,49 @@ def _large_chat() -> None:
         fit(large, 1_100_000, counter=FixedCounter(per_message=40), strategy=STRIDES)
 
 
-@pytest.mark.parametrize("forget", [_large_chat, clear_counts], ids=["a large chat", "clear_counts"])
+def _much_beside_texts() -> None:
+    """Fit a chat in which more numbers than may be remembered stand before the cut, in two calls."""
+    vectors = [{**user("x " * 20), "vector": [float(at) for at in range(7_000)]} for _ in range(180)]
+    for _ in range(2):
+        fit(
+            [*vectors, *(user("x") for _ in range(220))],
+            8_000,
+            counter=FixedCounter(per_message=40),
+            strategy=STRIDES,
+        )
+
+
+def _fit_small(chat: list[Message]) -> None:
+    fit(chat, 2_000, counter=FixedCounter(per_message=40), strategy=STRIDES)
+
+
+def _large_texts_in_place() -> None:
+    """Fit two chats in which a large text is put in place of a small one, and which go on after that."""
+    text = "x" * 20_000_000
+    for _ in range(2):
+        chat = [user("x") for _ in range(120)]
+        _fit_small(chat)
+        _fit_small(chat)
+        chat[5]["content"] = text
+        for _ in range(2):
+            _fit_small(chat)
+            chat += [user("x") for _ in range(70)]
+
+
+def _many_chats() -> list[list[Message]]:
+    return [[user("x") for _ in range(60)] for _ in range(1_100)]
+
+
+def _fit_many() -> None:
+    for chat in _many_chats():
+        _fit_small(chat)
+
+
+@pytest.mark.parametrize(
+    "forget",
+    [_large_chat, _much_beside_texts, _large_texts_in_place, _fit_many, clear_counts],
+    ids=["a large chat", "numbers beside texts", "texts put in place", "many chats", "clear_counts"],
+)
 def test_what_is_remembered_is_bounded_and_can_be_forgotten(forget: Callable[[], None]) -> None:
     """It is weighed again then, which takes some thousands of lines more."""
     chat, counter = _chat(9_900), exact_counter()
@@ -90,7 +132,29 @@ def test_what_is_remembered_is_bounded_and_can_be_forgotten(forget: Callable[[],
     def lines() -> int:
         return operations_of(lambda _: fit(chat, 8_000, counter=counter, strategy=STRIDES)).lines
 
-    lines(), lines()
+    for _ in range(2):
+        lines()
     known = lines()
     forget()
     assert lines() >= known + 3_000
+
+
+def test_what_goes_on_is_remembered_beside_many_chats_and_much_that_is_replaced() -> None:
+    """Of chats that stand alone little is kept, and of a text that is changed in each call the last one."""
+    chat, counter = _chat(9_900), exact_counter()
+
+    def lines() -> int:
+        return operations_of(lambda _: fit(chat, 8_000, counter=counter, strategy=STRIDES)).lines
+
+    for _ in range(2):
+        lines()
+    known = lines()
+    for at, one in enumerate(_many_chats()):
+        _fit_small(one)
+        if at % 200 == 0:
+            assert lines() <= known + 100
+    changed = [user("x") for _ in range(120)]
+    for at in range(80):
+        changed[5]["content"] = f"{at}" + "x" * 500_000
+        _fit_small(changed)
+    assert lines() <= known + 100

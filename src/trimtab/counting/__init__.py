@@ -226,7 +226,10 @@ def measure(
 
 
 def clear_counts() -> None:
-    """Forget the counts remembered by text, of every encoding and of estimates, and what messages weigh."""
+    """Forget the counts remembered by text, of every encoding and of estimates.
+
+    What messages weigh in strides, which is remembered from call to call of a chat, is forgotten, too.
+    """
     forget_counts()
     forget_scaled()
     ESTIMATES.clear()

@@ -7,6 +7,7 @@ them new, and the messages are compared with these, in one go. Texts are not cop
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,8 @@ __all__ = ["WEIGHTS", "Copies", "Weighed", "WeightMemory"]
 class Weighed(NamedTuple):
     """Neighboring messages as they were, and what they weigh; nothing of it is changed once it is kept."""
 
+    form: object
+    """The wire form they were weighed in; while it is kept, no other has its id."""
     copies: Copies
     sums: list[float]
     """What stands before each message, and in all."""
@@ -35,7 +38,8 @@ class WeightMemory:
 
     Args:
         most_messages: How many are remembered at most; each takes some 400 bytes beside its texts.
-        most_chars: Of their texts, which so live on; most of them the caller holds anyway.
+        most_chars: Of their texts, which so live on; most of them the caller holds anyway. Each value in them
+            counts as 32 beside its text, since a list of numbers takes room, too.
     """
 
     def __init__(self, *, most_messages: int = 65_536, most_chars: int = 33_554_432) -> None:
@@ -44,13 +48,23 @@ class WeightMemory:
         self._lock = threading.Lock()
         self._known: OrderedDict[object, Weighed] = OrderedDict()
         self._messages = self._chars = 0
+        if hasattr(os, "register_at_fork"):  # a child in which nobody gives the lock back would wait forever
+            lock = self._lock
+            os.register_at_fork(
+                before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+            )
 
-    def find(self, key: object, /) -> Weighed | None:
-        """Return what is known of messages; None where they are seen for the first time."""
+    def find(self, key: object, form: object, /) -> Weighed | None:
+        """Return what is known of messages; None where they are seen for the first time.
+
+        Args:
+            key: Where they begin. The form is told by its id in it, since one of a caller's may have no hash.
+            form: The wire form.
+        """
         with self._lock:
             found = self._known.get(key)
             if found is None:
-                self._put(key, Weighed(Copies(), [0.0], {}))
+                self._put(key, Weighed(form, Copies(), [0.0], {}))
             else:
                 self._known.move_to_end(key)
             return found
@@ -96,53 +110,73 @@ WEIGHTS = WeightMemory()
 class Copies(list[Any]):
     """Copies of messages in which nothing can change with these."""
 
-    __slots__ = ("chars",)
+    __slots__ = ("_each_chars", "chars")
 
-    def __init__(self, copies: Iterable[Any] = (), *, chars: int = 0) -> None:
+    def __init__(self, copies: Iterable[Any] = (), each_chars: Iterable[int] = (), /) -> None:
         super().__init__(copies)
-        self.chars = chars
-        """Characters of texts in them, about: of a part the part, and of those replaced both."""
+        self._each_chars = [*each_chars]
+        self.chars = sum(self._each_chars)
+        """Characters of all texts in them, and what other values take beside these."""
 
     def until(self, stop: int, /) -> Copies:
-        """Return those before one."""
-        return Copies(self[:stop], chars=self.chars * stop // max(1, len(self)))
+        """Return those before one, in a list of their own."""
+        return Copies(self[:stop], self._each_chars[:stop])
 
-    def changed(self, messages: Sequence[Any], /) -> list[int]:
+    def differences(self, messages: Sequence[Any], /) -> list[int]:
         """List the places where messages say something else; all where they cannot be compared."""
         try:
             if messages == self:  # each is another object than its copy, so that all of it is compared
                 return []
             return [at for at, differs in enumerate(map(ne, messages, self)) if differs]
-        # A value of the caller's that cannot be compared, as an array or a tensor.
-        except (TypeError, ValueError, RuntimeError, AttributeError):
+        # A value of the caller's that cannot be compared, as an array, or with its own kind alone.
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             return [*range(len(messages))]
 
     def add(self, messages: Iterable[Any], /) -> None:
         """Copy messages to the end."""
-        self += [*map(self.of, messages)]
+        for message in messages:
+            before = self.chars
+            self.append(self._of(message))
+            self._each_chars.append(self.chars - before)
 
-    def of(self, value: Any, /) -> Any:
-        """Copy one value."""
+    def replace(self, at: int, message: Any, /) -> None:
+        """Copy a message in place of another."""
+        self.chars = before = self.chars - self._each_chars[at]
+        self[at] = self._of(message)
+        self._each_chars[at] = self.chars - before
+
+    def _of(self, message: Any) -> Any:
+        try:
+            return self._copy(message)
+        except RecursionError:  # nested too deep, or in a circle: where that is not counted, nobody minds
+            return object()
+
+    def _copy(self, value: Any) -> Any:
         kind = type(value)
         if kind is str:
-            self.chars += len(value)
+            self.chars += _VALUE_CHARS + len(value)
             return value
-        if kind is dict:
-            return {key: self.of(one) for key, one in value.items()}
+        self.chars += _VALUE_CHARS
+        if kind is dict and set(map(type, value)) <= {str}:  # the keys 1 and True are one
+            return {key: self._copy(one) for key, one in value.items()}
         if kind is list:
-            return [*map(self.of, value)]
+            return [*map(self._copy, value)]
         if kind is NoneType:
             return value
+        if kind is int or kind is bool or (kind is float and value):  # 0.0 equals -0.0
+            return _Plain(value)
         # What may change without its containers, as an object of an SDK, equals nothing: it is weighed again.
-        return _Plain(value) if kind in (int, float, bool) else object()
+        return object()
+
+
+_VALUE_CHARS = 32
+"""What a value takes beside its text, in characters: a container or a number of ours is some 70 bytes."""
 
 
 class _Plain:
     """A number that equals those of its kind: 1, 1.0 and True are written in texts of different length."""
 
     __slots__ = ("_value",)
-    # It says that there is none; the type of `object` says that there is one.
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: object) -> None:
         self._value = value

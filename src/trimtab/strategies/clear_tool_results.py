@@ -122,7 +122,7 @@ class ClearToolResults:
         has_room = 2 * request.limit_tokens >= request.constant_limit_tokens
         strides = self.target_ratio < 1.0 and has_room
         if strides and request.additive and request.is_whole and any(map(follows_plan, request.later[:1])):
-            return self._planned(request, blanks)
+            return self._plan(request, blanks)
         units = list(request.units)
         count, fits = self._blank_count(request, units, blanks)
         if count and strides and fits:
@@ -136,7 +136,7 @@ class ClearToolResults:
         edits = _edits(blanks.until(count))
         return EvictionResult(kept=units, edits=edits, fits=fits, actions=("cleared",) if edits else ())
 
-    def _planned(self, request: EvictionRequest, blanks: _Blanks) -> EvictionResult:
+    def _plan(self, request: EvictionRequest, blanks: _Blanks) -> EvictionResult:
         """Blank what the plan says, and leave the cut that belongs to it to the window behind."""
         plan = _Plan(as_planned_for(request.later[0], request), blanks, self)
         border, cut = plan.places()
@@ -345,7 +345,7 @@ class _Plan:
             there = self._fixed + self._stays_before(mark) + self._between(mark, count)
             return there >= strategy.target_ratio * limit / 2
 
-        oldest = self._fitting(self._tokens, self._whole, self._low, count)
+        oldest = self._oldest_fit(self._tokens, self._whole, self._low, count)
         if oldest == self._low:
             return oldest
         mark = first_mark(
@@ -361,9 +361,9 @@ class _Plan:
         """Return the oldest message to keep before a border that came to stand when there were so many."""
         first = max(self._oldest, self._first(border, count))
         room = self._rest + self._beside(border)
-        return self._fitting(self._cleared, room, first, border) if first < border else first
+        return self._oldest_fit(self._cleared, room, first, border) if first < border else first
 
-    def _fitting(self, sums: list[int], room: int, start: int, stop: int) -> int:
+    def _oldest_fit(self, sums: list[int], room: int, start: int, stop: int) -> int:
         """Return the oldest message from which on all up to another stands within a room; that one if none.
 
         Beside it stands what opens its turn, which is little, so that the first ones looked at mostly fit.

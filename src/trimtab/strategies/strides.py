@@ -50,26 +50,28 @@ class Strides:
         """Whether what is known is remembered as it is; lists that are must not be changed."""
         self._key: object = None
         if type(counter).weight is RequestCounter.weight and start < history.count:
-            self._key = (history.format, grid, start - history.head, id(history.original(start)))
-            self._recall(WEIGHTS.find(self._key))
+            form = history.format
+            # Marks are counted from the first message, so that one more system text in front is another key.
+            self._key = (id(form), grid, start, id(history.original(start)))
+            self._recall(WEIGHTS.find(self._key, form))
 
     def _recall(self, known: Weighed | None) -> None:
         """Take what is known of the same messages, as far as they say the same."""
         if known is None:
             return
-        start, (copies, sums, marks) = self.start, known
+        start, (_, copies, sums, marks) = self.start, known
         stop = min(self._history.count, start + len(copies))
         if stop - start < len(copies):
             copies, sums = copies.until(stop - start), sums[: stop - start + 1]
         messages = self._messages(start, stop)
-        if changed := copies.changed(messages):
+        if changed := copies.differences(messages):
             weights = zip(
                 changed, self._history.format.weights([messages[at] for at in changed]), strict=True
             )
             heavier = (at for at, weight in weights if sums[at] + weight != sums[at + 1])
             copies = copies.until(next(heavier, len(copies)))
             for at in takewhile(len(copies).__gt__, changed):
-                copies[at] = copies.of(messages[at])
+                copies.replace(at, messages[at])
             sums, stop, self._is_kept = sums[: len(copies) + 1], start + changed[0], False
         self._copies, self._sums = copies, sums
         # A mark is told by the messages up to itself; where it once was the end, it is none.
@@ -79,10 +81,8 @@ class Strides:
         """Remember what was found, for the next call."""
         if self._copies is None or self._is_kept:
             return
-        marks = dict([*self._marks.items()][-_MOST_STRIDES:])
-        WEIGHTS.keep(
-            self._key, Weighed(self._copies, self._sums, {at: [*found] for at, found in marks.items()})
-        )
+        marks = {stride: [*found] for stride, found in [*self._marks.items()][-_MOST_STRIDES:]}
+        WEIGHTS.keep(self._key, Weighed(self._history.format, self._copies, self._sums, marks))
         self._is_kept = True
 
     def first(self, stride: float, /, *, place: int, last: int | None = None) -> int | None:
@@ -133,7 +133,7 @@ class Strides:
     def _change(self) -> None:
         """Make lists that are remembered ones of our own."""
         if self._is_kept and self._copies is not None:
-            self._copies, self._sums = Copies(self._copies, chars=self._copies.chars), [*self._sums]
+            self._copies, self._sums = self._copies.until(len(self._copies)), [*self._sums]
         self._is_kept = False
 
     def _weigh_from(self, start: int, stop: int) -> list[float]:
