@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from trimtab._shared.checks import kind_of_tool
 from trimtab.errors import FormatError
@@ -171,7 +171,7 @@ def _tool_without_schema(tool: object) -> Tool | None:
     return Tool(name=as_text(held.get("name")) or str(kind), description=described, schema=None)
 
 
-def _is_by_provider(key: object) -> bool:
+def _is_by_provider(key: object) -> TypeGuard[str]:
     return isinstance(key, str) and key.replace("_", "").lower() in _BY_PROVIDER
 
 

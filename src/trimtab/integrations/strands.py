@@ -219,8 +219,8 @@ def _block(content: Mapping[str, Any]) -> Wire:
         if kind in content:
             return {"type": kind, "source": _source(content[kind], f"{kind}/{content[kind]['format']}")}
     key = next(iter(content))
-    said = json.dumps(content.get("json", content), ensure_ascii=False, default=str)
-    return {"type": "text", "text": said} if key == "json" else {"type": key, "json": said}
+    text = json.dumps(content.get("json", content), ensure_ascii=False, default=str)
+    return {"type": "text", "text": text} if key == "json" else {"type": key, "json": text}
 
 
 def _source(media: Mapping[str, Any], media_type: str) -> Wire:
