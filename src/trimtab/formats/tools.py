@@ -123,7 +123,7 @@ def function_in(tool: object, /) -> Tool | None:
     name = held.get("name")
     if not isinstance(name, str) or (kind != "function" and "input_schema" not in entry):
         return None
-    given = next((held[key] for key in _SCHEMA_KEYS if held.get(key)), {})
+    given: object = next((held[key] for key in _SCHEMA_KEYS if held.get(key)), {})
     schema = as_dict(given)
     if schema is None:  # as JSON that was not read: nobody would see it
         return None
