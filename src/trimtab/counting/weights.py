@@ -121,16 +121,22 @@ class Copies(list[Any]):
         """Copy messages to the end."""
         self += [*map(self.of, messages)]
 
-    def of(self, value: Any, /) -> Any:
-        """Copy one value."""
+    def of(self, message: Any, /) -> Any:
+        """Copy one message; what is nested too deep for that equals nothing, and is weighed again."""
+        try:
+            return self._copy(message)
+        except RecursionError:
+            return object()
+
+    def _copy(self, value: Any) -> Any:
         kind = type(value)
         if kind is str:
             self.chars += len(value)
             return value
         if kind is dict:
-            return {key: self.of(one) for key, one in value.items()}
+            return {key: self._copy(one) for key, one in value.items()}
         if kind is list:
-            return [*map(self.of, value)]
+            return [*map(self._copy, value)]
         if kind is NoneType:
             return value
         # What may change without its containers, as an object of an SDK, equals nothing: it is weighed again.
