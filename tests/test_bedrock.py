@@ -501,3 +501,15 @@ def test_a_conversation_is_written_for_reading() -> None:
         'ASSISTANT: w\n[tool_calls] [{"toolUseId":"A","name":"look","input":{"at":"dog"}}]'
     )
     assert FORM.transcript(user(result("A", {"json": {"is": "warm"}}), POINT)) == "TOOL(A): warm"
+
+
+@pytest.mark.parametrize(
+    "key", ["text", "toolUse", "toolResult", "reasoningContent", "document", "cachePoint"]
+)
+@pytest.mark.parametrize("held", [None, 3, "said", [], {}, [None], {"toolUseId": "t", "content": None}])
+def test_a_block_that_holds_what_it_may_not_is_counted(key: str, held: Any) -> None:
+    """It may be in a log: it is counted by what it says, and `validate` says what is wrong."""
+    messages = [{"role": role, "content": [{key: held}]} for role in ("user", "assistant", "user")]
+    fitted = fit(messages, 5_000, model="us.anthropic.claude-sonnet-4-5-20250929-v1:0", format="bedrock")
+    assert fitted.messages == messages
+    assert fitted.report.tokens_after > 0

@@ -95,7 +95,32 @@ def test_a_function_without_arguments_has_an_empty_schema() -> None:
         Tool(name="now", schema={}),
         Tool(name="now", schema={}),
     ]
+    assert read_tools({"tools": []}) == read_tools([{"functionDeclarations": []}]) == []
     assert read_tools(None) == read_tools([]) == read_tools([{"cachePoint": {"type": "default"}}]) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "others"),
+    [
+        (
+            {"type": "namespace", "name": "crm", "description": "Customers. " * 20, "tools": [SAID]},
+            [Tool(name="crm", description="Customers. " * 20, schema=None)],
+        ),
+        (
+            {"functionDeclarations": [SAID], "googleSearch": {}, "urlContext": {}},
+            [Tool(name="googleSearch", schema=None), Tool(name="urlContext", schema=None)],
+        ),
+    ],
+)
+def test_what_stands_beside_tools_in_one_entry_is_read_and_counted(tool: Any, others: list[Tool]) -> None:
+    """A namespace has a description of its own; Gemini's tools of a kind each may share an entry."""
+    assert read_tools([tool]) == [*others, Tool(**SAID, schema={})]
+    for model in ("gpt-4o", "claude-sonnet-4-5"):
+        whole, bare = (
+            measure([{"role": "user", "content": "hi"}], model=model, tools=tools)
+            for tools in ([tool], [SAID])
+        )
+        assert whole.tools_tokens > bare.tools_tokens + sum(len(one.description or "") for one in others) // 8
 
 
 def weather(place: str) -> str:
@@ -114,6 +139,7 @@ def weather(place: str) -> str:
         ([{"type": "function"}], "tools[0]", "{'type': 'function'}"),
         ([{"name": ""}], "tools[0]", "{'name': ''}"),
         ([{"name": "f", "args_schema": SCHEMA}], "tools[0]", "'args_schema'"),
+        ([{"name": "f", "parameters": '{"type": "object"}'}], "tools[0]", "'parameters'"),
         ([{}], "tools[0]", "{}"),
         ([{"functionDeclarations": [SAID, {"nam": 1}]}], "tools[0].functionDeclarations[1]", "{'nam': 1}"),
         ([weather], "tools[0]", "the function weather: give its schema"),

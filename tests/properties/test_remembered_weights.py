@@ -97,6 +97,20 @@ def test_a_chat_is_sent_like_one_that_nobody_has_seen(form: str) -> None:
             assert known == new, (seed, at, strategy)
 
 
+def test_what_is_nested_deep_is_sent_at_each_call_as_at_the_first() -> None:
+    """Arguments that JSON can still be written of, in a chat that is fitted again."""
+    given: Any = 1
+    for _ in range(700):
+        given = {"a": given}
+    called = {"type": "tool_use", "id": "t", "name": "f", "input": given}
+    answered = {"type": "tool_result", "tool_use_id": "t", "content": "done"}
+    chat: list[Any] = [{"role": "user", "content": "word " * 60} for _ in range(80)]
+    chat += [{"role": "assistant", "content": [called]}, {"role": "user", "content": [answered]}]
+    calls = [_sent(chat, 400, SlidingWindow(target_ratio=0.5), "anthropic") for _ in range(3)]
+    assert calls[0] == calls[1] == calls[2]
+    assert calls[0][0][-2:] == chat[-2:]
+
+
 def test_threads_that_fit_branches_of_one_chat_do_not_disturb_each_other() -> None:
     """Each sends what it would alone, however they take turns."""
     random = Random(7)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from trimtab._shared.checks import kind_of_tool
 from trimtab.errors import FormatError
@@ -96,11 +96,17 @@ def tools_in(tools: object, /) -> Iterator[tuple[str, object]]:
 
 def _entries(path: str, tool: object) -> Iterator[tuple[str, object]]:
     entry = as_dict(tool) or {}
-    key = next((key for key in _DECLARED_KEYS if entry.get(key)), None)
+    key = next((key for key in _DECLARED_KEYS if entry.get(key) is not None), None)
     if key is None:
         if not is_cache_point(entry):
             yield path, tool
         return
+    rest = without_keys(entry, (key,))
+    if "type" in rest:  # as a namespace of Responses, which has a name and a description of its own
+        yield path, rest
+    else:
+        given = [name for name in rest if _is_by_provider(name) and rest[name] is not None]
+        yield from ((path, {name: rest[name]}) for name in given)
     listed = as_list(entry[key])
     for at, one in enumerate((entry[key],) if listed is None else listed):
         yield from _entries(f"{path}.{key}[{at}]", one)
@@ -117,7 +123,10 @@ def function_in(tool: object, /) -> Tool | None:
     name = held.get("name")
     if not isinstance(name, str) or (kind != "function" and "input_schema" not in entry):
         return None
-    schema = as_dict(next((held[key] for key in _SCHEMA_KEYS if held.get(key)), None)) or {}
+    given: object = next((held[key] for key in _SCHEMA_KEYS if held.get(key)), {})
+    schema = as_dict(given)
+    if schema is None:  # as JSON that was not read: nobody would see it
+        return None
     if "inputSchema" in held and (inner := as_dict(schema.get("json"))) is not None:
         schema = inner
     return Tool(name=name, description=as_text(held.get("description")), schema=schema)
@@ -153,13 +162,17 @@ def _tool_without_schema(tool: object) -> Tool | None:
     entry = as_dict(tool) or {}
     kind = as_text(entry.get("type"))
     key = next(iter(entry), None)
-    if kind is None and isinstance(key, str) and key.replace("_", "").lower() in _BY_PROVIDER:
+    if kind is None and _is_by_provider(key):
         return Tool(name=as_text((as_dict(entry[key]) or {}).get("name")) or key, schema=None)
     if kind in (None, "function", "object"):
         return None
     held = as_dict(entry.get(str(kind))) or entry
     described = as_text(held.get("description"))
     return Tool(name=as_text(held.get("name")) or str(kind), description=described, schema=None)
+
+
+def _is_by_provider(key: object) -> TypeGuard[str]:
+    return isinstance(key, str) and key.replace("_", "").lower() in _BY_PROVIDER
 
 
 def _wrong_with(tool: object) -> str:

@@ -198,7 +198,7 @@ def _blocks(contents: Sequence[Mapping[str, Any]]) -> Iterator[Wire]:
 
 
 def _block(content: Mapping[str, Any]) -> Wire:
-    """Write a content as a block; what the form has none for is counted by its JSON."""
+    """Write a content as a block; what the form has none for keeps its name, so that none of it is cut."""
     if "text" in content:
         return {"type": "text", "text": content["text"]}
     if "toolUse" in content:
@@ -215,7 +215,12 @@ def _block(content: Mapping[str, Any]) -> Wire:
         return _reflection(content["reasoningContent"])
     if "document" in content:
         return _document(content["document"])
-    return {"type": "text", "text": json.dumps(content.get("json", content), ensure_ascii=False, default=str)}
+    for kind in ("video", "audio"):
+        if kind in content:
+            return {"type": kind, "source": _source(content[kind], f"{kind}/{content[kind]['format']}")}
+    key = next(iter(content))
+    text = json.dumps(content.get("json", content), ensure_ascii=False, default=str)
+    return {"type": "text", "text": text} if key == "json" else {"type": key, "json": text}
 
 
 def _source(media: Mapping[str, Any], media_type: str) -> Wire:
@@ -234,7 +239,7 @@ def _document(document: Mapping[str, Any]) -> Wire:
         said = {"type": "text", "media_type": "text/plain", "data": text}
     else:
         said = _source(document, f"application/{kind}")
-    return {"type": "document", "title": document["name"], "source": said}
+    return {"type": "document", "title": document.get("name", ""), "source": said}
 
 
 def _reflection(reasoning: Mapping[str, Any]) -> Wire:
@@ -267,4 +272,14 @@ def _contents(before: Sequence[Any], new: str | Sequence[Wire]) -> Iterator[Any]
 
 
 def _rewrite(contents: Sequence[Any], new: str | Sequence[Wire]) -> list[Any]:
-    return rewrite_parts(contents, new, read=_block, text=lambda text: {"text": text})
+    cut = [] if isinstance(new, str) else [*_cut_documents(contents, new)]
+    return rewrite_parts([*contents, *cut], new, read=_block, text=lambda text: {"text": text})
+
+
+def _cut_documents(contents: Sequence[Any], new: Sequence[Wire]) -> Iterator[Any]:
+    """Write the documents in plain text as they are now; each is known by its name."""
+    held = {one["document"].get("name", ""): one["document"] for one in contents if "document" in one}
+    for block in new:
+        if block["type"] == "document" and block["source"]["type"] == "text":
+            source = {"bytes": block["source"]["data"].encode()}
+            yield {"document": {**held[block["title"]], "source": source}}

@@ -237,6 +237,50 @@ def test_what_is_shortened_keeps_what_stood_beside_it(place: int) -> None:
     assert 100 < len(said["text"]) < 3_600
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_document_in_plain_text_is_cut_and_stays_one(place: int) -> None:
+    """In a question and in a result, by the default way of giving way; the other document is the very one."""
+    long = {"format": "md", "name": "long", "source": {"bytes": b"word " * 3_000}, "context": "Of 2026."}
+    short = {"document": {"format": "txt", "name": "short", "source": {"bytes": b"some words"}}}
+    held = {"toolUseId": "c", "status": "success", "content": [short, {"document": long}]}
+    use = {"role": "assistant", "content": [_use(1, "c")]}
+    for before in (
+        [{"role": "user", "content": [{"text": "Read."}, short, {"document": long}]}],
+        [
+            {"role": "user", "content": [{"text": "Read."}]},
+            use,
+            {"role": "user", "content": [{"toolResult": held}]},
+        ],
+    ):
+        talk = [*before, {"role": "assistant", "content": [{"text": "Yes."}]}]
+        options = {} if len(before) > 1 else {"strategy": "truncate_text"}
+        kept = sent(talk, **_both(900, model="gpt-4o", **options)[place])[len(before) - 1]
+        contents = kept["content"][0]["toolResult"]["content"] if len(before) > 1 else kept["content"][1:]
+        assert contents[0] == short
+        cut = contents[1]["document"]
+        assert {**cut, "source": long["source"]} == long
+        assert b"trimtab" in cut["source"]["bytes"]
+        assert 100 < len(cut["source"]["bytes"]) < 4_500
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_cannot_be_cut_is_never_cut(place: int) -> None:
+    """A film by its bytes, and not by their text; it leaves, or there is no room for the request."""
+    film = {"video": {"format": "mp4", "source": {"bytes": bytes(range(256)) * 8}}}
+    said = {"citationsContent": {"content": [{"text": "word " * 900}], "citations": []}}
+    held = {"toolUseId": "c", "status": "success", "content": [{"text": "sun " * 300}, film]}
+    talk = [
+        {"role": "user", "content": [{"text": "Look."}]},
+        {"role": "assistant", "content": [said, _use(1, "c")]},
+        {"role": "user", "content": [{"toolResult": held}]},
+        {"role": "assistant", "content": [{"text": "Yes."}]},
+    ]
+    whole = sent(talk, **_both(4_000, model="gpt-4o")[place])
+    assert whole[1]["content"][0] == said
+    assert whole[2]["content"][0]["toolResult"]["content"] == held["content"]
+    assert [len(one["content"]) for one in sent(talk, **_both(900, model="gpt-4o")[place])][-1] == 1
+
+
 def test_the_messages_of_the_agent_stay_whole_or_are_cut() -> None:
     """With the middleware all of them are there behind a run, with the manager those that were sent."""
     for where, count in zip(_both(700, model="gpt-4o"), (122, 60), strict=True):

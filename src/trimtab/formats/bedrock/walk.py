@@ -67,10 +67,11 @@ class Walk(AnthropicWalk):
                 tokens += prices.per_call_tokens + counts[given] + prices.name_factor * counts[name]
                 calls.append(said_text(data["toolUseId"]))
             elif key == "toolResult":
+                held, answered = data["content"], data["toolUseId"]
                 if not data.keys() <= _RESULT_KEYS:
                     raise KeyError
-                tokens += prices.per_result_tokens + _result_tokens(data["content"], counts)
-                results.append(said_text(data["toolUseId"]))
+                tokens += prices.per_result_tokens + _result_tokens(held, counts)
+                results.append(said_text(answered))
             elif key == "reasoningContent":
                 tokens += self._thought_tokens(data)
             else:
