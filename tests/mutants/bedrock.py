@@ -105,7 +105,10 @@ BEDROCK = (
         ("_tool_at", "not found.schema and any", "False and any"),
         ("_tool_at", "or not found.name", ""),
         ("_is_lost", '"output" in said or', ""),
-        ("_tool_without_schema", '.replace("_", "")', ""),
+        ("_is_by_provider", '.replace("_", "")', ""),
+        ("_entries", 'if "type" in rest:', "if False:"),
+        ("_entries", "{name: rest[name]}", "rest"),
+        ("function_in", "if schema is None:", "if False:"),
         ("_tool_without_schema", 'in (None, "function", "object")', 'in (None, "object")'),
     ),
 )
