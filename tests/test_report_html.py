@@ -143,12 +143,19 @@ def test_what_a_text_of_five_megabytes_is_shown_of_is_bounded() -> None:
     assert len(fitted.to_html(include_text=True)) < 40_000
 
 
+def test_a_huge_id_makes_no_huge_page() -> None:
+    """What is wrong with the input names the call, and no more of it than a line or two."""
+    orphan = {"role": "tool", "tool_call_id": "x" * 2_000_000, "content": "lost"}
+    fitted = fit([{"role": "user", "content": "hi"}, orphan], 900, counter=FixedCounter(per_message=1))
+    assert len(fitted.to_html()) < 40_000
+
+
 def test_notebooks_show_contexts_and_sessions() -> None:
     """They show limits and numbers, and no content."""
     context = Context(100, counter=CharCounter())
     context.add("history", chat(3), min_ratio=0.25, max_tokens=80)
     text = Page(context._repr_html_()).text
-    assert "25% of the room" in text
+    assert "25 % of the room" in text
     assert "80 tokens" in text
     session = Session(budget=100, counter=CharCounter())
     session.add({"role": "user", "content": "a secret word"})

@@ -362,8 +362,9 @@ class Context:
 def _limits_of(block: Block) -> tuple[str, ...]:
     """Say in words how a block shares the room."""
     floor = [f"{block.min_tokens:,} tokens"] if block.min_tokens else []
-    floor += [f"{block.min_ratio:.0%} of the room"] if block.min_ratio else []
+    floor += [f"{100 * block.min_ratio:g} % of the room"] if block.min_ratio else []
     cap = [] if block.max_tokens is None else [f"{block.max_tokens:,} tokens"]
-    cap += [f"{block.max_ratio:.0%} of the room"] if block.max_ratio < 1 else []
+    cap += [f"{100 * block.max_ratio:g} % of the room"] if block.max_ratio < 1 else []
+    most, least = ("the larger of " if len(floor) > 1 else ""), ("the smaller of " if len(cap) > 1 else "")
     strategy = "pinned" if block.pinned else block.gives_way_by.name
-    return block.name, f"{block.rank:g}", " or ".join(floor), " or ".join(cap), strategy
+    return block.name, f"{block.rank:g}", most + " and ".join(floor), least + " and ".join(cap), strategy

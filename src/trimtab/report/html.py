@@ -8,7 +8,18 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from trimtab.report.rows import BlockReport, InsertedRow, MessageRow, Reason
-from trimtab.report.text import cells_of, deeds, facts_of, fate_key, number, plain, plural, verdict, what_of
+from trimtab.report.text import (
+    cells_of,
+    clip,
+    deeds,
+    facts_of,
+    fate_key,
+    number,
+    plain,
+    plural,
+    verdict,
+    what_of,
+)
 
 if TYPE_CHECKING:
     from trimtab.report import Report
@@ -310,7 +321,8 @@ def _violations(report: Report) -> Iterator[str]:
     for row in report.violations:
         where = "the request" if row.index is None else f"message {row.index}"
         call = f", call {row.call_id}" if row.call_id is not None else ""
-        yield f"{where}, {row.rule}{call}: {row.message}" + ("" if row.fault else " (no fault)")
+        said = clip(f"{where}, {row.rule}{call}: {row.message[:_MOST_CHARS]}", _MOST_CHARS)
+        yield said if row.fault else f"{said} (no fault)"
 
 
 # Drawing.
