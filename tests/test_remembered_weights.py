@@ -20,8 +20,7 @@ import pytest
 
 from tests.builders import Message, assistant, system, talk, user, words
 from trimtab import Budget, Context, SlidingWindow, fit
-from trimtab.formats import register_format
-from trimtab.formats.openai_chat import OpenAIChat
+from trimtab.formats import OpenAIChat, register_format
 from trimtab.testing import WordCounter
 
 STRIDES = SlidingWindow(target_ratio=0.7)

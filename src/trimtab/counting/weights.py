@@ -8,6 +8,7 @@ them new, and the messages are compared with these, in one go. Texts are not cop
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -48,7 +49,7 @@ class WeightMemory:
         self._lock = threading.Lock()
         self._known: OrderedDict[object, Weighed] = OrderedDict()
         self._messages = self._chars = 0
-        if hasattr(os, "register_at_fork"):  # a child in which nobody gives the lock back would wait forever
+        if sys.platform != "win32":  # a child in which nobody gives the lock back would wait forever
             lock = self._lock
             os.register_at_fork(
                 before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
