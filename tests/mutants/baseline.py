@@ -43,11 +43,13 @@ BASELINE = (
         ("Learned.with_deviation", "deviations=seen[-_KEPT:]", "deviations=seen"),
         (
             "Learned.margin_tokens",
-            "_part(max(self.deviations), _SAFETY)",
+            "_part(self._worst, _SAFETY)",
             "_part(min(self.deviations), _SAFETY)",
         ),
         ("Learned.margin_tokens", "max(_UNITS, _part(", "max(0, _part("),
         ("Learned.margin_tokens", "min(worst, _MOST)", "worst"),
+        ("Learned._worst", "len(others) < _FEW", "not others"),
+        ("Learned._worst", "min(worst, _SURPRISE", "max(worst, _SURPRISE"),
     ),
     module(
         "counting/baseline.py",
@@ -63,6 +65,8 @@ BASELINE = (
             "bills.fixed_tokens",
         ),
         ("UsageBaseline.margin_tokens", "abs(tokens - bills.total_tokens)", "tokens"),
+        ("UsageBaseline.margin_tokens", "min(margin, _LEAST_TOKENS + tokens", "max(0, margin or tokens"),
+        ("_nearest", "(2 * tokens + by)", "(2 * tokens)"),
         (
             "UsageBaseline.margin_tokens",
             "margin if inside is None or bills.of_model.deviations else min(inside, margin)",

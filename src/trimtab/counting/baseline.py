@@ -217,6 +217,10 @@ _COLD, _SAFETY = 2_000, (5, 4)
 """How many times that is allowed for before anything is known, and above the worst seen since."""
 _MOST = 9_000
 """Allowed for at most: a margin grows slower than what it is of, or a budget had no largest count."""
+_FEW, _SURPRISE = 4, 2
+"""Of more deviations than so few the worst counts as so many times the next at most: once is no rule."""
+_LARGEST_PART = 4
+"""A margin is at most such a part of the whole count: what was billed once is known better than that."""
 
 
 class Factor(NamedTuple):
@@ -289,8 +293,14 @@ class Learned:
 
     def margin_tokens(self, part_tokens: int, /) -> int:
         """Return how far off the next prediction of a part may be."""
-        worst = max(_UNITS, _part(max(self.deviations), _SAFETY)) if self.deviations else _COLD
+        worst = max(_UNITS, _part(self._worst, _SAFETY)) if self.deviations else _COLD
         return -(-_usual(part_tokens) * min(worst, _MOST) // _UNITS)
+
+    @property
+    def _worst(self) -> int:
+        """The worst deviation; one that stands alone, as that of a picture does, is no rule for texts."""
+        *others, worst = sorted(self.deviations)
+        return worst if len(others) < _FEW else min(worst, _SURPRISE * max(_UNITS, others[-1]))
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data."""
@@ -385,7 +395,9 @@ class Bill:
             sizes = {key: learned.factor.of(size) for key, size in self.counted.items()}
         whole = self._sum(sizes)
         if whole > self.tokens:
-            sizes = {key: size * self.tokens // whole for key, size in sizes.items()}
+            sizes = {
+                key: size * self.tokens // whole for key, size in sizes.items()
+            }  # rounded down: no more than it
         return Bills(
             model=model,
             total_tokens=self.tokens,
@@ -409,7 +421,7 @@ class Bill:
         if goes_on:
             learned = learned.with_deviation(part, abs(left - part))
         if goes_on and counted and learned.believable(counted, left):
-            shares = {key: size * left // counted for key, size in new.items()}
+            shares = {key: _nearest(size * left, counted) for key, size in new.items()}
             return learned.with_report(counted, left), {**known, **shares}
         sizes = {**known, **estimated}
         whole = self._sum(sizes)
@@ -418,10 +430,15 @@ class Bill:
         # Shares move towards the bill, not far: what left with other messages may be behind the difference.
         low, high = _NARROW
         to = min(max(self.tokens - fixed, whole * low // high), whole * high // low)
-        return learned, {key: size * to // whole for key, size in sizes.items()}
+        return learned, {key: _nearest(size * to, whole) for key, size in sizes.items()}
 
     def _sum(self, sizes: Mapping[str, int]) -> int:
         return sum(size * self.times[key] for key, size in sizes.items())
+
+
+def _nearest(tokens: int, by: int) -> int:
+    """Divide to the nearest: rounded down, each bill would move tokens to the fixed part for good."""
+    return (2 * tokens + by) // (2 * by)
 
 
 def newest(sizes: dict[str, int]) -> dict[str, int]:
@@ -540,6 +557,7 @@ class UsageBaseline(AdditiveCounter):
         if not bills.total_tokens:
             return inside
         margin = bills.of_model.margin_tokens(abs(tokens - bills.total_tokens))
+        margin = min(margin, _LEAST_TOKENS + tokens // _LARGEST_PART)
         # before a second bill nothing was seen to go wrong: no less is known than without a bill
         return margin if inside is None or bills.of_model.deviations else min(inside, margin)
 
