@@ -13,14 +13,9 @@ from trimtab.integrations.bodies import Bodies, fit_posts
 
 package_of("anthropic", package="anthropic", needed_by="trimtab.integrations.anthropic")
 
-from anthropic import (
-    Anthropic,
-    AnthropicBedrock,
-    AnthropicVertex,
-    AsyncAnthropic,
-    AsyncAnthropicBedrock,
-    AsyncAnthropicVertex,
-)
+from anthropic import Anthropic, AsyncAnthropic
+from anthropic.lib.bedrock import AnthropicBedrock, AsyncAnthropicBedrock
+from anthropic.lib.vertex import AnthropicVertex, AsyncAnthropicVertex
 
 __all__ = ["with_budget"]
 

@@ -382,7 +382,7 @@ def _watched(sent: Sent, answer: Any, given: Mapping[str, Any]) -> Any:
         if raw == "true" and not given.get("stream"):
             sent.record(_json_of(answer.http_response))
     elif given.get("stream"):
-        watch = sent.awatched if isinstance(answer._iterator, AsyncIterator) else sent.watched
+        watch: Any = sent.awatched if isinstance(answer._iterator, AsyncIterator) else sent.watched
         answer._iterator = watch(answer._iterator, _usage_in)
     else:
         sent.record(answer)

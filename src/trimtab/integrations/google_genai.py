@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator, Iterator
 from copy import copy
 from typing import Any, TypeVar, Unpack, cast
@@ -24,8 +23,8 @@ __all__ = ["with_budget"]
 
 C = TypeVar("C", Client, AsyncClient)
 
-_GENERATES = re.compile(r".*?([^/:]+):(?:generateContent|streamGenerateContent)(?:\?.*)?")
-"""Where content is generated, and by which model."""
+_VERBS = ("generateContent", "streamGenerateContent")
+"""What is asked where content is generated."""
 
 
 def with_budget(
@@ -115,12 +114,18 @@ class _Api:
         return sent.awatched(answers, _usage_in)
 
     def _fit(self, path: str, body: dict[str, Any]) -> Sent:
-        found = _GENERATES.fullmatch(path)
-        return Sent(body) if found is None else self._bodies.fit_body(body, model=found[1])
+        model = _model_in(path)
+        return Sent(body) if model is None else self._bodies.fit_body(body, model=model)
 
     async def _afit(self, path: str, body: dict[str, Any]) -> Sent:
-        found = _GENERATES.fullmatch(path)
-        return Sent(body) if found is None else await self._bodies.afit_body(body, model=found[1])
+        model = _model_in(path)
+        return Sent(body) if model is None else await self._bodies.afit_body(body, model=model)
+
+
+def _model_in(path: str) -> str | None:
+    """Name the model that a path has generate content; None if it is another path."""
+    place, _, verb = path.partition("?")[0].rpartition(":")
+    return place.rpartition("/")[2] if verb in _VERBS else None
 
 
 def _usage_in(answer: Any) -> Any:
