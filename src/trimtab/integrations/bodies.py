@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from trimtab._fit import Fitted, afit, fit
@@ -27,11 +28,14 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Path, Request, mapping_of
 from trimtab.formats.values import item_of
 from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted, Trimmer, _Blocks, _facts_of
-from trimtab.strategies import Cascade, ClampResults, SlidingWindow, TruncateText
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult
+from trimtab.strategies import Cascade, SlidingWindow, TruncateText
+from trimtab.strategies.held_cut import HeldCut
 
 MOST_CHATS = 256
 """Conversations a client remembers, those that were asked about last."""
+
+MOST_TEXTS = 256
+"""Results of a conversation that were cut and keep their text; those that were cut last."""
 
 _TARGET_RATIO = 0.82
 """What stays when a conversation is cut. A cut that is remembered is a whole stride from the next, so that
@@ -61,6 +65,13 @@ class _Chat:
         """Return what another conversation that begins alike starts from."""
         return replace(self, baseline=copy(self.baseline), texts=dict(self.texts))
 
+    def as_before(self, place: tuple[int, Path, int], text: str) -> str:
+        """Say what became of a result when it was cut first; else what it becomes now, for later calls."""
+        known = self.texts.setdefault(place, text)
+        if len(self.texts) > MOST_TEXTS:
+            self.texts.pop(next(iter(self.texts)), None)
+        return known
+
     def plan(self, messages: Sequence[Any]) -> int:
         """Say where a call is to be cut, and no earlier; 0: wherever it fits."""
         goes_on = len(messages) > self.cut and messages[self.cut] == self.at_cut
@@ -68,46 +79,20 @@ class _Chat:
 
     def learn(self, messages: Sequence[Any], fitted: Fitted[Any]) -> None:
         """Remember where a call was cut: behind the newest message that left for room."""
-        stay = {place for place in fitted.positions if place is not None}
-        left = [place for place in range(len(messages)) if place not in stay]
-        if not left or left[-1] + 1 == self.cut:
+        newest = len(messages) - 1
+        for place in reversed(fitted.positions):
+            if place is not None and place != newest:
+                break
+            newest -= place is not None
+        if newest < 0 or newest + 1 == self.cut:
             return
+        stay = {place for place in fitted.positions if place is not None}
         rows = fitted.report.messages
-        cut = next((place + 1 for place in reversed(left) if rows[place].reason == "over_limit"), 0)
+        left = (place for place in range(newest, -1, -1) if place not in stay)
+        cut = next((place + 1 for place in left if rows[place].reason == "over_limit"), 0)
         if 0 < cut < len(messages):
             self.cut, self.at_cut = cut, messages[cut]
-
-
-@dataclass(frozen=True, slots=True)
-class _Hold:
-    """The first step of a conversation's strategy: results are cut, and the window cuts, as before."""
-
-    chat: _Chat
-    plan: int
-    target_ratio: float
-    name: str = "clamp_results"
-
-    def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Cut large results; ask the window behind to cut where it did, or a whole stride further."""
-        clamped = ClampResults(max_ratio=0.25).evict(request)
-        edits = [self._as_before(request, edit) for edit in clamped.edits]
-        texts = {edit.index: edit.texts for edit in edits}
-        if not self.plan and request.fits(clamped.kept, edits=texts):
-            return replace(clamped, edits=edits, fits=True)
-        held = replace(clamped, edits=edits, fits=False, planned_cut=self.plan)
-        left = request.after(held)
-        if self.plan and SlidingWindow().evict(left).cut == self.plan:
-            return held
-        freed_tokens = round((1 - self.target_ratio) * request.constant_limit_tokens)
-        further = SlidingWindow().evict(left._with_less_room(freed_tokens))
-        return replace(held, planned_cut=further.cut or 0 if further.fits else 0)
-
-    def _as_before(self, request: EvictionRequest, edit: Edit) -> Edit:
-        whole = {slot.path: hash(slot.text) for slot in request.texts(edit.index)}
-        known, texts = self.chat.texts, dict[Path, str]()
-        for path, text in edit.texts.items():
-            texts[path] = known.setdefault((edit.index, path, whole[path]), text)
-        return replace(edit, texts=texts)
+            self.texts = {place: text for place, text in self.texts.items() if place[0] >= cut}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +115,8 @@ class Sent:
             usage = usage_of(answer)
         except ConfigurationError:  # servers that report none, or nothing
             return
-        if usage.input_tokens * _LEAST_BILLED >= self.tokens:
+        known = self.chat.exact and not self.chat.bills and usage.input_tokens == self.tokens
+        if not known and usage.input_tokens * _LEAST_BILLED >= self.tokens:
             self.chat.baseline.record(self.fitted, usage.input_tokens)
             self.chat.bills += 1
 
@@ -240,9 +226,9 @@ class Bodies(Trimmer[Any]):
 
     def _chat(self, messages: Sequence[Any], model: str | None) -> _Chat:
         """Find the conversation that begins like this: its first two messages, without system text."""
-        said = (mapping_of(message) for message in messages)
-        opens = [one for one in said if one.get("role") not in ("system", "developer")]
-        key = (self._model(model) or "", *(key_of_message(one, self._format) for one in opens[:2]))
+        said = map(mapping_of, messages)
+        opens = islice((one for one in said if one.get("role") not in ("system", "developer")), 2)
+        key = (self._model(model) or "", *(key_of_message(one, self._format) for one in opens))
         with self._lock:
             chat = self._chats.get(key)
             if chat is None:
@@ -272,7 +258,7 @@ class Bodies(Trimmer[Any]):
         if self._holds:
             plan = chat.plan(request.messages)
             window = SlidingWindow(target_ratio=self._target_ratio)
-            given["strategy"] = Cascade(_Hold(chat, plan, self._target_ratio), window, TruncateText())
+            given["strategy"] = Cascade(HeldCut(plan, self._target_ratio, chat.as_before), window, TruncateText())
         return given
 
     def _in_context(self, context: Context, request: Request, chat: _Chat, model: str | None) -> Context:
@@ -283,7 +269,7 @@ class Bodies(Trimmer[Any]):
     def _limit(self, request: Request, chat: _Chat, model: str | None) -> Budget | None:
         """Return the budget of a call: an answer has its room, and an estimate keeps some free."""
         if self._exactly:
-            return self._tokens(model)
+            return self._tokens(model, None)
         output, name = self._output_of(request), self._model(model)
         facts = None if name is None else _facts_of(name)
         window = None if facts is None else facts.window_tokens
@@ -292,7 +278,7 @@ class Bodies(Trimmer[Any]):
             if limit is not None and output:
                 limit = Budget(limit.window, output_reserve=output)
         else:
-            limit = self._tokens(model)
+            limit = self._tokens(model, None)
             if isinstance(self._budget, str) and output and window and limit:
                 limit = Budget(max(1, min(limit.window, window - output)))
         estimated = chat.baseline is not None and chat.bills and not chat.exact
@@ -315,7 +301,7 @@ class Bodies(Trimmer[Any]):
         written = fitted.request
         if isinstance(self._budget, Context):
             written = self._format.write_request(replace(request, system=fitted.system), fitted.messages)
-        return Sent({**body, **written}, written, chat, fitted.report.tokens_after)
+        return Sent({**body, **written}, written, chat, fitted._plan.tokens)
 
 
 def _given_in(body: Mapping[str, Any], key: str) -> bool:
