@@ -97,11 +97,9 @@ BASELINE = (
     module(
         "counting/baseline.py",
         "test_usage_baseline.py",
-        ("read_billed", " or read.held != message", ""),
-        ("read_billed", " or read.form is not form", ""),
-        ("read_billed", "by_id.get(id(message)) or (before[at] if at < len(before) else None)", "None"),
-        ("_plain_copy", "    return object()\n", "    return value\n"),
-        ("_plain_copy", "{key: _plain_copy(item, depth + 1) for key", "{key: item for key"),
+        ("Readings.of", "reading = self._known.get(said)", "reading = None"),
+        ("UsageBaseline._counted", "form is not self._format or counter is not self._counter", "False"),
+        ("_said", "    raise TypeError(f\"{kind.__name__} may change\")\n", "    return id(value)\n"),
     ),
     module(
         "counting/baseline.py",

@@ -37,10 +37,6 @@ MOST_CHATS = 256
 MOST_TEXTS = 256
 """Results of a conversation that were cut and keep their text; those that were cut last."""
 
-_TARGET_RATIO = 0.82
-"""What stays when a conversation is cut. A cut that is remembered is a whole stride from the next, so that
-more may stay than where marks are found again without memory (design/029)."""
-
 _LEAST_BILLED = 4
 """A bill below this part of the count is of something else: some servers report one token, whatever came."""
 
@@ -148,6 +144,8 @@ class Bodies(Trimmer[Any]):
         budget: See `BudgetLike`.
         format: The wire form.
         stored: Keys of a body by which it goes on from a conversation that the server keeps.
+        target_ratio: What stays when a conversation is cut. A cut that is remembered is a whole stride from
+            the next, so that more may stay than where marks are found again without memory (design/029).
         most_output: Keys of a body that say how long its answer may be; dotted ones lead into a mapping.
         on_fitted: Called with the `Fitted` of each call.
         options: What the user said of `fit`.
@@ -162,6 +160,7 @@ class Bodies(Trimmer[Any]):
         *,
         format: str,
         stored: Sequence[str] = (),
+        target_ratio: float,
         most_output: Sequence[str],
         on_fitted: OnFitted | None,
         options: FitOptions,
@@ -172,7 +171,7 @@ class Bodies(Trimmer[Any]):
         self._stored, self._most_output = stored, most_output
         self._own = options.get("counter")
         self._holds = not isinstance(self._budget, Context) and "strategy" not in options
-        self._target_ratio = 0.5 if options.get("steady") else _TARGET_RATIO
+        self._target_ratio = 0.5 if options.get("steady") else target_ratio
         self._options.pop("steady", None)
         self._chats: OrderedDict[tuple[str, ...], _Chat] = OrderedDict()
         self._lock = threading.Lock()
@@ -258,7 +257,8 @@ class Bodies(Trimmer[Any]):
         if self._holds:
             plan = chat.plan(request.messages)
             window = SlidingWindow(target_ratio=self._target_ratio)
-            given["strategy"] = Cascade(HeldCut(plan, self._target_ratio, chat.as_before), window, TruncateText())
+            held = HeldCut(plan, self._target_ratio, chat.as_before)
+            given["strategy"] = Cascade(held, window, TruncateText())
         return given
 
     def _in_context(self, context: Context, request: Request, chat: _Chat, model: str | None) -> Context:

@@ -52,6 +52,7 @@ def with_budget(
     bodies = Bodies(
         budget,
         format="gemini",
+        target_ratio=0.82,
         most_output=("generationConfig.maxOutputTokens",),
         on_fitted=on_fitted,
         options=options,

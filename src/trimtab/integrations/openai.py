@@ -49,6 +49,7 @@ def with_budget(
         "/chat/completions": Bodies(
             budget,
             format="openai_chat",
+            target_ratio=0.83,
             most_output=("max_completion_tokens", "max_tokens"),
             on_fitted=on_fitted,
             options=options,
@@ -56,6 +57,7 @@ def with_budget(
         "/responses": Bodies(
             budget,
             format="openai_responses",
+            target_ratio=0.85,
             stored=("previous_response_id", "conversation"),
             most_output=("max_output_tokens",),
             on_fitted=on_fitted,
