@@ -99,7 +99,7 @@ BASELINE = (
         "test_usage_baseline.py",
         ("Readings.of", "reading = self._known.get(said)", "reading = None"),
         ("UsageBaseline._counted", "form is not self._format or counter is not self._counter", "False"),
-        ("_said", "    raise TypeError(f\"{kind.__name__} may change\")\n", "    return id(value)\n"),
+        ("_said", '    raise TypeError(f"{kind.__name__} may change")\n', "    return id(value)\n"),
     ),
     module(
         "counting/baseline.py",

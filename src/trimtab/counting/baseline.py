@@ -14,7 +14,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from math import isqrt
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 from trimtab._shared.checks import is_whole
 from trimtab.counting.base import SYSTEM_ROLES, AdditiveCounter, counter_name
@@ -217,7 +217,7 @@ def _said(value: Any, depth: int = 0) -> Hashable:
     if kind is list and depth < _DEEPEST:
         return tuple([_said(item, deeper) for item in value])
     if kind in _FINAL:
-        return value  # type: ignore[no-any-return]
+        return cast("Hashable", value)
     raise TypeError(f"{kind.__name__} may change")
 
 

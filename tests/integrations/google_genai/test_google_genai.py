@@ -39,10 +39,10 @@ def _sent(served: Provider) -> int:
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
 def test_every_request_of_a_loop_is_valid_within_the_budget_and_shows_what_matters(loop: Loop) -> None:
-    """Gemini's tokens are estimated, and what was billed puts that right: most of the budget is used.
+    """Most of the budget is used, though Gemini's tokens are estimated: what was billed puts that right.
 
-    With huge results both aims are missed, 0.85 and 70 %: a result held to a quarter leaves as a whole, and what
-    stays after a cut is less than was meant; a cut that leaves more comes sooner, and less is reused.
+    With huge results both aims are missed, 0.85 and 70 %: a result held to a quarter leaves as a whole, and
+    what stays after a cut is less than was meant; a cut that leaves more comes sooner, and less is reused.
     """
     score, said = play(loop, BUDGET_TOKENS)
     hold(score, loop, fill=0.83 if loop.huge_every else 0.85, reuse=0.69 if loop.huge_every else 0.70)
