@@ -98,7 +98,7 @@ BASELINE = (
         "counting/baseline.py",
         "test_usage_baseline.py",
         ("Readings.of", "reading = self._known.get(said)", "reading = None"),
-        ("UsageBaseline._counted", "form is not self._format or counter is not self._counter", "False"),
+        ("UsageBaseline._with_counter", "form is not self._format or counter is not self._counter", "False"),
         ("_said", '    raise TypeError(f"{kind.__name__} may change")\n', "    return id(value)\n"),
     ),
     module(
@@ -109,7 +109,7 @@ BASELINE = (
         ("Bill.added_to", "        if whole > self.tokens:\n", "        if False:\n"),
         ("Bill._after", "goes_on = bills.latest <= self.counted.keys()", "goes_on = True"),
         ("Bill._after", "goes_on and counted and learned.believable(counted, left)", "goes_on and counted"),
-        ("Bill._after", "{key: size * to // whole for key", "{key: size for key"),
+        ("Bill._after", "{key: _nearest(size * to, whole) for key", "{key: size for key"),
         (
             "Bill._after",
             "min(max(self.tokens - fixed, whole * low // high), whole * high // low)",

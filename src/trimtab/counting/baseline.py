@@ -519,14 +519,14 @@ class UsageBaseline(AdditiveCounter):
         """Return the same counter, with what was recorded so far, for another wire form."""
         twin = copy(self)
         twin._given = form = get_format(format)
-        return twin._counted(form, self._counter.with_format(form))
+        return twin._with_counter(form, self._counter.with_format(form))
 
     def charge_as(self, format: str | Format, /) -> Self:
         """Return the same counter for messages sent in another wire form."""
         twin = copy(self)
-        return twin._counted(self._format, self._counter.charge_as(format))
+        return twin._with_counter(self._format, self._counter.charge_as(format))
 
-    def _counted(self, form: Format, counter: AdditiveCounter) -> Self:
+    def _with_counter(self, form: Format, counter: AdditiveCounter) -> Self:
         if form is not self._format or counter is not self._counter:
             self._readings = Readings(form, counter)
         self._format, self._counter = form, counter

@@ -29,7 +29,7 @@ from trimtab.formats import Path, Request, mapping_of
 from trimtab.formats.values import item_of
 from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted, Trimmer, _Blocks, _facts_of
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
-from trimtab.strategies.held_cut import HeldCut
+from trimtab.strategies.cut_memory import HeldCut
 
 MOST_CHATS = 256
 """Conversations a client remembers, those that were asked about last."""
@@ -116,7 +116,7 @@ class Sent:
             self.chat.baseline.record(self.fitted, usage.input_tokens)
             self.chat.bills += 1
 
-    def watched(self, events: Iterator[Any], billed: Callable[[Any], Any]) -> Iterator[Any]:
+    def watch(self, events: Iterator[Any], billed: Callable[[Any], Any]) -> Iterator[Any]:
         """Pass on the events of a stream, and take in the last bill that is found in one."""
         latest: Any = None
         try:
@@ -126,8 +126,8 @@ class Sent:
         finally:
             self.record(latest)
 
-    async def awatched(self, events: AsyncIterator[Any], billed: Callable[[Any], Any]) -> AsyncIterator[Any]:
-        """Do what `watched` does."""
+    async def awatch(self, events: AsyncIterator[Any], billed: Callable[[Any], Any]) -> AsyncIterator[Any]:
+        """Do what `watch` does."""
         latest: Any = None
         try:
             async for event in events:
@@ -209,7 +209,7 @@ class Bodies(Trimmer[Any]):
 
     def _request_of(self, body: Mapping[str, Any]) -> Request | None:
         """Read a body; None if the server keeps what it goes on from."""
-        kept = next((key for key in self._stored if _given_in(body, key)), None)
+        kept = next((key for key in self._stored if _has(body, key)), None)
         if kept is not None:
             warnings.warn(
                 f"{kept} is given: the server adds messages that nobody here sees, so this call is sent as it"
@@ -218,7 +218,7 @@ class Bodies(Trimmer[Any]):
             )
             return None
         key = self._format.rules.body_key
-        clean = {name: value for name, value in body.items() if _given_in(body, name)}
+        clean = {name: value for name, value in body.items() if _has(body, name)}
         if not isinstance(clean.get(key), str | list | None):  # SDKs take any iterable
             clean[key] = list(clean[key])
         return self._format.read_request(clean)
@@ -304,7 +304,7 @@ class Bodies(Trimmer[Any]):
         return Sent({**body, **written}, written, chat, fitted._plan.tokens)
 
 
-def _given_in(body: Mapping[str, Any], key: str) -> bool:
+def _has(body: Mapping[str, Any], key: str) -> bool:
     """Tell whether a key has a value: SDKs have objects of their own for what was left out."""
     return body.get(key) is not None and type(body[key]).__name__ not in ("Omit", "NotGiven")
 
@@ -326,28 +326,28 @@ def fit_posts(client: Any, bodies: Mapping[str, Bodies], *, is_async: bool) -> A
     made = client.copy()
     post = made.post
 
-    def fitted(path: str, *, body: Any = None, **given: Any) -> Any:
+    def fit_post(path: str, *, body: Any = None, **given: Any) -> Any:
         fits = _fits(bodies, path, body)
         if fits is None:
             return post(path, body=body, **given)
         sent = fits.fit_body(body, model=_model_in(body))
         answer = post(path, body=sent.body, **given)
-        return _watched(sent, answer, given)
+        return _watch(sent, answer, given)
 
-    async def afitted(path: str, *, body: Any = None, **given: Any) -> Any:
+    async def afit_post(path: str, *, body: Any = None, **given: Any) -> Any:
         fits = _fits(bodies, path, body)
         if fits is None:
             return await post(path, body=body, **given)
         sent = await fits.afit_body(body, model=_model_in(body))
         answer = await post(path, body=sent.body, **given)
-        return _watched(sent, answer, given)
+        return _watch(sent, answer, given)
 
     copy_of = made.copy
 
     def with_options(**options: Any) -> Any:
         return fit_posts(copy_of(**options), bodies, is_async=is_async)
 
-    vars(made).update(post=afitted if is_async else fitted, copy=with_options, with_options=with_options)
+    vars(made).update(post=afit_post if is_async else fit_post, copy=with_options, with_options=with_options)
     return made
 
 
@@ -361,14 +361,14 @@ def _model_in(body: Mapping[str, Any]) -> str | None:
     return model.rpartition("/")[2] if isinstance(model, str) else None
 
 
-def _watched(sent: Sent, answer: Any, given: Mapping[str, Any]) -> Any:
+def _watch(sent: Sent, answer: Any, given: Mapping[str, Any]) -> Any:
     """Take in what was billed: now, or when a stream ends; a body that the caller reads is left alone."""
     raw = (item_of(given.get("options"), "headers") or {}).get(_RAW)
     if raw is not None:
         if raw == "true" and not given.get("stream"):
             sent.record(_json_of(answer.http_response))
     elif given.get("stream"):
-        watch: Any = sent.awatched if isinstance(answer._iterator, AsyncIterator) else sent.watched
+        watch: Any = sent.awatch if isinstance(answer._iterator, AsyncIterator) else sent.watch
         answer._iterator = watch(answer._iterator, _usage_in)
     else:
         sent.record(answer)

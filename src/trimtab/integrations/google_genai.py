@@ -60,15 +60,15 @@ def with_budget(
     given: Any = client
     api = _Api(given, bodies)
     if isinstance(client, AsyncClient):
-        return cast("C", _asking(client, api))
-    made = _asking(client, api)
-    made._aio = _asking(given.aio, api)
+        return cast("C", _client_of(client, api))
+    made = _client_of(client, api)
+    made._aio = _client_of(given.aio, api)
     # A client that is forgotten closes its connections, which are those of the one given: that one does so.
     made.__class__ = type(type(client).__name__, (type(client),), {"__del__": lambda self: None})
     return cast("C", made)
 
 
-def _asking(owner: Any, api: _Api) -> Any:
+def _client_of(owner: Any, api: _Api) -> Any:
     """Return a copy of a client whose models ask by another way."""
     made, models = copy(owner), copy(owner.models)
     models._api_client, made._models = api, models
@@ -97,7 +97,7 @@ class _Api:
     def request_streamed(self, method: str, path: str, body: dict[str, Any], *options: Any) -> Iterator[Any]:
         """Send what fits."""
         sent = self._fit(path, body)
-        return sent.watched(self._api.request_streamed(method, path, sent.body, *options), _usage_in)
+        return sent.watch(self._api.request_streamed(method, path, sent.body, *options), _usage_in)
 
     async def async_request(self, method: str, path: str, body: dict[str, Any], *options: Any) -> Any:
         """Send what fits."""
@@ -112,7 +112,7 @@ class _Api:
         """Send what fits."""
         sent = await self._afit(path, body)
         answers = await self._api.async_request_streamed(method, path, sent.body, *options)
-        return sent.awatched(answers, _usage_in)
+        return sent.awatch(answers, _usage_in)
 
     def _fit(self, path: str, body: dict[str, Any]) -> Sent:
         model = _model_in(path)
