@@ -190,7 +190,7 @@ class Bodies(Trimmer[Any]):
         if isinstance(self._budget, Context):
             fitted = self._in_context(self._budget, request, chat, model).fit()
         else:
-            limit, given = self._limit(request, chat, model), self._given(request, chat, model)
+            limit, given = self._limit(request, chat, model), self._options_of(request, chat, model)
             fitted = fit(request.body or {}, limit, **given)
         return self._sent(body, request, chat, fitted)
 
@@ -203,7 +203,7 @@ class Bodies(Trimmer[Any]):
         if isinstance(self._budget, Context):
             fitted = await self._in_context(self._budget, request, chat, model).afit()
         else:
-            limit, given = self._limit(request, chat, model), self._given(request, chat, model)
+            limit, given = self._limit(request, chat, model), self._options_of(request, chat, model)
             fitted = await afit(request.body or {}, limit, **given)
         return self._sent(body, request, chat, fitted)
 
@@ -250,7 +250,7 @@ class Bodies(Trimmer[Any]):
             return _Chat(None, exact=True)
         return _Chat(baseline, exact=as_additive(counter).exact)
 
-    def _given(self, request: Request, chat: _Chat, model: str | None) -> dict[str, Any]:
+    def _options_of(self, request: Request, chat: _Chat, model: str | None) -> dict[str, Any]:
         """Say with what a call is fitted."""
         given = self._ask(model, None, None, None)
         given["counter"] = chat.baseline or self._own
