@@ -323,7 +323,7 @@ def test_a_run_that_cannot_lead_is_fitted_in_linear_time(strategy: Any, form: st
         messages = _run_of(form, count)
         return lambda counter: _fit_or_error(messages, 5 * count, counter, format=form, strategy=strategy)
 
-    assert_linear(case, (100, 400))
+    assert_linear(case, (200, 800))  # at 100 a fit has nothing to clear yet, and the first step is steep
 
 
 @ORDERED
