@@ -639,6 +639,8 @@ class EvictionRequest:
             return None
         if result.edits or result.insertions or self.history.format.rules.ordered:
             return None
+        if edits and any(span[0] < cut < span[1] for span in self.row):
+            return None  # what stands behind the cut may leave with its unit, which begins before it
         if any(map(cut.__gt__, edits)):
             if any(span[4] is not None and span[4].parts for span in self.row):
                 return None
