@@ -109,9 +109,7 @@ def fragment(report: Report, *, include_text: bool) -> str:
     parts = [
         f'<div class="trimtab"><style>{_STYLE}</style>',
         f'<p class="verdict {line.tone}">{_safe(line.text)}</p>',
-        "<dl>"
-        + "".join(f"<dt>{name}</dt><dd>{_safe(text)}</dd>" for name, text in facts_of(report))
-        + "</dl>",
+        f"<dl>{_facts(facts_of(report))}</dl>",
         *_budget(report),
         *_blocks(report),
         *_messages(report, include_text=include_text),
