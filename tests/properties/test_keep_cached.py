@@ -214,7 +214,9 @@ def test_of_several_marks_the_last_says_what_was_cached(name: str) -> None:
             {
                 "type": "function_call_output",
                 "call_id": "a",
-                "output": [{"type": "input_text", "text": "sun", "prompt_cache_breakpoint": {"mode": "explicit"}}],
+                "output": [
+                    {"type": "input_text", "text": "sun", "prompt_cache_breakpoint": {"mode": "explicit"}}
+                ],
             },
         ),
     ],
