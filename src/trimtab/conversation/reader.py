@@ -129,7 +129,10 @@ class History:
 
     @property
     def last_mark(self) -> int | None:
-        """The newest message with a mark for a prompt cache, behind the head; dicts are not read for it."""
+        """The newest message with a mark for a prompt cache, behind the head.
+
+        Nothing else is read of messages that are dicts.
+        """
         if self._last_mark is None:
             self._last_mark = self._find_mark()
         return None if self._last_mark < 0 else self._last_mark
