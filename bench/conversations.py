@@ -53,6 +53,27 @@ def coding_session() -> Messages:
     return [{key: value for key, value in message.items() if key != "reasoning_content"} for message in chat]
 
 
+def differing(messages: Messages) -> Messages:
+    """Return the conversation with no text that is there twice: each has a word of its own in its middle."""
+    return [_with_own_word(message, f"w{at}") for at, message in enumerate(messages)]
+
+
+def _with_own_word(message: Message, word: str) -> Message:
+    changed = dict(message)
+    if message.get("content"):
+        words = message["content"].split(" ")
+        words[len(words) // 2] = word
+        changed["content"] = " ".join(words)
+    if message.get("tool_calls"):
+        changed["tool_calls"] = [_with_own_argument(call, word) for call in message["tool_calls"]]
+    return changed
+
+
+def _with_own_argument(call: dict[str, Any], word: str) -> dict[str, Any]:
+    arguments = {**json.loads(call["function"]["arguments"]), "note": word}
+    return {**call, "function": {**call["function"], "arguments": json.dumps(arguments)}}
+
+
 def model_calls(messages: Messages) -> list[Messages]:
     """Return what each model call was given: the list before every assistant message, in order."""
     return [messages[:index] for index, message in enumerate(messages) if index and _by_model(message)]

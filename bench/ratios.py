@@ -25,7 +25,7 @@ from time import perf_counter, perf_counter_ns
 from typing import Any
 
 import subject
-from conversations import Messages, airline, airline_tools, coding_session, model_calls
+from conversations import Messages, airline, airline_tools, coding_session, differing, model_calls
 from floors import TextCounts, plain_loop
 from forms import ANTHROPIC, GEMINI, RESPONSES, SDK_OBJECTS, Form, newest_first
 from formula import COUNT, message_tokens
@@ -199,6 +199,11 @@ def _count_everything(chat: Messages, budget: int) -> int:
     return sum(message_tokens(message, COUNT) for message in chat)
 
 
+def _of_differing(pairs: Callable[..., Iterable[Pair]]) -> Callable[..., Iterable[Pair]]:
+    """Take the chat with no text that is there twice: of the bench's own three in four are."""
+    return lambda chat, budget: pairs(differing(chat), budget)
+
+
 def _count_everything_in(form: Form, strategy: Any) -> Callable[..., Iterator[Pair]]:
     """Pair a strategy that reads everything with counting each message of this form by hand, once."""
 
@@ -309,6 +314,19 @@ _ROWS = (
         for word, strategy, aim in (
             ("PriorityBased", subject.PRIORITY, 1.5),
             ("Relevant", subject.RELEVANT, 3),
+        )
+        for name, form in (("Anthropic", ANTHROPIC), ("Responses", RESPONSES), ("Gemini", GEMINI))
+    ),
+    _Row(
+        name="Relevant, all texts differ (count everything)",
+        aims=(3, 3),
+        pairs=_of_differing(_cold(_count_everything, strategy=subject.RELEVANT)),
+    ),
+    *(
+        _Row(
+            name=f"Relevant, all differ, {name} (count everything)",
+            aims=(3, 3),
+            pairs=_of_differing(_count_everything_in(form, subject.RELEVANT)),
         )
         for name, form in (("Anthropic", ANTHROPIC), ("Responses", RESPONSES), ("Gemini", GEMINI))
     ),

@@ -22,6 +22,8 @@ from trimtab.strategies import Cheapest
 
 MODEL = "gpt-4o"
 CHEAPEST = "cheapest"
+_COMPARED = ("fit, the default", "target_ratio 0.5", "steady=True", "agent", CHEAPEST, "Session")
+"""What is compared on the calls that all of them answer."""
 
 
 def policies(budget: int) -> dict[str, Any]:
@@ -80,6 +82,20 @@ def _best(messages: Messages, found: list[Replayed], budget: int, pricing: str) 
     return replay(messages, policy, budget=budget, model=MODEL, pricing=pricing, name=name)
 
 
+def answered_by_all(found: list[Replayed]) -> str:
+    """Say how much each policy reuses on those calls over the budget that none of them refuses.
+
+    A call that one answers with a prompt of its own counts against it, where another refuses it.
+    """
+    rows = [*zip(*(one.calls for one in found), strict=True)]
+    rows = [row for row in rows if row[0].over_before and not any(call.refused for call in row)]
+    lines = [f"reuse on the {len(rows):,} calls over the budget that all of these answer"]
+    for one, calls in zip(found, zip(*rows, strict=True), strict=True):
+        share = sum(call.shared_tokens for call in calls) / sum(call.tokens for call in calls)
+        lines.append(f"  {one.policy:<40}{share:>8.2%}")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Print a table for each conversation, and write charts if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -94,6 +110,8 @@ def main() -> None:
         print(
             f"{name}, {arguments.budget:,} tokens, prices of {arguments.pricing}\n{replay_table(results)}\n"
         )
+        ours = [one for one in results if one.policy in _COMPARED]
+        print(f"{answered_by_all(ours)}\n")
     if arguments.chart:
         arguments.chart.write_text(chart_page(found, title="What trimming costs"), encoding="utf-8")
 

@@ -70,6 +70,7 @@ def test_a_question_is_looked_for_without_the_words_that_ask() -> None:
         "eat",
         "drink",
     )
+    assert question_terms("Yes, are there any other, or some such, flights?") == ("flight",)
     assert question_terms("Who are you?") == ("who", "are", "you")
     assert question_terms("猫的名字是什么") == ("猫的", "的名", "名字", "字是")
     assert question_terms("猫") == ("猫",)

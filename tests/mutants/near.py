@@ -87,10 +87,22 @@ NEAR = (
         ("EvictionRequest._tokens_between", "if not self._edits:", "if True:"),
     ),
     module(
+        "conversation/reader.py",
+        "properties/test_keep_cached.py",
+        (
+            "History._find_mark",
+            "range(self.count - 1, self.head - 1, -1)",
+            "range(self.head, self.count)",
+        ),
+        ("_has_no_key", "if not there.isdisjoint(keys):", "if False:"),
+        ("_has_no_key", '("content", "output")', '("content",)'),
+        ("_has_no_key", "range(_LEVELS if keys else 0)", "range(_LEVELS - 1 if keys else 0)"),
+    ),
+    module(
         "_fitting/portion.py",
         "test_near_cut.py",
         ("ask", "if few is not None and not settled.fits:", "if False:"),
-        ("ask", "and reads_newest(strategy):", ":"),
+        ("ask", "and _reads_newest(strategy, history):", ":"),
     ),
     module(
         "_fitting/layout.py",

@@ -234,11 +234,6 @@ STRATEGIES = (
         ("SlidingWindow._cut_behind", "front_tokens=request._units_tokens(front)", "front_tokens=0"),
         ("SlidingWindow._cut_behind", "if behind.fits:", "if True:"),
         ("SlidingWindow._cut_behind", "request.after(replace(behind, protected=frozenset()))", "request"),
-        (
-            "_units_to_mark",
-            "range(history.count - 1, history.head - 1, -1)",
-            "range(history.head, history.count)",
-        ),
         ("_units_to_mark", "bisect_right(units, mark, ", "bisect_right(units, mark - 1, "),
     ),
     module(

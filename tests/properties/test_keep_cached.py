@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.complexity.counting_machine import operations_of
 from tests.properties import claims
 from tests.properties.cases import Case, run
 from tests.properties.test_forms import counters, messages_of
 from tests.properties.test_needless import newest, nothing_left_needlessly
-from trimtab import Cascade, SlidingWindow, TruncateText, validate
+from trimtab import Cascade, SlidingWindow, TruncateText, fit, validate
 from trimtab.conversation import Unit, group
 from trimtab.formats import formats, get_format
 
@@ -188,6 +189,59 @@ def test_of_several_marks_the_last_says_what_was_cached(name: str) -> None:
     counter = counters(name)[0]
     case = run(talk, counter.count(talk[:26]), SlidingWindow(keep_cached=True), counter, format=name)
     assert case.attempt.messages[:21] == talk[:21]
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "result"),
+    [
+        (
+            "anthropic",
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "look", "input": {}}]},
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "a",
+                        "content": [{"type": "text", "text": "sun", "cache_control": {"type": "ephemeral"}}],
+                    }
+                ],
+            },
+        ),
+        (
+            "openai_responses",
+            {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
+            {
+                "type": "function_call_output",
+                "call_id": "a",
+                "output": [
+                    {"type": "input_text", "text": "sun", "prompt_cache_breakpoint": {"mode": "explicit"}}
+                ],
+            },
+        ),
+    ],
+    ids=["anthropic", "openai_responses"],
+)
+def test_a_mark_in_a_part_of_a_result_is_found(name: str, call: Any, result: Any) -> None:
+    """It is the only one of the conversation, and all before it stays."""
+    talk = [*even(name, 4), even(name, 1)[0], call, result, *even(name, 8)[1:]]
+    counter = counters(name)[0]
+    case = run(talk, counter.count(talk[:14]), SlidingWindow(keep_cached=True), counter, format=name)
+    assert case.attempt.messages[:11] == talk[:11]
+
+
+@every_marked_form
+def test_without_a_mark_the_option_costs_a_look(name: str) -> None:
+    """A few lines for each message, and what is too old to stay is not told apart."""
+    talk = even(name, 1_000)
+
+    def lines(*, keep_cached: bool) -> int:
+        strategy = SlidingWindow(keep_cached=keep_cached)
+        return operations_of(
+            lambda counter: fit(talk, 400, counter=counter, format=name, strategy=strategy)
+        ).lines
+
+    assert lines(keep_cached=True) - lines(keep_cached=False) <= 6 * len(talk)
 
 
 @every_marked_form

@@ -14,7 +14,7 @@ from trimtab.counting.sizes import Sizes
 from trimtab.errors import CountingError, FormatError, move_error
 from trimtab.strategies.base import EvictionRequest, Strategy, waits
 from trimtab.strategies.cuts import count_words_back, oldest_cut_of
-from trimtab.strategies.runner import Settled, clears_results, reads_newest, steps
+from trimtab.strategies.runner import Settled, clears_results, reads_newest, reads_newest_unmarked, steps
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
@@ -102,7 +102,7 @@ def ask(
     """
     history, sizes = portion.history, portion.sizes
     few, oldest_cut = None, 0
-    if counted is not None and not waits(strategy) and reads_newest(strategy):
+    if counted is not None and not waits(strategy) and _reads_newest(strategy, history):
         if clears_results(strategy):
             few = history.near(count_words_back(history, sizes, limit_tokens))
         else:
@@ -123,6 +123,11 @@ def ask(
         request = make()
         settled = yield from steps(strategy, request)
     return request, settled
+
+
+def _reads_newest(strategy: Strategy, history: History) -> bool:
+    """Tell whether units older than those that fit have no say."""
+    return reads_newest(strategy) or (reads_newest_unmarked(strategy) and history.last_mark is None)
 
 
 class in_block:

@@ -89,6 +89,8 @@ class History:
         self._last_turn_at: int | None = None
         self._turn = (-1, -1)
         self._newest: int | None = None
+        self._last_mark: int | None = None
+        """-1 where there is none."""
         self._alone: dict[int, bool] = {}
         self._marks: list[tuple[int, State]] = []
         self._units: tuple[Unit, ...] | None = None
@@ -124,6 +126,23 @@ class History:
     def read_from(self) -> int:
         """Oldest message read or walked over so far, but for leading system messages."""
         return min(self._read_from, self._walked_from)
+
+    @property
+    def last_mark(self) -> int | None:
+        """The newest message with a mark for a prompt cache, behind the head.
+
+        Nothing else is read of messages that are dicts.
+        """
+        if self._last_mark is None:
+            self._last_mark = self._find_mark()
+        return None if self._last_mark < 0 else self._last_mark
+
+    def _find_mark(self) -> int:
+        """Look for a mark from the newest message back; -1 if none has one."""
+        marks, places = self.format.cache_marks, range(self.count - 1, self.head - 1, -1)
+        if _has_no_key(self.messages[self.head :], self.format.rules.mark_keys):
+            return -1
+        return next((index for index in places if marks(self.message(index))), -1)
 
     @property
     def walked_from(self) -> int:
@@ -780,3 +799,23 @@ def _join(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, stop))
     return found
+
+
+def _has_no_key(entries: list[Any], keys: Iterable[str]) -> bool:
+    """Tell whether surely none of some dicts, their parts, and the parts of these has one of some keys.
+
+    All at once, as to look into each message would take as long as fitting thousands of them ten times.
+    """
+    for _ in range(_LEVELS if keys else 0):
+        if not set(map(type, entries)) <= {dict}:
+            return False
+        there = set[str]().union(*entries)
+        if not there.isdisjoint(keys):
+            return False
+        lists = [entry.get(key) for key in ("content", "output") if key in there for entry in entries]
+        entries = [part for parts in lists if type(parts) is list for part in parts]
+    return True
+
+
+_LEVELS = 3
+"""A message, its parts, and what these hold: none that is deeper can have a mark."""

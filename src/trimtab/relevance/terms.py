@@ -105,6 +105,7 @@ _ENGLISH = (
     " being am do does did have has had having will would can could should i you he she it we they me him her"
     " us them my your his its our their what which who whom whose when where why how that this these those"
     " there here not no so than then too very just also please s t re ve ll d m"
+    " any all some other another each both few more most much many such same own only again yes"
 )
 _CHINESE = (
     "的 了 吗 呢 是 在 我 你 他 她 它 什么 怎么 怎样 哪里 哪个 哪些 哪天 多少 几个 时候 么时 我的 你的"

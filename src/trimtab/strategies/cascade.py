@@ -19,7 +19,14 @@ from trimtab.strategies.base import (
     strategy_data,
     waits,
 )
-from trimtab.strategies.runner import check_step, checked_answer, clears_results, is_ours, reads_newest
+from trimtab.strategies.runner import (
+    check_step,
+    checked_answer,
+    clears_results,
+    is_ours,
+    reads_newest,
+    reads_newest_unmarked,
+)
 from trimtab.strategies.summarizer import drive
 
 __all__ = ["Cascade"]
@@ -42,7 +49,7 @@ class Cascade:
         'cascade'
     """
 
-    __slots__ = ("asks_model", "clears_results", "reads_newest", "steps")
+    __slots__ = ("asks_model", "clears_results", "reads_newest", "reads_newest_unmarked", "steps")
 
     def __init__(self, *steps: Strategy) -> None:
         if not steps:
@@ -59,6 +66,8 @@ class Cascade:
         """True if the first steps make results small before anything leaves."""
         self.reads_newest = leaves is not None and reads_newest(one_by_one[leaves])
         """True if the first step that lets something leave takes the oldest; the others get what it keeps."""
+        self.reads_newest_unmarked = leaves is not None and reads_newest_unmarked(one_by_one[leaves])
+        """True if that is so where no message carries a mark for a prompt cache."""
 
     def __repr__(self) -> str:
         return f"Cascade({', '.join(map(repr, self.steps))})"

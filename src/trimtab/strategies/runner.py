@@ -40,6 +40,7 @@ __all__ = [
     "clears_results",
     "is_ours",
     "reads_newest",
+    "reads_newest_unmarked",
     "run",
     "steps",
 ]
@@ -64,6 +65,11 @@ def reads_newest(strategy: Any, /) -> bool:
     A class derived from ours may ask for more than that.
     """
     return is_ours(strategy) and getattr(strategy, "reads_newest", False)
+
+
+def reads_newest_unmarked(strategy: Any, /) -> bool:
+    """Tell whether that is so of a conversation without marks for a prompt cache."""
+    return is_ours(strategy) and getattr(strategy, "reads_newest_unmarked", False)
 
 
 def clears_results(strategy: Any, /) -> bool:

@@ -113,7 +113,12 @@ class SlidingWindow:
     @property
     def reads_newest(self) -> bool:
         """True unless older messages than those that fit have a say."""
-        return not (self.protect_roles or self.keep_turns or self.keep_first_user or self.keep_cached)
+        return self.reads_newest_unmarked and not self.keep_cached
+
+    @property
+    def reads_newest_unmarked(self) -> bool:
+        """True if `reads_newest` is where no message carries a mark for a prompt cache."""
+        return not (self.protect_roles or self.keep_turns or self.keep_first_user)
 
     @property
     def follows_plan(self) -> bool:
@@ -225,10 +230,7 @@ def beside_cut(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> l
 
 def _units_to_mark(request: EvictionRequest) -> list[Unit]:
     """List the units up to the last mark for a prompt cache; none where nothing behind it can go."""
-    history = request.history
-    marks = history.format.cache_marks
-    places = range(history.count - 1, history.head - 1, -1)
-    mark = next((at for at in places if marks(history.message(at))), None)
+    mark = request.history.last_mark
     if mark is None:
         return []
     units = request.units
