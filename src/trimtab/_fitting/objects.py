@@ -10,9 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, repeat
 from operator import is_
-from types import NoneType
 from typing import Any, Generic, TypeVar
 
 from trimtab._fitting.fitted import Plan, PlanAround
@@ -58,6 +57,12 @@ class ReadCache(Generic[M, R]):
         self._kept: OrderedDict[int, M] = OrderedDict()
         """Objects by their identity, which no other gets meanwhile; those used last stand at the end."""
         self._read_as: dict[int, R] = {}
+        self._last: tuple[list[M], list[R | None]] = [], []
+        """The list that was asked for last and its readings: a conversation mostly begins as it did."""
+        self.kinds: set[type] = set()
+        """Kinds of all readings so far: with these known, nobody looks at each again."""
+        self.holds_dicts = True
+        """Whether all readings that are lists hold dicts alone."""
 
     def __call__(self, object: M, /) -> R:
         """Return what an object reads as."""
@@ -66,6 +71,7 @@ class ReadCache(Generic[M, R]):
             kept.move_to_end(key)
             return readings[key]
         reading = self._read(object)
+        self._note(reading)
         kept[key], readings[key] = object, reading
         if len(kept) > self._most:
             # the reading first: another thread may not find it when the object's identity is free again
@@ -74,24 +80,32 @@ class ReadCache(Generic[M, R]):
             kept.pop(gone, None)
         return reading
 
+    def _note(self, reading: R) -> None:
+        self.kinds.add(type(reading))
+        if type(reading) is list and not {dict}.issuperset(map(type, reading)):
+            self.holds_dicts = False
+
     def readings(self, objects: Sequence[M], /) -> list[R | None]:
         """List what these objects read as, None where nothing is remembered."""
-        kept, keys = self._kept, list(map(id, objects))
-        if 2 * len(kept) > self._most:  # before, nothing has to go soon
-            for key in filter(kept.__contains__, keys):
+        before, known = self._last
+        if before and len(before) <= len(objects) and all(map(is_, before, objects)):
+            found = [*known, *map(self._read_as.get, map(id, objects[len(before) :]))]
+        else:
+            found = list(map(self._read_as.get, map(id, objects)))
+        if 2 * len(self._kept) > self._most:  # before, nothing has to go soon
+            for key in filter(self._kept.__contains__, map(id, objects)):
                 with suppress(KeyError):
-                    kept.move_to_end(key)
-        return list(map(self._read_as.get, keys))
+                    self._kept.move_to_end(key)
+        elif None not in found:
+            self._last = list(objects), found
+            return [*found]
+        return found
 
 
 class ReadsSeveral(
     BaseException
 ):  # no Exception: it passes what catches the errors of counters and strategies
     """Breaks off a fit that took objects for one message each: it begins again, with all of them read."""
-
-
-_PLAIN = {NoneType, dict, list}
-"""Kinds of readings that nothing has to be made of, as long as the lists hold dicts."""
 
 
 class Objects:
@@ -120,12 +134,14 @@ class Objects:
         """What each object reads as, a message or a list of them; None where nobody looked."""
         self._several: list[list[Dict]] | None = None
         """What every object reads as, where they read as lists."""
+        self._flat: list[Dict] = []
+        """The same in one list."""
         self.owners: Sequence[int] = range(len(self.given))
         """The object of each wire message."""
         self._has_blanks = False
         """Whether there are objects that read as nothing."""
         self._decided = False
-        if list in set(map(type, self._readings)):
+        if not {dict}.issuperset(self._kinds()) and list in map(type, self._readings):
             self.read_all()
         self._pins = (
             resolve_pins(ask.pin, self.given) if ask.pin != () and ask.pin is not None else frozenset()
@@ -136,10 +152,13 @@ class Objects:
         if not isinstance(self._read, ReadCache):
             return [None] * len(self.given)
         known = self._read.readings(self.given)
-        lists = [one for one in known if type(one) is list]
-        if _PLAIN.issuperset(map(type, known)) and {dict}.issuperset(map(type, chain.from_iterable(lists))):
+        if self._read.holds_dicts and {dict, list}.issuperset(self._read.kinds):
             return known
         return [None if one is None else self._as_messages(one, at) for at, one in enumerate(known)]
+
+    def _kinds(self) -> set[type]:
+        """List the kinds of all readings that a cache ever gave; without one there are none yet."""
+        return self._read.kinds if isinstance(self._read, ReadCache) else set()
 
     def one(self, at: int) -> Dict:
         """Return the one message an object reads as, read once."""
@@ -156,10 +175,15 @@ class Objects:
 
     def read_all(self) -> None:
         """Read every object that was not read."""
-        found = map(self._take, range(len(self.given)))
-        self._several = [one if type(one) is list else [one] for one in found]
+        if self._kinds() != {list} or not all(self._readings):  # else the cache knows them all
+            found = map(self._take, range(len(self.given)))
+            self._readings = [one if type(one) is list else [one] for one in found]
+        self._several = self._readings
+        self._flat = list(chain.from_iterable(self._several))
         self._has_blanks = not all(self._several)
-        self.owners = [at for at, messages in enumerate(self._several) for _ in messages]
+        if self._has_blanks or len(self._flat) > len(self.given):
+            counts = map(len, self._several)
+            self.owners = list(chain.from_iterable(map(repeat, range(len(self.given)), counts)))
 
     def _take(self, at: int) -> Any:
         reading = self._readings[at]
@@ -192,7 +216,7 @@ class Objects:
         if self._several is None:
             messages = [Unread(self, at) if one is None else one for at, one in enumerate(self._readings)]
         else:
-            messages = [message for one in self._several for message in one]
+            messages = [*self._flat]
         pins = [index for index, owner in enumerate(self.owners) if owner in self._pins] if self._pins else ()
         return replace(self._ask, messages=messages, pin=pins)
 
@@ -244,28 +268,36 @@ class ObjectsPlan(PlanAround):
     def __init__(self, plain: Plan, objects: Objects) -> None:
         super().__init__(plain)
         self._objects = objects
-        self._rows = list(self._write())
+        self._made: list[object] = []
+        """The output."""
+        self._places: list[int | None] = []
+        """Where each object of it was."""
+        self._write()
 
-    def _write(self) -> Iterator[tuple[int | None, object]]:
-        """Give each object of the output with its position; what nothing changed is the very object."""
+    def _write(self) -> None:
+        """Write the output; what nothing changed is the very object."""
         objects, given = self._objects, self.plain.given
-        messages, places = self.plain.messages(), self.plain.positions()
+        messages = self.plain.messages()
+        if len(messages) == len(given) and all(map(is_, messages, given)):
+            self._made, self._places = [*objects.given], [*range(len(objects.given))]
+            return
+        places = self.plain.positions()
         owners, at = objects.owners, 0
         first = self._same_from(messages, places)
         end = len(messages) - (len(given) - first)
-        yield from objects.blanks(-1)
+        self._add_blanks(-1)
         while at < end:
             was, start = places[at], at
             at += 1
             if was is None:
                 made = objects.write(None, [mapping_of(messages[start])])
                 if made is not None:
-                    yield None, made
+                    self._add(None, made)
                 continue
             owner = owners[was]
             count = objects.count(owner)
             if count == 1 and messages[start] is given[was]:
-                yield owner, objects.given[owner]
+                self._add(owner, objects.given[owner])
             else:
                 while count > 1 and at < end and (place := places[at]) is not None:
                     if owners[place] != owner:
@@ -273,12 +305,21 @@ class ObjectsPlan(PlanAround):
                     at += 1
                 found, whole = messages[start:at], range(was, was + count)
                 if places[start:at] == [*whole] and all(map(is_, found, given[was : was + count])):
-                    yield owner, objects.given[owner]
+                    self._add(owner, objects.given[owner])
                 else:
-                    yield owner, objects.rewrite(owner, [mapping_of(message) for message in found])
-            yield from objects.blanks(owner)
+                    self._add(owner, objects.rewrite(owner, [mapping_of(message) for message in found]))
+            self._add_blanks(owner)
         if first < len(given):
-            yield from enumerate(objects.given[owners[first] :], owners[first])
+            self._made += objects.given[owners[first] :]
+            self._places += range(owners[first], len(objects.given))
+
+    def _add(self, place: int | None, made: object) -> None:
+        self._made.append(made)
+        self._places.append(place)
+
+    def _add_blanks(self, at: int) -> None:
+        for blank, made in self._objects.blanks(at):
+            self._add(blank, made)
 
     def _same_from(self, messages: Sequence[object], places: Sequence[int | None]) -> int:
         """Tell from which wire message on all is in the output as it was; an object begins there."""
@@ -308,15 +349,15 @@ class ObjectsPlan(PlanAround):
 
     def messages(self) -> list[object]:
         """List the objects of the output."""
-        return [made for _, made in self._rows]
+        return list(self._made)
 
     def positions(self) -> list[int | None]:
         """List where each object of the output was."""
-        return [at for at, _ in self._rows]
+        return list(self._places)
 
     def stays(self) -> set[int]:
         """List the objects of which something is in the output."""
-        return {at for at, _ in self._rows if at is not None}
+        return {at for at in self._places if at is not None}
 
     def at(self, budget: Budget, /) -> Plan:
         """Decide for another budget."""

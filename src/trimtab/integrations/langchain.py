@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable
+from operator import is_
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
@@ -101,7 +102,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Answer:
         """Have the state keep what was sent, if asked."""
         before, after = request.messages, sent.messages
-        same = len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True))
+        same = len(before) == len(after) and all(map(is_, before, after))
         if same or not self.persist:
             return response
         # All of it anew: a message that is put in (a summary) would stand behind the answer otherwise.

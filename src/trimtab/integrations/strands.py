@@ -135,14 +135,14 @@ class _Calls:
     def __init__(
         self, budget: BudgetLike, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy
     ) -> None:
-        # Messages are read in one form that has one message for each of theirs, from the newest back and no
-        # further than asked. The framework copies them all at each call: a memory would hold all these.
+        # Messages are read in a form that has one message for each of theirs. The framework copies them all at
+        # each call, and changes what the manager is shown in place where a guardrail redacts.
         self.trimmer: Trimmer[Any] = Trimmer(
             budget,
             format="anthropic",
             read=_read,
             write=_write,
-            remember=False,
+            copied=True,
             on_fitted=on_fitted,
             options=options,
             strategy=strategy,
