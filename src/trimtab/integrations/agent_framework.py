@@ -155,6 +155,7 @@ class TrimMiddleware(ChatMiddleware):
 
 
 _FORMS = {
+    "BedrockChatClient": "bedrock",
     "RawOpenAIChatClient": "openai_responses",
     "RawAnthropicClient": "anthropic",
     "RawGeminiChatClient": "gemini",
@@ -196,15 +197,17 @@ def _with_the_rest(
         before: The list at the call before, whose copies are taken again.
     """
     places = {id(one): at for at, one in enumerate(whole)}
+    sent = {id(_source(one)) for one in kept}  # a Context may have moved one in front of others
     made = {id(_source(one)): one for one in before if type(one) is _StandIn and _is_excluded(one)}
     passed = 0
     for one in [*kept, None]:
         source = None if one is None else _source(one)
         end = len(whole) if one is None else passed if source is None else places[id(source)]
         for left in whole[passed:end]:
-            yield made.get(id(left)) or _stand_in(left, left, excluded=True)
+            if id(left) not in sent:
+                yield made.get(id(left)) or _stand_in(left, left, excluded=True)
         if one is not None:
-            passed = end if source is None else end + 1
+            passed = max(passed, end if source is None else end + 1)
             yield one
 
 

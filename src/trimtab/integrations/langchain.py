@@ -217,7 +217,11 @@ def _form_of(model: Any) -> str | None:
     return _FORMS.get(getattr(model, "_llm_type", ""))
 
 
-_FORMS = {"anthropic-chat": "anthropic", "chat-google-generative-ai": "gemini"}
+_FORMS = {
+    "amazon_bedrock_converse_chat": "bedrock",
+    "chat-google-generative-ai": "gemini",
+    **dict.fromkeys(("anthropic-chat", "anthropic-bedrock-chat", "anthropic-mantle-chat"), "anthropic"),
+}
 """Wire forms by LangChain's word for a kind of model; what it does not hold is sent as it is read."""
 
 _ROLES: dict[type[BaseMessage], str] = {

@@ -179,7 +179,12 @@ def _name(model: Any) -> str | None:
     return model.model_name if isinstance(model, Model) else None
 
 
-_FORMS = {"OpenAIResponsesModel": "openai_responses", "AnthropicModel": "anthropic", "GoogleModel": "gemini"}
+_FORMS = {
+    "AnthropicModel": "anthropic",
+    "BedrockConverseModel": "bedrock",
+    "GoogleModel": "gemini",
+    "OpenAIResponsesModel": "openai_responses",
+}
 """Wire forms by the class of a model."""
 
 

@@ -161,6 +161,7 @@ class _Calls:
 
 
 _FORMS = {
+    "BedrockModel": "bedrock",
     "OpenAIResponsesModel": "openai_responses",
     "GeminiModel": "gemini",
     **dict.fromkeys(
@@ -168,7 +169,7 @@ _FORMS = {
         "openai_chat",
     ),
 }
-"""Wire forms by the class of a model; those of Anthropic and Bedrock send what is read."""
+"""Wire forms by the class of a model; that of Anthropic sends what is read."""
 
 
 def _schema(tool: Mapping[str, Any]) -> Wire:
@@ -229,7 +230,8 @@ def _source(media: Mapping[str, Any], media_type: str) -> Wire:
     if "bytes" in source:
         data = b64encode(source["bytes"]).decode()
         return {"type": "base64", "media_type": media_type, "data": data}
-    return {"type": "url", "url": source["location"].get("uri", "")}
+    location = source.get("location") or source.get("s3Location") or {}
+    return {"type": "url", "url": location.get("uri", "")}
 
 
 def _document(document: Mapping[str, Any]) -> Wire:

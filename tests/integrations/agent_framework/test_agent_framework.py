@@ -421,3 +421,33 @@ def test_pins_are_messages_of_the_run(kind: Any) -> None:
     for pin in ([8], lambda message, index: message.text == "question 2"):
         kept = sent([*_talk(30), NOW], kind(600, model="gpt-4o", pin=pin))
         assert any(one.text == "question 2" for one in kept)
+
+
+class BedrockChatClient(Scripted):
+    """Has the name of the framework's client of Bedrock, which comes with a package that is not here."""
+
+
+def test_a_client_of_bedrock_is_charged_in_its_form() -> None:
+    """As if the form had been said; without it, this model's counts would be exact."""
+    found: list[Any] = []
+    for kind, options in ((BedrockChatClient, {}), (Scripted, {"charge_as": "bedrock"})):
+        trim = TrimMiddleware(BUDGET_TOKENS, on_fitted=found.append, **options)
+        asyncio.run(Agent(kind(), middleware=[trim]).run([NOW]))
+    assert [one.report.exact for one in found] == [False, False]
+    assert len({one.report.tokens_after for one in found}) == 1
+
+
+def test_a_context_that_moves_messages_lists_each_once() -> None:
+    """What leaves stands in the list once, excluded, also behind a message that was put in front of others."""
+    talk = [*_talk(30), Message("system", ["Be brief."]), NOW]
+    context = Context(Budget(500), model="gpt-4o")
+    context.add("history", [], priority=50, position=1)
+    context.add("system", [], priority=90, position=2)
+    leading = [Message("system", ["Answer in Dutch."]), *talk]
+    listed = marked(leading, TrimStrategy(context))
+    told = [one.text or str([content.call_id for content in one.contents]) for one in listed]
+    assert len(listed) == len(leading)
+    assert sorted(told) == sorted(
+        one.text or str([content.call_id for content in one.contents]) for one in leading
+    )
+    assert listed[-1].text == "Answer in Dutch."
