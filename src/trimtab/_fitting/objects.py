@@ -7,14 +7,17 @@ read as lists, all are read: how many messages stand before one is told by no pa
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, repeat
 from operator import is_
 from typing import Any, Generic, TypeVar
 
+from trimtab._fitting.blocks import Block, is_text
 from trimtab._fitting.fitted import Plan, PlanAround
+from trimtab._fitting.layout import Policy, blocks_in_order, items_of
+from trimtab._fitting.portion import in_block
 from trimtab._fitting.request import Ask
 from trimtab._shared.checks import check_messages, check_parameters, check_whole
 from trimtab.budget import Budget
@@ -23,7 +26,7 @@ from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Dict, mapping_of
 from trimtab.formats.values import LateDict
 
-__all__ = ["Objects", "ReadCache", "ReadsSeveral"]
+__all__ = ["ListedObjects", "ObjectsInBlocks", "ReadCache", "ReadsSeveral", "check_read_write"]
 
 M = TypeVar("M")
 R = TypeVar("R")
@@ -82,7 +85,7 @@ class ReadCache(Generic[M, R]):
 
     def _note(self, reading: R) -> None:
         self.kinds.add(type(reading))
-        if type(reading) is list and not {dict}.issuperset(map(type, reading)):
+        if isinstance(reading, list) and not {dict}.issuperset(map(type, reading)):
             self.holds_dicts = False
 
     def readings(self, objects: Sequence[M], /) -> list[R | None]:
@@ -108,28 +111,29 @@ class ReadsSeveral(
     """Breaks off a fit that took objects for one message each: it begins again, with all of them read."""
 
 
+def check_read_write(read: Any, write: Any) -> None:
+    """Refuse what cannot read an object and write it again.
+
+    Raises:
+        ConfigurationError: With what each takes.
+    """
+    for name, value, words in (("read", read, ("object",)), ("write", write, ("object", "messages"))):
+        if not callable(value):
+            raise ConfigurationError(
+                "read= and write= are given together: functions read(object) -> message, or a list of"
+                f" messages, and write(object, messages) -> object; {name} is {value!r:.60}"
+            )
+        if not isinstance(value, ReadCache):  # which was looked at when it was made
+            check_parameters(name, value, *words)
+
+
 class Objects:
     """The objects of one fit, and what was read of them."""
 
-    def __init__(self, ask: Ask, read: Any, write: Any) -> None:
-        for name, value, words in (("read", read, ("object",)), ("write", write, ("object", "messages"))):
-            if not callable(value):
-                raise ConfigurationError(
-                    "read= and write= are given together: functions read(object) -> message, or a list of"
-                    f" messages, and write(object, messages) -> object; {name} is {value!r:.60}"
-                )
-            if not isinstance(value, ReadCache):  # which was looked at when it was made
-                check_parameters(name, value, *words)
-        if isinstance(ask.messages, Mapping):
-            raise ConfigurationError(
-                "read= takes a list of objects, and a mapping is given: pass the objects it holds, and"
-                " system= and tools= beside them"
-            )
-        check_messages(ask.messages)
-        self._ask = ask
-        self.given: list[object] = list(ask.messages)
-        self.write: Write = write
-        self._read: Read = read
+    def __init__(self, given: Sequence[object], read: Read, write: Write) -> None:
+        self.given: list[object] = list(given)
+        self.write = write
+        self._read = read
         self._readings: list[Any] = self._from_cache()
         """What each object reads as, a message or a list of them; None where nobody looked."""
         self._several: list[list[Dict]] | None = None
@@ -138,14 +142,17 @@ class Objects:
         """The same in one list."""
         self.owners: Sequence[int] = range(len(self.given))
         """The object of each wire message."""
+        self.texts: Collection[int] = ()
+        """Which of those given are no objects, but texts that trimtab makes messages of."""
         self._has_blanks = False
         """Whether there are objects that read as nothing."""
+        self._spans: dict[str, range] = {}
+        """Where the objects of each block are; none where there is one list."""
         self._decided = False
-        if not {dict}.issuperset(self._kinds()) and list in map(type, self._readings):
-            self.read_all()
-        self._pins = (
-            resolve_pins(ask.pin, self.given) if ask.pin != () and ask.pin is not None else frozenset()
-        )
+
+    def spans(self, plain: Mapping[str, range]) -> Mapping[str, range]:
+        """Say where the objects of each block are among those given."""
+        return self._spans or dict.fromkeys(plain, range(len(self.given)))
 
     def _from_cache(self) -> list[Any]:
         """List what the caller's cache remembers: nothing stands between these and the engine."""
@@ -179,16 +186,21 @@ class Objects:
             found = map(self._take, range(len(self.given)))
             self._readings = [one if type(one) is list else [one] for one in found]
         self._several = self._readings
-        self._flat = list(chain.from_iterable(self._several))
-        self._has_blanks = not all(self._several)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """List the messages of all objects, and whose each is."""
+        several = self._several or []
+        self._flat = list(chain.from_iterable(several))
+        self._has_blanks = not all(several)
         if self._has_blanks or len(self._flat) > len(self.given):
-            counts = map(len, self._several)
+            counts = map(len, several)
             self.owners = list(chain.from_iterable(map(repeat, range(len(self.given)), counts)))
 
     def _take(self, at: int) -> Any:
         reading = self._readings[at]
         if reading is None:
-            reading = self._readings[at] = self._as_messages(self._answer(at), at)
+            reading = self._readings[at] = self._as_messages(self._answer(self.given[at], at), at)
         return reading
 
     def _as_messages(self, answer: object, at: int) -> Any:
@@ -197,9 +209,9 @@ class Objects:
             return [self._message(one, at) for one in answer]
         return self._message(answer, at)
 
-    def _answer(self, at: int) -> object:
+    def _answer(self, item: object, at: int) -> object:
         try:
-            return self._read(self.given[at])
+            return self._read(item)
         except Exception as error:
             error.add_note(f"raised by read= for objects[{at}]")
             raise
@@ -209,16 +221,6 @@ class Objects:
             return mapping_of(answer)
         except FormatError as error:
             raise FormatError(f"objects[{at}]: what read= gave is no message: {error}") from None
-
-    def ask(self) -> Ask:
-        """Return what is asked of the engine: the same with wire messages, read and unread."""
-        messages: list[object]
-        if self._several is None:
-            messages = [Unread(self, at) if one is None else one for at, one in enumerate(self._readings)]
-        else:
-            messages = [*self._flat]
-        pins = [index for index, owner in enumerate(self.owners) if owner in self._pins] if self._pins else ()
-        return replace(self._ask, messages=messages, pin=pins)
 
     def show(self, plan: Plan) -> ObjectsPlan:
         """Show the output of a plan as objects."""
@@ -248,6 +250,67 @@ class Objects:
         return made
 
 
+class ListedObjects(Objects):
+    """The objects of a list that `fit` was given."""
+
+    def __init__(self, ask: Ask, read: Any, write: Any) -> None:
+        check_read_write(read, write)
+        if isinstance(ask.messages, Mapping):
+            raise ConfigurationError(
+                "read= takes a list of objects, and a mapping is given: pass the objects it holds, and"
+                " system= and tools= beside them"
+            )
+        check_messages(ask.messages)
+        super().__init__(ask.messages, read, write)
+        self._ask = ask
+        if not {dict}.issuperset(self._kinds()) and list in map(type, self._readings):
+            self.read_all()
+        self._pins = (
+            resolve_pins(ask.pin, self.given) if ask.pin != () and ask.pin is not None else frozenset()
+        )
+
+    def ask(self) -> Ask:
+        """Return what is asked of the engine: the same with wire messages, read and unread."""
+        messages: list[object]
+        if self._several is None:
+            messages = [Unread(self, at) if one is None else one for at, one in enumerate(self._readings)]
+        else:
+            messages = [*self._flat]
+        pins = [index for index, owner in enumerate(self.owners) if owner in self._pins] if self._pins else ()
+        return replace(self._ask, messages=messages, pin=pins)
+
+
+class ObjectsInBlocks(Objects):
+    """The objects in the blocks of a `Context`, all of which are read; texts are not."""
+
+    def __init__(self, policy: Policy) -> None:
+        blocks = blocks_in_order(policy)
+        super().__init__([*chain.from_iterable(map(items_of, blocks))], policy.read, policy.write)
+        self.texts = {at for at, one in enumerate(self.given) if is_text(one)}
+        self._several = several = list[list[Any]]()
+        content: dict[str, Block] = {}
+        for block in blocks:
+            start = len(several)
+            with in_block(block.name):
+                several += [self._in_block(start, at, one) for at, one in enumerate(items_of(block))]
+            self._spans[block.name] = range(start, len(several))
+            own = several[start:]
+            labels = block.labels and [
+                word for word, made in zip(block.labels, own, strict=True) for _ in made
+            ]
+            content[block.name] = replace(block, content=[*chain.from_iterable(own)], labels=labels)
+        self._lay_out()
+        self.policy = replace(policy, blocks=tuple(content.get(one.name, one) for one in policy.blocks))
+        """The same with wire messages in its blocks."""
+
+    def _in_block(self, start: int, at: int, item: object) -> list[Any]:
+        """Return what an entry of a block is on the wire; a text is none yet."""
+        if start + at in self.texts:
+            return [item]
+        made = self._as_messages(self._answer(item, at), at)
+        return made if type(made) is list else [made]
+
+
 class Unread(LateDict):
     """The one message of an object, which is read when it is looked at."""
 
@@ -268,6 +331,8 @@ class ObjectsPlan(PlanAround):
     def __init__(self, plain: Plan, objects: Objects) -> None:
         super().__init__(plain)
         self._objects = objects
+        self._given = [*objects.given]
+        """The caller's objects; of a text what was made of it, where it stays whole."""
         self._made: list[object] = []
         """The output."""
         self._places: list[int | None] = []
@@ -278,7 +343,8 @@ class ObjectsPlan(PlanAround):
         """Write the output; what nothing changed is the very object."""
         objects, given = self._objects, self.plain.given
         messages = self.plain.messages()
-        if len(messages) == len(given) and all(map(is_, messages, given)):
+        whole = len(messages) == len(given) and all(map(is_, messages, given))
+        if whole and not objects.texts:
             self._made, self._places = [*objects.given], [*range(len(objects.given))]
             return
         places = self.plain.positions()
@@ -289,29 +355,44 @@ class ObjectsPlan(PlanAround):
         while at < end:
             was, start = places[at], at
             at += 1
-            if was is None:
-                made = objects.write(None, [mapping_of(messages[start])])
-                if made is not None:
-                    self._add(None, made)
+            if was is None or owners[was] in objects.texts:
+                self._add_new(messages[start], was)
                 continue
-            owner = owners[was]
-            count = objects.count(owner)
-            if count == 1 and messages[start] is given[was]:
-                self._add(owner, objects.given[owner])
-            else:
-                while count > 1 and at < end and (place := places[at]) is not None:
-                    if owners[place] != owner:
-                        break
-                    at += 1
-                found, whole = messages[start:at], range(was, was + count)
-                if places[start:at] == [*whole] and all(map(is_, found, given[was : was + count])):
-                    self._add(owner, objects.given[owner])
-                else:
-                    self._add(owner, objects.rewrite(owner, [mapping_of(message) for message in found]))
-            self._add_blanks(owner)
+            at = self._end_of(owners[was], places, at, end)
+            self._add_own(was, messages[start:at], places[start:at])
         if first < len(given):
             self._made += objects.given[owners[first] :]
             self._places += range(owners[first], len(objects.given))
+
+    def _end_of(self, owner: int, places: Sequence[int | None], at: int, end: int) -> int:
+        """Find where in the output the messages of an object end that stand together."""
+        owners = self._objects.owners
+        while self._objects.count(owner) > 1 and at < end:
+            place = places[at]
+            if place is None or owners[place] != owner:
+                break
+            at += 1
+        return at
+
+    def _add_new(self, message: object, was: int | None) -> None:
+        """Add an object for what trimtab put in, or made of a text."""
+        owner = None if was is None else self._objects.owners[was]
+        made = self._objects.write(None, [mapping_of(message)])
+        if made is not None:
+            self._add(owner, made)
+        if was is not None and owner is not None:
+            if message is self.plain.given[was]:
+                self._given[owner] = made
+            self._add_blanks(owner)
+
+    def _add_own(self, was: int, found: list[object], places: list[int | None]) -> None:
+        """Add the object these messages are of; it is written if not all are there as they were."""
+        objects, owner = self._objects, self._objects.owners[was]
+        whole = range(was, was + objects.count(owner))
+        same = places == [*whole] and all(map(is_, found, self.plain.given[was : whole.stop]))
+        made = objects.given[owner] if same else objects.rewrite(owner, [*map(mapping_of, found)])
+        self._add(owner, made)
+        self._add_blanks(owner)
 
     def _add(self, place: int | None, made: object) -> None:
         self._made.append(made)
@@ -326,6 +407,11 @@ class ObjectsPlan(PlanAround):
         given, owners = self.plain.given, self._objects.owners
         count = [*map(is_, reversed(messages), reversed(given)), False].index(False)
         first = len(given) - count
+        texts = self._objects.texts
+        first = (
+            max([first, *(at + 1 for at, owner in enumerate(owners) if owner in texts)]) if texts else first
+        )
+        count = len(given) - first
         if list(places[len(places) - count :]) != [*range(first, len(given))]:
             return len(given)
         while 0 < first < len(given) and owners[first] == owners[first - 1]:
@@ -335,17 +421,17 @@ class ObjectsPlan(PlanAround):
     @property
     def source(self) -> Sequence[object]:
         """The caller's objects."""
-        return self._objects.given
+        return self._given
 
     @property
     def given(self) -> Sequence[object]:
         """The same."""
-        return self._objects.given
+        return self._given
 
     @property
     def spans(self) -> Mapping[str, range]:
-        """The one block."""
-        return dict.fromkeys(self.plain.spans, range(len(self._objects.given)))
+        """Where the objects of each block are."""
+        return self._objects.spans(self.plain.spans)
 
     def messages(self) -> list[object]:
         """List the objects of the output."""
@@ -357,7 +443,9 @@ class ObjectsPlan(PlanAround):
 
     def stays(self) -> set[int]:
         """List the objects of which something is in the output."""
-        return {at for at in self._places if at is not None}
+        owners = self._objects.owners
+        stay = {owners[at] for at in self.plain.stays()}  # also what was joined with others
+        return stay.union(at for at in self._places if at is not None)
 
     def at(self, budget: Budget, /) -> Plan:
         """Decide for another budget."""

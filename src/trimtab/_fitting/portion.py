@@ -74,7 +74,9 @@ class Decision(Generic[P_co]):
             found += range(portion.start + settled.cut, portion.start + end)
         else:
             there = [*before, *range(settled.cut, end)]
-            found += [portion.start + portion.source_index(at) if at >= portion.lead else None for at in there]
+            found += [
+                portion.start + portion.source_index(at) if at >= portion.lead else None for at in there
+            ]
         return put_in(found, before, [replace(one, message=None) for one in settled.insertions])
 
     def stays(self) -> set[int]:

@@ -173,7 +173,9 @@ class Trimmer(Generic[M]):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(await blocks.context.afit()), write))
         budget = self._tokens(model, window)
-        return self._tell(await afit(messages, budget, **{**given, **self._objects(messages, write)})).messages
+        return self._tell(
+            await afit(messages, budget, **{**given, **self._objects(messages, write)})
+        ).messages
 
     def _objects(self, messages: Sequence[M], write: Write[M]) -> dict[str, Any]:
         """Say how messages are read and written, and which of them are pinned."""
@@ -426,6 +428,10 @@ def _first(message: Any, wire: list[Any]) -> Any:
 
 def _budget_given(budget: object) -> Budget | Context | str | None:
     """Check what was given; a policy is read once."""
+    if isinstance(budget, Context) and budget._policy.read is not None:
+        raise ConfigurationError(
+            "an adapter reads its framework's messages itself: give it a Context without read= and write="
+        )
     if budget is None or isinstance(budget, Budget | Context):
         return budget
     if isinstance(budget, int | float) and not isinstance(budget, bool):

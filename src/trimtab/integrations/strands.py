@@ -135,8 +135,8 @@ class _Calls:
     def __init__(
         self, budget: BudgetLike, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy
     ) -> None:
-        # Messages are read in a form that has one message for each of theirs. The framework copies them all at
-        # each call, and changes what the manager is shown in place where a guardrail redacts.
+        # Messages are read in a form that has one message for each of theirs. The framework copies all of
+        # them at each call, and where a guardrail redacts it changes in place what the manager is shown.
         self.trimmer: Trimmer[Any] = Trimmer(
             budget,
             format="anthropic",
