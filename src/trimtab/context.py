@@ -14,7 +14,8 @@ from trimtab._fitting.callbacks import MessageElement, OnTrim, TrimContext
 from trimtab._fitting.context_plan import ContextPlan
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.layout import Policy, check_policy, compose
-from trimtab._fitting.objects import ObjectsInBlocks, check_read_write
+from trimtab._fitting.objects import check_read_write
+from trimtab._fitting.objects_in_blocks import ObjectsInBlocks
 from trimtab._fitting.request import keep_all, known_budget
 from trimtab._fitting.settle import settle_blocks
 from trimtab._shared.checks import unknown_name

@@ -14,10 +14,7 @@ from itertools import chain, repeat
 from operator import is_
 from typing import Any, Generic, TypeVar
 
-from trimtab._fitting.blocks import Block, is_text
 from trimtab._fitting.fitted import Plan, PlanAround
-from trimtab._fitting.layout import Policy, blocks_in_order, items_of
-from trimtab._fitting.portion import in_block
 from trimtab._fitting.request import Ask
 from trimtab._shared.checks import check_messages, check_parameters, check_whole
 from trimtab.budget import Budget
@@ -26,7 +23,7 @@ from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Dict, mapping_of
 from trimtab.formats.values import LateDict
 
-__all__ = ["ListedObjects", "ObjectsInBlocks", "ReadCache", "ReadsSeveral", "check_read_write"]
+__all__ = ["ListedObjects", "Objects", "ReadCache", "ReadsSeveral", "check_read_write"]
 
 M = TypeVar("M")
 R = TypeVar("R")
@@ -161,7 +158,7 @@ class Objects:
         known = self._read.readings(self.given)
         if self._read.holds_dicts and {dict, list}.issuperset(self._read.kinds):
             return known
-        return [None if one is None else self._as_messages(one, at) for at, one in enumerate(known)]
+        return [None if one is None else self.as_messages(one, at) for at, one in enumerate(known)]
 
     def _kinds(self) -> set[type]:
         """List the kinds of all readings that a cache ever gave; without one there are none yet."""
@@ -186,9 +183,9 @@ class Objects:
             found = map(self._take, range(len(self.given)))
             self._readings = [one if type(one) is list else [one] for one in found]
         self._several = self._readings
-        self._lay_out()
+        self.lay_out()
 
-    def _lay_out(self) -> None:
+    def lay_out(self) -> None:
         """List the messages of all objects, and whose each is."""
         several = self._several or []
         self._flat = list(chain.from_iterable(several))
@@ -200,16 +197,16 @@ class Objects:
     def _take(self, at: int) -> Any:
         reading = self._readings[at]
         if reading is None:
-            reading = self._readings[at] = self._as_messages(self._answer(self.given[at], at), at)
+            reading = self._readings[at] = self.as_messages(self.answer(self.given[at], at), at)
         return reading
 
-    def _as_messages(self, answer: object, at: int) -> Any:
+    def as_messages(self, answer: object, at: int) -> Any:
         """Return a message, or a list of them."""
         if isinstance(answer, (list, tuple)):
             return [self._message(one, at) for one in answer]
         return self._message(answer, at)
 
-    def _answer(self, item: object, at: int) -> object:
+    def answer(self, item: object, at: int) -> object:
         try:
             return self._read(item)
         except Exception as error:
@@ -278,37 +275,6 @@ class ListedObjects(Objects):
             messages = [*self._flat]
         pins = [index for index, owner in enumerate(self.owners) if owner in self._pins] if self._pins else ()
         return replace(self._ask, messages=messages, pin=pins)
-
-
-class ObjectsInBlocks(Objects):
-    """The objects in the blocks of a `Context`, all of which are read; texts are not."""
-
-    def __init__(self, policy: Policy) -> None:
-        blocks = blocks_in_order(policy)
-        super().__init__([*chain.from_iterable(map(items_of, blocks))], policy.read, policy.write)
-        self.texts = {at for at, one in enumerate(self.given) if is_text(one)}
-        self._several = several = list[list[Any]]()
-        content: dict[str, Block] = {}
-        for block in blocks:
-            start = len(several)
-            with in_block(block.name):
-                several += [self._in_block(start, at, one) for at, one in enumerate(items_of(block))]
-            self._spans[block.name] = range(start, len(several))
-            own = several[start:]
-            labels = block.labels and [
-                word for word, made in zip(block.labels, own, strict=True) for _ in made
-            ]
-            content[block.name] = replace(block, content=[*chain.from_iterable(own)], labels=labels)
-        self._lay_out()
-        self.policy = replace(policy, blocks=tuple(content.get(one.name, one) for one in policy.blocks))
-        """The same with wire messages in its blocks."""
-
-    def _in_block(self, start: int, at: int, item: object) -> list[Any]:
-        """Return what an entry of a block is on the wire; a text is none yet."""
-        if start + at in self.texts:
-            return [item]
-        made = self._as_messages(self._answer(item, at), at)
-        return made if type(made) is list else [made]
 
 
 class Unread(LateDict):

@@ -268,16 +268,17 @@ class CopyCache(ReadCache[M, R]):
                 deepcopy(one) if at is None else copies[at] for one, at in zip(messages, places, strict=True)
             ]
             known = [
-                self._noted(one) if at is None else known[at] for one, at in zip(copies, places, strict=True)
+                self._read_new(one) if at is None else known[at]
+                for one, at in zip(copies, places, strict=True)
             ]
         fresh = [*map(deepcopy, messages[len(copies) :])]
-        copies, known = [*copies, *fresh], [*known, *map(self._noted, fresh)]
+        copies, known = [*copies, *fresh], [*known, *map(self._read_new, fresh)]
         while others and sum(len(one) for one, _ in others) + len(copies) > self._most:
             del others[0]
         self._known = (*others, (copies, known))
         return [*known]
 
-    def _noted(self, message: M) -> R:
+    def _read_new(self, message: M) -> R:
         reading = self._read(message)
         self._note(reading)
         return reading
