@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from boto3 import Session
 from openai import AsyncOpenAI
 from strands import Agent, tool
 from strands.agent.conversation_manager import NullConversationManager
@@ -20,7 +21,7 @@ from strands.models.openai import OpenAIModel
 from strands.session.file_session_manager import FileSessionManager
 from strands.types.exceptions import ContextWindowOverflowException
 
-from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, Loop, Question, chat
+from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, Loop, Question, agent, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
 from trimtab import Budget, Context, Fitted
 from trimtab.errors import BudgetExceededError, ConfigurationError
@@ -52,6 +53,12 @@ def _openai(served: Upstream) -> Any:
 def completions(served: Upstream, *, kind: type[OpenAIModel] = OpenAIModel) -> Model:
     """Make the framework's model of OpenAI's Chat Completions."""
     return kind(_openai(served), model_id="gpt-4o", stream=False, context_window_limit=BUDGET_TOKENS)
+
+
+def converse(served: Upstream) -> Model:
+    """Make the framework's model of Bedrock's Converse, with AWS's own client."""
+    session = Session(aws_access_key_id="none", aws_secret_access_key="none", region_name="us-east-1")
+    return BedrockModel(model_id="gpt-4o", boto_session=session, endpoint_url=served.address, streaming=False)
 
 
 def _said(question: Question) -> list[Any]:
@@ -417,6 +424,12 @@ def test_pins_are_messages_of_the_call(place: int) -> None:
     for pin in ([8], lambda message, index: message["content"] == [{"text": "question 2"}]):
         kept = sent(_talk(30), **_both(700, model="gpt-4o", pin=pin)[place])
         assert any(one["content"] == [{"text": "question 2"}] for one in kept)
+
+
+@pytest.mark.parametrize("loop", [chat(), agent()], ids=lambda loop: loop.name)
+def test_a_model_of_bedrock_is_sent_no_more(loop: Loop) -> None:
+    """The requests of AWS's own client, judged as Converse does."""
+    hold(play(loop, trim_middleware(BUDGET_TOKENS), model=converse)[0], loop)
 
 
 def _fitted(trim: Any, model: Model, messages: list[Any]) -> list[Any]:
