@@ -7,6 +7,7 @@ import copy
 import json
 from base64 import b64decode
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,12 @@ def completions(served: Upstream, *, kind: type[OpenAIModel] = OpenAIModel) -> M
     return kind(_openai(served), model_id="gpt-4o", stream=False, context_window_limit=BUDGET_TOKENS)
 
 
-def converse(served: Upstream) -> Model:
+def converse(served: Upstream, *, streaming: bool = False) -> Model:
     """Make the framework's model of Bedrock's Converse, with AWS's own client."""
     session = Session(aws_access_key_id="none", aws_secret_access_key="none", region_name="us-east-1")
-    return BedrockModel(model_id="gpt-4o", boto_session=session, endpoint_url=served.address, streaming=False)
+    return BedrockModel(
+        model_id="gpt-4o", boto_session=session, endpoint_url=served.address, streaming=streaming
+    )
 
 
 def _said(question: Question) -> list[Any]:
@@ -426,10 +429,11 @@ def test_pins_are_messages_of_the_call(place: int) -> None:
         assert any(one["content"] == [{"text": "question 2"}] for one in kept)
 
 
-@pytest.mark.parametrize("loop", [chat(), agent()], ids=lambda loop: loop.name)
-def test_a_model_of_bedrock_is_sent_no_more(loop: Loop) -> None:
-    """The requests of AWS's own client, judged as Converse does."""
-    hold(play(loop, trim_middleware(BUDGET_TOKENS), model=converse)[0], loop)
+@pytest.mark.parametrize(("loop", "streaming"), [(chat(), True), (agent(), False)])
+def test_a_model_of_bedrock_is_sent_no_more(loop: Loop, streaming: bool) -> None:
+    """The requests of AWS's own client, judged as Converse does; its streams are frames of bytes."""
+    made = partial(converse, streaming=streaming)
+    hold(play(loop, trim_middleware(BUDGET_TOKENS), model=made)[0], loop)
 
 
 def _fitted(trim: Any, model: Model, messages: list[Any]) -> list[Any]:
