@@ -123,3 +123,12 @@ def test_a_context_of_objects_is_cloned_with_them_and_is_no_policy() -> None:
     assert context.clone(budget=300).fit().messages == turns
     with pytest.raises(ConfigurationError, match="read= and write= are functions"):
         policy_data(context)
+
+
+def test_documents_that_were_joined_did_not_leave() -> None:
+    """They are in one object, which is none of those given."""
+    context = Context(400, counter=WORDS, read=read_list, write=write)
+    context.add("documents", ["Tea is a drink.", "So is milk."], join="\n").add("history", _talk()[:1])
+    fitted = context.fit()
+    assert fitted.messages[0].said[0]["content"] == "Tea is a drink.\nSo is milk."
+    assert (fitted.positions, fitted.evicted) == ([None, 2], [])
