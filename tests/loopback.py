@@ -24,12 +24,13 @@ class JSONHandler(BaseHTTPRequestHandler):
         """Send a body."""
         self._send(status, json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
 
-    def stream(self, events: str) -> None:
-        """Send events that a client reads one by one."""
-        self._send(200, events, {"Content-Type": "text/event-stream"})
+    def stream(self, events: str | bytes) -> None:
+        """Send events that a client reads one by one: server-sent, or AWS's frames of bytes."""
+        kind = "text/event-stream" if isinstance(events, str) else "application/vnd.amazon.eventstream"
+        self._send(200, events, {"Content-Type": kind})
 
-    def _send(self, status: int, text: str, headers: Mapping[str, str]) -> None:
-        sent = text.encode()
+    def _send(self, status: int, text: str | bytes, headers: Mapping[str, str]) -> None:
+        sent = text.encode() if isinstance(text, str) else text
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(sent))}.items():
             self.send_header(name, value)

@@ -389,3 +389,23 @@ def test_a_long_text_is_cut_in_a_copy() -> None:
     fitted = fit(turns, 20, counter=WORDS, strategy="truncate_text", read=read_each, write=write)
     assert fitted.changed == [0]
     assert len(turns[0].said[0]["content"]) > len(fitted.messages[0].said[0]["content"])
+
+
+def test_what_is_no_message_is_named_by_its_object_each_time() -> None:
+    """Also by the fit that finds it in a cache, alone or in a list."""
+    for reading in (5, [user("hi"), 5]):
+        read: ReadCache[Turn, Any] = ReadCache(lambda turn, reading=reading: reading)
+        turns = [Turn((user("hi"),))]
+        for _ in range(2):
+            with pytest.raises(FormatError, match=r"objects\[0\]: what read= gave is no message"):
+                fit(turns, 20, counter=WORDS, read=read, write=write)
+
+
+def test_a_cache_serves_conversations_that_take_turns() -> None:
+    """Each is counted as it is, whichever was fitted before."""
+    read: ReadCache[Turn, Any] = ReadCache(read_each)
+    short, long = ([Turn((user(words(count)),)) for _ in range(3)] for count in (1, 5))
+    for _ in range(2):
+        for turns, tokens in ((short, 3), (long, 15), (long[:2], 10)):
+            fitted = fit(turns, 40, counter=WORDS, read=read, write=write)
+            assert fitted.report.tokens_after == tokens

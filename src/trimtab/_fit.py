@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.fit_plan import decide_marked
 from trimtab._fitting.fitted import Fitted, Plan, fitted_for
-from trimtab._fitting.objects import Objects, ReadsSeveral
+from trimtab._fitting.objects import ListedObjects, ReadsSeveral
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
 from trimtab._shared.steps import rerun
@@ -179,7 +179,7 @@ def fit(
     )
     if read is None and write is None:
         return fitted_for(_decide(ask))
-    objects = Objects(ask, read, write)
+    objects = ListedObjects(ask, read, write)
     while True:
         try:
             return fitted_for(objects.show(_decide(objects.ask())))
@@ -297,7 +297,7 @@ async def afit(
     )
     if read is None and write is None:
         return fitted_for(await _adecide(ask))
-    objects = Objects(ask, read, write)
+    objects = ListedObjects(ask, read, write)
     while True:
         try:
             return fitted_for(objects.show(await _adecide(objects.ask())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self, cast
@@ -14,6 +14,8 @@ from trimtab._fitting.callbacks import MessageElement, OnTrim, TrimContext
 from trimtab._fitting.context_plan import ContextPlan
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.layout import Policy, check_policy, compose
+from trimtab._fitting.objects import check_read_write
+from trimtab._fitting.objects_in_blocks import ObjectsInBlocks
 from trimtab._fitting.request import keep_all, known_budget
 from trimtab._fitting.settle import settle_blocks
 from trimtab._shared.checks import unknown_name
@@ -67,6 +69,10 @@ class Context:
         strict: Raise when the messages of the blocks hold what the provider refuses.
         breakpoints: True marks what comes out for the provider's prompt cache, beside the blocks that have a
             `cache_control` of their own; see `fit`.
+        read: Makes a wire message of an object of a framework, or for every object a list of them: then
+            messages in the blocks are objects, and those of the output, too. All are read at each fit.
+        write: Given an object and what its messages became, returns a changed copy; given None and a message
+            that was put in or made from text, a new object. With `read`, or not at all.
 
     Raises:
         ConfigurationError: An argument is out of range or of the wrong kind; when made.
@@ -99,7 +105,11 @@ class Context:
         on_trim: OnTrim | None = None,
         strict: bool = False,
         breakpoints: bool | Mapping[str, Any] = False,
+        read: Callable[[Any], Any] | None = None,
+        write: Callable[[Any, list[dict[str, Any]]], Any] | None = None,
     ) -> None:
+        if read is not None or write is not None:
+            check_read_write(read, write)
         self._blocks: dict[str, Block] = {}
         self._policy = check_policy(
             Policy(
@@ -115,6 +125,8 @@ class Context:
                 on_trim=on_trim,
                 strict=strict,
                 breakpoints=breakpoints,
+                read=read,
+                write=write,
                 blocks=(),
             )
         )
@@ -321,9 +333,11 @@ class Context:
 
         Complexity: O(n) in messages; O(kept) in the largest block if no other has tool calls.
         """
-        composition = compose(self._snapshot(budget))
+        policy, objects = _read(self._snapshot(budget))
+        composition = compose(policy)
         outcome = drive(settle_blocks(composition, composition.asked))
-        return fitted_for(with_breakpoints(ContextPlan(outcome=outcome), composition.policy.breakpoints))
+        plan = with_breakpoints(ContextPlan(outcome=outcome), policy.breakpoints)
+        return fitted_for(plan if objects is None else objects.show(plan))
 
     async def afit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget, as `fit` does; awaits what is async.
@@ -333,7 +347,7 @@ class Context:
         """
         from trimtab._shared.steps import rerun  # not above: only who awaits needs it
 
-        policy = self._snapshot(budget)
+        policy, objects = _read(self._snapshot(budget))
         counter = await as_awaited(policy.counter)
         policy = replace(policy, counter=counter)
         if policy.trims and counter is not None and counter.is_awaited:
@@ -344,7 +358,8 @@ class Context:
         composition = await rerun(lambda: compose(policy))
         outcome = await adrive(lambda: settle_blocks(composition, composition.asked))
         mark = policy.breakpoints
-        return fitted_for(await rerun(lambda: with_breakpoints(ContextPlan(outcome=outcome), mark)))
+        plan = await rerun(lambda: with_breakpoints(ContextPlan(outcome=outcome), mark))
+        return fitted_for(plan if objects is None else objects.show(plan))
 
     def _snapshot(self, budget: Budget | float | None) -> Policy:
         given = self._policy.budget if budget is None else known_budget(budget, self._policy.model)
@@ -357,6 +372,14 @@ class Context:
             there = ", ".join(self._blocks) or "none"
             error = unknown_name(f"no block is named {name!r}; there are: {there}", name, self._blocks)
             raise error from None
+
+
+def _read(policy: Policy) -> tuple[Policy, ObjectsInBlocks | None]:
+    """Read the objects in the blocks, where they are a framework's; from here on they are wire messages."""
+    if policy.read is None:
+        return policy, None
+    objects = ObjectsInBlocks(policy)
+    return objects.policy, objects
 
 
 def _limits_of(block: Block) -> tuple[str, ...]:

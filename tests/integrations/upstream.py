@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
+from urllib.parse import unquote
 
 from tests.integrations.loops import Calls, Loop, Question, Says, label_of
 from tests.judge import judge
-from tests.judge.server import GEMINI, PATHS, answered, is_streamed
+from tests.judge.server import CONVERSE, GEMINI, answered, form_of, is_streamed
 from tests.judge.streams import streamed
 from tests.loopback import JSONHandler, loopback
 from trimtab import Budget, counter_for, fit
@@ -135,9 +136,12 @@ def upstream(loop: Loop, *, budget_tokens: int = BUDGET_TOKENS) -> Iterator[Upst
     class Answering(JSONHandler):
         def do_POST(self) -> None:
             path, body = self.path.partition("?")[0], self.received()
-            found = GEMINI.fullmatch(path)
-            form = "gemini" if found else PATHS[path]
-            answer = state.answer(form, {**body, "model": found["model"]} if found else body)
+            form = form_of(path)
+            if found := GEMINI.fullmatch(path):
+                body = {**body, "model": found["model"]}
+            if found := CONVERSE.fullmatch(path):
+                body = {**body, "modelId": unquote(found["model"])}
+            answer = state.answer(form, body)
             if is_streamed(self.path, body):
                 self.stream(streamed(form, answer))
             else:
@@ -203,6 +207,18 @@ def _gemini(said: Calls | Says, model: str, number: int) -> dict[str, Any]:
     return {**answered("gemini", model), "candidates": [candidate]}
 
 
+def _bedrock(said: Calls | Says, model: str, number: int) -> dict[str, Any]:
+    answer = answered("bedrock", model)
+    if isinstance(said, Says):
+        answer["output"]["message"]["content"] = [{"text": said.text}]
+        return answer
+    uses = [
+        {"toolUse": {"toolUseId": f"call_{n}", "name": "look", "input": {"place": n}}} for n in said.places
+    ]
+    answer["output"]["message"]["content"] = uses
+    return {**answer, "stopReason": "tool_use"}
+
+
 def _place(number: int) -> str:
     return json.dumps({"place": number})
 
@@ -212,5 +228,6 @@ WRITERS = {
     "openai_responses": _responses,
     "anthropic": _anthropic,
     "gemini": _gemini,
+    "bedrock": _bedrock,
 }
 """What writes an answer of the script in a wire form: what is said, by which model, to which request."""

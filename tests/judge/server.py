@@ -21,7 +21,7 @@ PATHS = {
 GEMINI = re.compile(
     r"/v1(beta|alpha)?/models/(?P<model>[^:]+):(?P<verb>(stream)?[gG]enerateContent|countTokens)"
 )
-CONVERSE = re.compile(r"/model/(?P<model>[^/]+)/(?P<verb>converse|count-tokens)")
+CONVERSE = re.compile(r"/model/(?P<model>[^/]+)/(?P<verb>converse|converse-stream|count-tokens)")
 
 Answers = Callable[[str, dict[str, Any]], Any]
 """Writes the answer to a request of a form that is accepted."""
@@ -64,7 +64,7 @@ def form_of(path: str) -> str:
 
 def is_streamed(path: str, body: Mapping[str, Any]) -> bool:
     """Tell whether the answer to a request is to be streamed."""
-    return body.get("stream") is True or ":stream" in path
+    return body.get("stream") is True or ":stream" in path or path.endswith("/converse-stream")
 
 
 @contextmanager

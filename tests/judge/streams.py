@@ -4,14 +4,53 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from struct import pack
 from typing import Any
+from zlib import crc32
 
 PIECE_CHARS = 40
 
 
-def streamed(form: str, answer: dict[str, Any]) -> str:
-    """Write a whole answer as server-sent events."""
+def streamed(form: str, answer: dict[str, Any]) -> str | bytes:
+    """Write a whole answer as server-sent events; Bedrock's as AWS's frames."""
+    if form == "bedrock":
+        return b"".join(_frame(kind, data) for kind, data in _converse(answer))
     return "".join(WRITERS[form](answer))
+
+
+def _frame(kind: str, data: dict[str, Any]) -> bytes:
+    """Write an event as AWS does: lengths and their checksum, headers, JSON, the checksum of all."""
+    headers, payload = b"", json.dumps(data).encode()
+    for name, value in (
+        (":message-type", "event"),
+        (":event-type", kind),
+        (":content-type", "application/json"),
+    ):
+        headers += pack(
+            f">B{len(name)}sBH{len(value)}s", len(name), name.encode(), 7, len(value), value.encode()
+        )
+    lengths = pack(">II", 16 + len(headers) + len(payload), len(headers))
+    frame = lengths + pack(">I", crc32(lengths)) + headers + payload
+    return frame + pack(">I", crc32(frame))
+
+
+def _converse(answer: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """List the events of an answer of ConverseStream."""
+    message = answer["output"]["message"]
+    yield "messageStart", {"role": message["role"]}
+    for at, block in enumerate(message["content"]):
+        place = {"contentBlockIndex": at}
+        if use := block.get("toolUse"):
+            start = {"toolUseId": use["toolUseId"], "name": use["name"]}
+            yield "contentBlockStart", {**place, "start": {"toolUse": start}}
+            for piece in _pieces(json.dumps(use["input"])):
+                yield "contentBlockDelta", {**place, "delta": {"toolUse": {"input": piece}}}
+        else:
+            for piece in _pieces(block["text"]):
+                yield "contentBlockDelta", {**place, "delta": {"text": piece}}
+        yield "contentBlockStop", place
+    yield "messageStop", {"stopReason": answer["stopReason"]}
+    yield "metadata", {"usage": answer["usage"], "metrics": answer["metrics"]}
 
 
 def _event(data: Any, *, named: bool = True) -> str:

@@ -111,7 +111,7 @@ CONTEXTS = (
         "_fitting/layout.py",
         "test_context.py test_context_ranks.py test_context_bonds.py test_context_trim.py"
         " test_context_report.py",
-        ("compose", "key=lambda at: (policy.blocks[at].place, at)", "key=lambda at: at"),
+        ("blocks_in_order", "key=lambda block: block.place", "key=lambda block: 0"),
         ("_text_role", '"system" if block.name == "system" else "user"', '"user"'),
         ("_message_of", "return item if role is None else", "return item if role is not None else"),
         ("ties_of", '"first" if any(block.tier is not None', '"newest" if any(block.tier is not None'),

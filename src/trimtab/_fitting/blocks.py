@@ -224,6 +224,11 @@ def _rank_of(value: object) -> str:
     return f": write Tier.{str(value).upper()}" if known else ""
 
 
+def is_text(value: Any, /) -> bool:
+    """Tell whether an entry of a block is text that a message is made of, with attachments or without."""
+    return isinstance(value, str) or is_text_with_attachments(value)
+
+
 class Messages(tuple[Any, ...]):
     """Content of which each entry was found to be a dict with a role: a message as it is."""
 

@@ -15,7 +15,7 @@ from itertools import accumulate, chain, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trimtab._fitting.allocation import Ties, check_ties
-from trimtab._fitting.blocks import Block, Messages, is_text_with_attachments
+from trimtab._fitting.blocks import Block, Messages, is_text, is_text_with_attachments
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab._fitting.joint import Joint, joint_of, sizes_of
@@ -64,11 +64,13 @@ __all__ = [
     "Part",
     "Policy",
     "Portion",
+    "blocks_in_order",
     "by_block",
     "check_policy",
     "compose",
     "faults_of",
     "in_block",
+    "items_of",
     "ties_of",
 ]
 
@@ -243,6 +245,9 @@ class Policy:
     """The mark to set for the provider's prompt cache; see `breakpoints`."""
     notes: tuple[str, ...] = ()
     """What the report should say of what was done before."""
+    read: Any = None
+    write: Any = None
+    """Functions for entries of the blocks that are objects of a framework; None: they are wire messages."""
 
     @property
     def trims(self) -> bool:
@@ -314,8 +319,8 @@ class Part(Portion):
     def given(self) -> list[Any]:
         """The block's own messages, also where they got another role; what was written from text is ours."""
         return [
-            made if isinstance(item, str) or is_text_with_attachments(item) else item
-            for item, made in zip(_items_of(self.block), self.source, strict=True)
+            made if is_text(item) else item
+            for item, made in zip(items_of(self.block), self.source, strict=True)
         ]
 
 
@@ -417,6 +422,11 @@ class Composition:
         return not isinstance(self.counter, AdditiveCounter)
 
 
+def blocks_in_order(policy: Policy) -> list[Block]:
+    """List the blocks that hold something, as they stand in the request."""
+    return sorted((block for block in policy.blocks if not block.is_empty), key=lambda block: block.place)
+
+
 def compose(policy: Policy) -> Composition:
     """Lay the blocks out, match what spans them, and let the callbacks run.
 
@@ -424,11 +434,10 @@ def compose(policy: Policy) -> Composition:
         ConfigurationError: No budget and no known window, or a result stands before its call.
         FormatError: An entry is no message.
     """
-    filled = [at for at, block in enumerate(policy.blocks) if not block.is_empty]
-    blocks = [policy.blocks[at] for at in sorted(filled, key=lambda at: (policy.blocks[at].place, at))]
+    blocks = blocks_in_order(policy)
     items: list[Any] = []
     for block in blocks if policy.format == "auto" else ():
-        items += _items_of(block)
+        items += items_of(block)
     format = format_of(items, policy.format, policy.model)
     counter = counter_of(policy.counter, policy.model, format, charge_as=policy.charge_as)
     asked = (known_budget if policy.trims else budget_of)(policy.budget, policy.model)
@@ -463,7 +472,7 @@ def compose(policy: Policy) -> Composition:
         format=format,
         counter=counter,
         parts=parts,
-        adding=[order[policy.blocks[at].name] for at in filled],
+        adding=[order[block.name] for block in policy.blocks if not block.is_empty],
         bonds=bonds,
         starts=starts_of([part.history for part in parts]),
         bind=partial(make, look=True),
@@ -501,8 +510,8 @@ def messages_of(block: Block, format: Format) -> Sequence[Any]:
     role, text_role = block.role, _text_role(block)
     joint = joint_of(block, format, text_role)
     if joint is not None:
-        return joint.documents(_items_of(block), block.labels or ())
-    items = _items_of(block)
+        return joint.documents(items_of(block), block.labels or ())
+    items = items_of(block)
     if role is None and isinstance(items, Messages):
         return items
     return [_message_of(item, role, text_role, format) for item in items]
@@ -512,7 +521,8 @@ def _text_role(block: Block) -> str:
     return block.role or ("system" if block.name == "system" else "user")
 
 
-def _items_of(block: Block) -> Sequence[Any]:
+def items_of(block: Block) -> Sequence[Any]:
+    """List the texts and messages a block was given."""
     return block.content if isinstance(block.content, tuple) else (block.content,)
 
 

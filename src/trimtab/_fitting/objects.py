@@ -7,12 +7,11 @@ read as lists, all are read: how many messages stand before one is told by no pa
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, repeat
 from operator import is_
-from types import NoneType
 from typing import Any, Generic, TypeVar
 
 from trimtab._fitting.fitted import Plan, PlanAround
@@ -24,7 +23,7 @@ from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Dict, mapping_of
 from trimtab.formats.values import LateDict
 
-__all__ = ["Objects", "ReadCache", "ReadsSeveral"]
+__all__ = ["ListedObjects", "Objects", "ReadCache", "ReadsSeveral", "check_read_write"]
 
 M = TypeVar("M")
 R = TypeVar("R")
@@ -58,6 +57,12 @@ class ReadCache(Generic[M, R]):
         self._kept: OrderedDict[int, M] = OrderedDict()
         """Objects by their identity, which no other gets meanwhile; those used last stand at the end."""
         self._read_as: dict[int, R] = {}
+        self._last: tuple[list[M], list[R | None]] = [], []
+        """The list that was asked for last and its readings: a conversation mostly begins as it did."""
+        self.kinds: set[type] = set()
+        """Kinds of all readings so far: with these known, nobody looks at each again."""
+        self.holds_dicts = True
+        """Whether all readings that are lists hold dicts alone."""
 
     def __call__(self, object: M, /) -> R:
         """Return what an object reads as."""
@@ -66,6 +71,7 @@ class ReadCache(Generic[M, R]):
             kept.move_to_end(key)
             return readings[key]
         reading = self._read(object)
+        self._note(reading)
         kept[key], readings[key] = object, reading
         if len(kept) > self._most:
             # the reading first: another thread may not find it when the object's identity is free again
@@ -74,14 +80,26 @@ class ReadCache(Generic[M, R]):
             kept.pop(gone, None)
         return reading
 
+    def _note(self, reading: R) -> None:
+        self.kinds.add(type(reading))
+        if isinstance(reading, list) and not {dict}.issuperset(map(type, reading)):
+            self.holds_dicts = False
+
     def readings(self, objects: Sequence[M], /) -> list[R | None]:
         """List what these objects read as, None where nothing is remembered."""
-        kept, keys = self._kept, list(map(id, objects))
-        if 2 * len(kept) > self._most:  # before, nothing has to go soon
-            for key in filter(kept.__contains__, keys):
+        before, known = self._last
+        if before and len(before) <= len(objects) and all(map(is_, before, objects)):
+            found = [*known, *map(self._read_as.get, map(id, objects[len(before) :]))]
+        else:
+            found = list(map(self._read_as.get, map(id, objects)))
+        if 2 * len(self._kept) > self._most:  # before, nothing has to go soon
+            for key in filter(self._kept.__contains__, map(id, objects)):
                 with suppress(KeyError):
-                    kept.move_to_end(key)
-        return list(map(self._read_as.get, keys))
+                    self._kept.move_to_end(key)
+        elif None not in found:
+            self._last = list(objects), found
+            return [*found]
+        return found
 
 
 class ReadsSeveral(
@@ -90,56 +108,61 @@ class ReadsSeveral(
     """Breaks off a fit that took objects for one message each: it begins again, with all of them read."""
 
 
-_PLAIN = {NoneType, dict, list}
-"""Kinds of readings that nothing has to be made of, as long as the lists hold dicts."""
+def check_read_write(read: Any, write: Any) -> None:
+    """Refuse what cannot read an object and write it again.
+
+    Raises:
+        ConfigurationError: With what each takes.
+    """
+    for name, value, words in (("read", read, ("object",)), ("write", write, ("object", "messages"))):
+        if not callable(value):
+            raise ConfigurationError(
+                "read= and write= are given together: functions read(object) -> message, or a list of"
+                f" messages, and write(object, messages) -> object; {name} is {value!r:.60}"
+            )
+        if not isinstance(value, ReadCache):  # which was looked at when it was made
+            check_parameters(name, value, *words)
 
 
 class Objects:
     """The objects of one fit, and what was read of them."""
 
-    def __init__(self, ask: Ask, read: Any, write: Any) -> None:
-        for name, value, words in (("read", read, ("object",)), ("write", write, ("object", "messages"))):
-            if not callable(value):
-                raise ConfigurationError(
-                    "read= and write= are given together: functions read(object) -> message, or a list of"
-                    f" messages, and write(object, messages) -> object; {name} is {value!r:.60}"
-                )
-            if not isinstance(value, ReadCache):  # which was looked at when it was made
-                check_parameters(name, value, *words)
-        if isinstance(ask.messages, Mapping):
-            raise ConfigurationError(
-                "read= takes a list of objects, and a mapping is given: pass the objects it holds, and"
-                " system= and tools= beside them"
-            )
-        check_messages(ask.messages)
-        self._ask = ask
-        self.given: list[object] = list(ask.messages)
-        self.write: Write = write
-        self._read: Read = read
+    def __init__(self, given: Sequence[object], read: Read, write: Write) -> None:
+        self.given: list[object] = list(given)
+        self.write = write
+        self._read = read
         self._readings: list[Any] = self._from_cache()
         """What each object reads as, a message or a list of them; None where nobody looked."""
         self._several: list[list[Dict]] | None = None
         """What every object reads as, where they read as lists."""
+        self._flat: list[Dict] = []
+        """The same in one list."""
         self.owners: Sequence[int] = range(len(self.given))
         """The object of each wire message."""
+        self.texts: Collection[int] = ()
+        """Which of those given are no objects, but texts that trimtab makes messages of."""
         self._has_blanks = False
         """Whether there are objects that read as nothing."""
+        self._spans: dict[str, range] = {}
+        """Where the objects of each block are; none where there is one list."""
         self._decided = False
-        if list in set(map(type, self._readings)):
-            self.read_all()
-        self._pins = (
-            resolve_pins(ask.pin, self.given) if ask.pin != () and ask.pin is not None else frozenset()
-        )
+
+    def spans(self, plain: Mapping[str, range]) -> Mapping[str, range]:
+        """Say where the objects of each block are among those given."""
+        return self._spans or dict.fromkeys(plain, range(len(self.given)))
 
     def _from_cache(self) -> list[Any]:
         """List what the caller's cache remembers: nothing stands between these and the engine."""
         if not isinstance(self._read, ReadCache):
             return [None] * len(self.given)
         known = self._read.readings(self.given)
-        lists = [one for one in known if type(one) is list]
-        if _PLAIN.issuperset(map(type, known)) and {dict}.issuperset(map(type, chain.from_iterable(lists))):
+        if self._read.holds_dicts and {dict, list}.issuperset(self._read.kinds):
             return known
-        return [None if one is None else self._as_messages(one, at) for at, one in enumerate(known)]
+        return [None if one is None else self.as_messages(one, at) for at, one in enumerate(known)]
+
+    def _kinds(self) -> set[type]:
+        """List the kinds of all readings that a cache ever gave; without one there are none yet."""
+        return self._read.kinds if isinstance(self._read, ReadCache) else set()
 
     def one(self, at: int) -> Dict:
         """Return the one message an object reads as, read once."""
@@ -156,26 +179,36 @@ class Objects:
 
     def read_all(self) -> None:
         """Read every object that was not read."""
-        found = map(self._take, range(len(self.given)))
-        self._several = [one if type(one) is list else [one] for one in found]
-        self._has_blanks = not all(self._several)
-        self.owners = [at for at, messages in enumerate(self._several) for _ in messages]
+        if self._kinds() != {list} or not all(self._readings):  # else the cache knows them all
+            found = map(self._take, range(len(self.given)))
+            self._readings = [one if type(one) is list else [one] for one in found]
+        self._several = self._readings
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """List the messages of all objects, and whose each is."""
+        several = self._several or []
+        self._flat = list(chain.from_iterable(several))
+        self._has_blanks = not all(several)
+        if self._has_blanks or len(self._flat) > len(self.given):
+            counts = map(len, several)
+            self.owners = list(chain.from_iterable(map(repeat, range(len(self.given)), counts)))
 
     def _take(self, at: int) -> Any:
         reading = self._readings[at]
         if reading is None:
-            reading = self._readings[at] = self._as_messages(self._answer(at), at)
+            reading = self._readings[at] = self.as_messages(self.answer(self.given[at], at), at)
         return reading
 
-    def _as_messages(self, answer: object, at: int) -> Any:
+    def as_messages(self, answer: object, at: int) -> Any:
         """Return a message, or a list of them."""
         if isinstance(answer, (list, tuple)):
             return [self._message(one, at) for one in answer]
         return self._message(answer, at)
 
-    def _answer(self, at: int) -> object:
+    def answer(self, item: object, at: int) -> object:
         try:
-            return self._read(self.given[at])
+            return self._read(item)
         except Exception as error:
             error.add_note(f"raised by read= for objects[{at}]")
             raise
@@ -185,16 +218,6 @@ class Objects:
             return mapping_of(answer)
         except FormatError as error:
             raise FormatError(f"objects[{at}]: what read= gave is no message: {error}") from None
-
-    def ask(self) -> Ask:
-        """Return what is asked of the engine: the same with wire messages, read and unread."""
-        messages: list[object]
-        if self._several is None:
-            messages = [Unread(self, at) if one is None else one for at, one in enumerate(self._readings)]
-        else:
-            messages = [message for one in self._several for message in one]
-        pins = [index for index, owner in enumerate(self.owners) if owner in self._pins] if self._pins else ()
-        return replace(self._ask, messages=messages, pin=pins)
 
     def show(self, plan: Plan) -> ObjectsPlan:
         """Show the output of a plan as objects."""
@@ -224,6 +247,36 @@ class Objects:
         return made
 
 
+class ListedObjects(Objects):
+    """The objects of a list that `fit` was given."""
+
+    def __init__(self, ask: Ask, read: Any, write: Any) -> None:
+        check_read_write(read, write)
+        if isinstance(ask.messages, Mapping):
+            raise ConfigurationError(
+                "read= takes a list of objects, and a mapping is given: pass the objects it holds, and"
+                " system= and tools= beside them"
+            )
+        check_messages(ask.messages)
+        super().__init__(ask.messages, read, write)
+        self._ask = ask
+        if not {dict}.issuperset(self._kinds()) and list in map(type, self._readings):
+            self.read_all()
+        self._pins = (
+            resolve_pins(ask.pin, self.given) if ask.pin != () and ask.pin is not None else frozenset()
+        )
+
+    def ask(self) -> Ask:
+        """Return what is asked of the engine: the same with wire messages, read and unread."""
+        messages: list[object]
+        if self._several is None:
+            messages = [Unread(self, at) if one is None else one for at, one in enumerate(self._readings)]
+        else:
+            messages = [*self._flat]
+        pins = [index for index, owner in enumerate(self.owners) if owner in self._pins] if self._pins else ()
+        return replace(self._ask, messages=messages, pin=pins)
+
+
 class Unread(LateDict):
     """The one message of an object, which is read when it is looked at."""
 
@@ -244,47 +297,87 @@ class ObjectsPlan(PlanAround):
     def __init__(self, plain: Plan, objects: Objects) -> None:
         super().__init__(plain)
         self._objects = objects
-        self._rows = list(self._write())
+        self._given = [*objects.given]
+        """The caller's objects; of a text what was made of it, where it stays whole."""
+        self._made: list[object] = []
+        """The output."""
+        self._places: list[int | None] = []
+        """Where each object of it was."""
+        self._write()
 
-    def _write(self) -> Iterator[tuple[int | None, object]]:
-        """Give each object of the output with its position; what nothing changed is the very object."""
+    def _write(self) -> None:
+        """Write the output; what nothing changed is the very object."""
         objects, given = self._objects, self.plain.given
-        messages, places = self.plain.messages(), self.plain.positions()
+        messages = self.plain.messages()
+        whole = len(messages) == len(given) and all(map(is_, messages, given))
+        if whole and not objects.texts:
+            self._made, self._places = [*objects.given], [*range(len(objects.given))]
+            return
+        places = self.plain.positions()
         owners, at = objects.owners, 0
         first = self._same_from(messages, places)
         end = len(messages) - (len(given) - first)
-        yield from objects.blanks(-1)
+        self._add_blanks(-1)
         while at < end:
             was, start = places[at], at
             at += 1
-            if was is None:
-                made = objects.write(None, [mapping_of(messages[start])])
-                if made is not None:
-                    yield None, made
+            if was is None or owners[was] in objects.texts:
+                self._add_new(messages[start], was)
                 continue
-            owner = owners[was]
-            count = objects.count(owner)
-            if count == 1 and messages[start] is given[was]:
-                yield owner, objects.given[owner]
-            else:
-                while count > 1 and at < end and (place := places[at]) is not None:
-                    if owners[place] != owner:
-                        break
-                    at += 1
-                found, whole = messages[start:at], range(was, was + count)
-                if places[start:at] == [*whole] and all(map(is_, found, given[was : was + count])):
-                    yield owner, objects.given[owner]
-                else:
-                    yield owner, objects.rewrite(owner, [mapping_of(message) for message in found])
-            yield from objects.blanks(owner)
+            at = self._end_of(owners[was], places, at, end)
+            self._add_own(was, messages[start:at], places[start:at])
         if first < len(given):
-            yield from enumerate(objects.given[owners[first] :], owners[first])
+            self._made += objects.given[owners[first] :]
+            self._places += range(owners[first], len(objects.given))
+
+    def _end_of(self, owner: int, places: Sequence[int | None], at: int, end: int) -> int:
+        """Find where in the output the messages of an object end that stand together."""
+        owners = self._objects.owners
+        while self._objects.count(owner) > 1 and at < end:
+            place = places[at]
+            if place is None or owners[place] != owner:
+                break
+            at += 1
+        return at
+
+    def _add_new(self, message: object, was: int | None) -> None:
+        """Add an object for what trimtab put in, or made of a text."""
+        owner = None if was is None else self._objects.owners[was]
+        made = self._objects.write(None, [mapping_of(message)])
+        if made is not None:
+            self._add(owner, made)
+        if was is not None and owner is not None:
+            if message is self.plain.given[was]:
+                self._given[owner] = made
+            self._add_blanks(owner)
+
+    def _add_own(self, was: int, found: list[object], places: list[int | None]) -> None:
+        """Add the object these messages are of; it is written if not all are there as they were."""
+        objects, owner = self._objects, self._objects.owners[was]
+        whole = range(was, was + objects.count(owner))
+        same = places == [*whole] and all(map(is_, found, self.plain.given[was : whole.stop]))
+        made = objects.given[owner] if same else objects.rewrite(owner, [*map(mapping_of, found)])
+        self._add(owner, made)
+        self._add_blanks(owner)
+
+    def _add(self, place: int | None, made: object) -> None:
+        self._made.append(made)
+        self._places.append(place)
+
+    def _add_blanks(self, at: int) -> None:
+        for blank, made in self._objects.blanks(at):
+            self._add(blank, made)
 
     def _same_from(self, messages: Sequence[object], places: Sequence[int | None]) -> int:
         """Tell from which wire message on all is in the output as it was; an object begins there."""
         given, owners = self.plain.given, self._objects.owners
         count = [*map(is_, reversed(messages), reversed(given)), False].index(False)
         first = len(given) - count
+        texts = self._objects.texts
+        first = (
+            max([first, *(at + 1 for at, owner in enumerate(owners) if owner in texts)]) if texts else first
+        )
+        count = len(given) - first
         if list(places[len(places) - count :]) != [*range(first, len(given))]:
             return len(given)
         while 0 < first < len(given) and owners[first] == owners[first - 1]:
@@ -294,29 +387,31 @@ class ObjectsPlan(PlanAround):
     @property
     def source(self) -> Sequence[object]:
         """The caller's objects."""
-        return self._objects.given
+        return self._given
 
     @property
     def given(self) -> Sequence[object]:
         """The same."""
-        return self._objects.given
+        return self._given
 
     @property
     def spans(self) -> Mapping[str, range]:
-        """The one block."""
-        return dict.fromkeys(self.plain.spans, range(len(self._objects.given)))
+        """Where the objects of each block are."""
+        return self._objects.spans(self.plain.spans)
 
     def messages(self) -> list[object]:
         """List the objects of the output."""
-        return [made for _, made in self._rows]
+        return list(self._made)
 
     def positions(self) -> list[int | None]:
         """List where each object of the output was."""
-        return [at for at, _ in self._rows]
+        return list(self._places)
 
     def stays(self) -> set[int]:
         """List the objects of which something is in the output."""
-        return {at for at, _ in self._rows if at is not None}
+        owners = self._objects.owners
+        stay = {owners[at] for at in self.plain.stays()}  # also what was joined with others
+        return stay.union(at for at in self._places if at is not None)
 
     def at(self, budget: Budget, /) -> Plan:
         """Decide for another budget."""

@@ -67,10 +67,17 @@ class Decision(Generic[P_co]):
 
     def positions(self) -> list[int | None]:
         """List, for each message that comes out, its position in the request; None: trimtab put it in."""
-        portion, settled = self.portion, self.settled
-        there = [*settled.before, *range(settled.cut, len(portion.history))]
-        found = [portion.start + portion.source_index(at) if at >= portion.lead else None for at in there]
-        return put_in(found, settled.before, [replace(one, message=None) for one in settled.insertions])
+        portion, settled, found = self.portion, self.settled, list[int | None]()
+        before, end = settled.before, len(portion.history)
+        if portion.origin is None and not portion.lead:  # nearly always: they stand as they were given
+            found += map(portion.start.__add__, before)
+            found += range(portion.start + settled.cut, portion.start + end)
+        else:
+            there = [*before, *range(settled.cut, end)]
+            found += [
+                portion.start + portion.source_index(at) if at >= portion.lead else None for at in there
+            ]
+        return put_in(found, before, [replace(one, message=None) for one in settled.insertions])
 
     def stays(self) -> set[int]:
         """List the positions in the request of what comes out, or a part of it."""

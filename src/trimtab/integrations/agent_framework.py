@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from itertools import takewhile
 from operator import is_
 from typing import Any, ClassVar, Unpack
 
@@ -45,8 +46,9 @@ __all__ = ["TrimMiddleware", "TrimStrategy"]
 Wire = dict[str, Any]
 
 STEADY = clamped_strides(0.74)
-"""How requests give way: a little deeper than elsewhere. The framework writes the name of the agent or other
-ids into the messages of a run when it is over, so that the next one sends them otherwise (design/029)."""
+"""How requests give way: a little deeper than elsewhere. Without `name=` the framework writes the name of the
+agent or other ids into the messages of a run when it is over, and the next one sends them otherwise: see
+design/029."""
 
 Instructions = str | Sequence[str] | None
 
@@ -62,6 +64,8 @@ class TrimStrategy:
             policy, or None for the window less what the answer may take.
         instructions: Those of the agent.
         tools: Those of the agent: the framework's, functions, or their schemas.
+        name: That of the agent. The framework writes it into the messages of a run when that is over, so that
+            the next one sends them otherwise, and no prompt cache knows them; given, it is written at once.
         persist: What is not sent leaves the list that the framework gives: that of a run, or as the
             `after_strategy` of a `CompactionProvider` that of a session.
         on_fitted: Called with the `Fitted` of each call.
@@ -79,11 +83,13 @@ class TrimStrategy:
         *,
         instructions: Instructions = None,
         tools: Iterable[Any] = (),
+        name: str | None = None,
         persist: bool = False,
         on_fitted: OnFitted | None = None,
         **options: Unpack[FitOptions],
     ) -> None:
         self.persist = persist
+        self._name = name
         self._trimmer: Trimmer[Message] = Trimmer(
             budget,
             format="openai_chat",
@@ -99,6 +105,7 @@ class TrimStrategy:
     async def __call__(self, messages: list[Message]) -> bool:
         """Fit the messages of a call in their list; True if that changed it."""
         whole = [one for one in map(_source, messages) if one is not None]
+        _write_name(whole, self._name)
         given = [one for one in whole if not one.additional_properties.get(EXCLUDED_KEY)]
         kept = await self._trimmer.afit(given, system=self._system, tools=self._tools)
         listed = kept if self.persist else list(_with_the_rest(kept, whole, messages))
@@ -116,6 +123,7 @@ class TrimMiddleware(ChatMiddleware):
 
     Args:
         budget: As for `TrimStrategy`.
+        name: As for `TrimStrategy`.
         on_fitted: Called with the `Fitted` of each call.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
@@ -125,8 +133,14 @@ class TrimMiddleware(ChatMiddleware):
     """
 
     def __init__(
-        self, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+        self,
+        budget: BudgetLike = None,
+        *,
+        name: str | None = None,
+        on_fitted: OnFitted | None = None,
+        **options: Unpack[FitOptions],
     ) -> None:
+        self._name = name
         self._trimmer: Trimmer[Message] = Trimmer(
             budget,
             format="openai_chat",
@@ -141,6 +155,7 @@ class TrimMiddleware(ChatMiddleware):
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Fit the messages of a call."""
+        _write_name(context.messages, self._name)
         said: Mapping[str, Any] = context.options or {}
         asked = said.get("response_format")
         tools = self._tools.of(normalize_tools(said.get("tools")))
@@ -155,11 +170,19 @@ class TrimMiddleware(ChatMiddleware):
 
 
 _FORMS = {
+    "BedrockChatClient": "bedrock",
     "RawOpenAIChatClient": "openai_responses",
     "RawAnthropicClient": "anthropic",
     "RawGeminiChatClient": "gemini",
 }
 """Wire forms by the class of a client."""
+
+
+def _write_name(messages: Sequence[Message], name: str | None) -> None:
+    """Write the agent's name into what this run said so far, as the framework will when it is over."""
+    if name is not None:
+        for message in takewhile(lambda one: one.role in ("assistant", "tool"), reversed(messages)):
+            message.author_name = message.author_name or name
 
 
 class _StandIn(Message):
@@ -196,15 +219,17 @@ def _with_the_rest(
         before: The list at the call before, whose copies are taken again.
     """
     places = {id(one): at for at, one in enumerate(whole)}
+    sent = {id(_source(one)) for one in kept}  # a Context may have moved one in front of others
     made = {id(_source(one)): one for one in before if type(one) is _StandIn and _is_excluded(one)}
     passed = 0
     for one in [*kept, None]:
         source = None if one is None else _source(one)
         end = len(whole) if one is None else passed if source is None else places[id(source)]
         for left in whole[passed:end]:
-            yield made.get(id(left)) or _stand_in(left, left, excluded=True)
+            if id(left) not in sent:
+                yield made.get(id(left)) or _stand_in(left, left, excluded=True)
         if one is not None:
-            passed = end if source is None else end + 1
+            passed = max(passed, end if source is None else end + 1)
             yield one
 
 
@@ -242,6 +267,9 @@ def _read_said(message: Message) -> Wire | None:
     shown = [one for one in message.contents if _part(one)]
     calls = [_call(one) for one in message.contents if one.type == "function_call"]
     beside = [text for one in message.contents if (text := _beside(one))]
+    # Each text or picture is sent as a message of its own, with a frame; the first has that of this one.
+    name = message.author_name
+    beside += [f"{name}\n\n{message.role}\n\n" if name else message.role] * (len(shown) - 1)
     if not (shown or calls or beside):
         return None
     wire: Wire = {"role": message.role, "content": _content(shown)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from itertools import groupby
 from operator import is_
 from os import PathLike
@@ -13,6 +15,7 @@ from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.request import leading_system
 from trimtab.budget import Budget
 from trimtab.context import Context
+from trimtab.conversation.units import resolve_pins
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, get_format
@@ -23,6 +26,7 @@ from trimtab.policy.conversations import blocks_for
 from trimtab.strategies import Cascade, ClampResults, SlidingWindow, StrategyLike, TruncateText
 
 M = TypeVar("M")
+R = TypeVar("R")
 
 Read: TypeAlias = Callable[[M], Any]
 Write: TypeAlias = Callable[[M | None, list[dict[str, Any]]], M | None]
@@ -49,6 +53,9 @@ DEEP = clamped_strides(0.55)
 
 MOST_READINGS = 10_000
 """How many messages an adapter remembers the reading of; each lives as long as it is remembered."""
+
+_MOST_MISSES = 32
+"""How many messages are looked for in vain among those known before a list is taken as another one."""
 
 _OF_CONTEXTS = {"charge_as", "counter", "model", "pending_calls", "strict"}
 """Options that a `Context` takes, too."""
@@ -82,7 +89,10 @@ class Trimmer(Generic[M]):
         read: Writes a message as one of the wire form, or each as several; None: they are of it already.
         write: Given a message and what its wire messages became, returns a changed copy; given None and a
             wire message that trimtab put in, a new one. With `read`, or not at all.
-        remember: Whether readings are kept from call to call, by object; not where each call has copies.
+        copied: Whether the framework copies its messages at each call, or changes them in place: readings are
+            kept from call to call by what a message says, and not by object.
+        holds: Tells of a message whether later ones build on it: it is pinned beside what the user pins; not
+            in a `Context`.
         on_fitted: Called with the `Fitted` of each call.
         options: What the user said of `fit`.
         strategy: How requests give way where the user says nothing.
@@ -98,7 +108,8 @@ class Trimmer(Generic[M]):
         format: str,
         read: Read[M] | None = None,
         write: Write[M] | None = None,
-        remember: bool = True,
+        copied: bool = False,
+        holds: Callable[[M], bool] | None = None,
         on_fitted: OnFitted | None,
         options: FitOptions,
         strategy: StrategyLike = STEADY,
@@ -106,7 +117,9 @@ class Trimmer(Generic[M]):
         self._budget = _budget_given(budget)
         self._format = get_format(format)
         self._write = write
-        self._read = ReadCache(read, most_objects=MOST_READINGS) if read is not None and remember else read
+        cache: Any = CopyCache if copied else ReadCache
+        self._read = None if read is None else cache(read, most_objects=MOST_READINGS)
+        self._held = None if holds is None else _Held(holds)
         self._on_fitted = on_fitted
         self._options: dict[str, Any] = {**options}
         if isinstance(self._budget, Context):
@@ -142,7 +155,7 @@ class Trimmer(Generic[M]):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(blocks.context.fit()), write))
         budget = self._tokens(model, window)
-        return self._tell(fit(messages, budget, **self._objects(write), **given)).messages
+        return self._tell(fit(messages, budget, **{**given, **self._objects(messages, write)})).messages
 
     async def afit(
         self,
@@ -160,10 +173,17 @@ class Trimmer(Generic[M]):
             blocks = _Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(await blocks.context.afit()), write))
         budget = self._tokens(model, window)
-        return self._tell(await afit(messages, budget, **self._objects(write), **given)).messages
+        return self._tell(
+            await afit(messages, budget, **{**given, **self._objects(messages, write)})
+        ).messages
 
-    def _objects(self, write: Write[M]) -> dict[str, Any]:
-        return {} if self._read is None else {"read": self._read, "write": write}
+    def _objects(self, messages: Sequence[M], write: Write[M]) -> dict[str, Any]:
+        """Say how messages are read and written, and which of them are pinned."""
+        said: dict[str, Any] = {} if self._read is None else {"read": self._read, "write": write}
+        held = self._held.of(messages) if self._held is not None else ()
+        if held:
+            said["pin"] = resolve_pins(self._options.get("pin", ()), messages).union(held)
+        return said
 
     def _write_of(self, system: Any) -> Write[M]:
         """Write as the adapter does, and leave out system text that is put in as a message."""
@@ -213,6 +233,86 @@ class Trimmer(Generic[M]):
         if self._on_fitted is not None:
             self._on_fitted(fitted)
         return fitted
+
+
+class CopyCache(ReadCache[M, R]):
+    """A `ReadCache` for messages that are copied at each call or changed in place: known by what they say.
+
+    A copy of its own stands beside each reading. The messages of a call are compared in order with those of
+    the call before, which is cheap: copies share their texts.
+
+    Args:
+        read: What reads a message.
+        most_objects: How many readings are kept; those of the conversation used last always are.
+    """
+
+    def __init__(self, read: Callable[[M], R], *, most_objects: int) -> None:
+        super().__init__(read, most_objects=most_objects)
+        self._known: tuple[tuple[list[M], list[R]], ...] = ()
+        """Copies and readings of conversations, that used last at the end."""
+
+    def __call__(self, object: M, /) -> R:
+        """Return what a message reads as."""
+        return self._read(object)
+
+    def readings(self, objects: Sequence[M], /) -> list[R | None]:
+        """List what these messages read as; what is new is read."""
+        messages, others = list(objects), [*self._known]
+        found = next((at for at, (copies, _) in enumerate(others) if copies[:1] == messages[:1]), -1)
+        copies, known = others.pop(found) if others else ([], [])
+        if copies != messages[: len(copies)]:
+            places = _places(messages, copies)
+            if places.count(None) == len(places):
+                others.append((copies, known))  # another conversation
+            copies = [
+                deepcopy(one) if at is None else copies[at] for one, at in zip(messages, places, strict=True)
+            ]
+            known = [
+                self._read_new(one) if at is None else known[at]
+                for one, at in zip(copies, places, strict=True)
+            ]
+        fresh = [*map(deepcopy, messages[len(copies) :])]
+        copies, known = [*copies, *fresh], [*known, *map(self._read_new, fresh)]
+        while others and sum(len(one) for one, _ in others) + len(copies) > self._most:
+            del others[0]
+        self._known = (*others, (copies, known))
+        return [*known]
+
+    def _read_new(self, message: M) -> R:
+        reading = self._read(message)
+        self._note(reading)
+        return reading
+
+
+def _places(messages: Sequence[M], known: Sequence[M]) -> list[int | None]:
+    """List which of those known each message is, in order; once many are new, the rest is taken as new."""
+    places, at, misses = list[int | None](), 0, 0
+    for message in messages:
+        place = None
+        if misses < _MOST_MISSES and at < len(known):
+            with suppress(ValueError):
+                place = known.index(message, at)
+        at, misses = (at, misses + 1) if place is None else (place + 1, misses)
+        places.append(place)
+    return places
+
+
+class _Held(Generic[M]):
+    """Finds the messages of a call that must stay; those that were there at the call before are known."""
+
+    def __init__(self, holds: Callable[[M], bool]) -> None:
+        self._holds = holds
+        self._last: tuple[list[M], list[int]] = [], []
+
+    def of(self, messages: Sequence[M]) -> list[int]:
+        """List the places of those that must stay."""
+        before, held = self._last
+        if len(before) > len(messages) or not all(map(is_, before, messages)):
+            before, held = [], []
+        start = len(before)
+        found = [*held, *(start + at for at, one in enumerate(messages[start:]) if self._holds(one))]
+        self._last = list(messages), found
+        return found
 
 
 class Schemas:
@@ -329,6 +429,10 @@ def _first(message: Any, wire: list[Any]) -> Any:
 
 def _budget_given(budget: object) -> Budget | Context | str | None:
     """Check what was given; a policy is read once."""
+    if isinstance(budget, Context) and budget._policy.read is not None:
+        raise ConfigurationError(
+            "an adapter reads its framework's messages itself: give it a Context without read= and write="
+        )
     if budget is None or isinstance(budget, Budget | Context):
         return budget
     if isinstance(budget, int | float) and not isinstance(budget, bool):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable
+from operator import is_
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
@@ -101,7 +102,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Answer:
         """Have the state keep what was sent, if asked."""
         before, after = request.messages, sent.messages
-        same = len(before) == len(after) and all(a is b for a, b in zip(before, after, strict=True))
+        same = len(before) == len(after) and all(map(is_, before, after))
         if same or not self.persist:
             return response
         # All of it anew: a message that is put in (a summary) would stand behind the answer otherwise.
@@ -216,7 +217,11 @@ def _form_of(model: Any) -> str | None:
     return _FORMS.get(getattr(model, "_llm_type", ""))
 
 
-_FORMS = {"anthropic-chat": "anthropic", "chat-google-generative-ai": "gemini"}
+_FORMS = {
+    "amazon_bedrock_converse_chat": "bedrock",
+    "chat-google-generative-ai": "gemini",
+    **dict.fromkeys(("anthropic-chat", "anthropic-bedrock-chat", "anthropic-mantle-chat"), "anthropic"),
+}
 """Wire forms by LangChain's word for a kind of model; what it does not hold is sent as it is read."""
 
 _ROLES: dict[type[BaseMessage], str] = {

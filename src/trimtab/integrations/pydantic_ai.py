@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
-from trimtab.context import Context
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import (
     DEEP,
@@ -152,32 +151,25 @@ def history_processor(
 def _trimmer(
     budget: BudgetLike, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy
 ) -> Trimmer[ModelMessage]:
-    if not isinstance(budget, Context):
-        options = {**options, "pin": _pins(options.get("pin", ()))}
     return Trimmer(
         budget,
         format="openai_chat",
         read=_read,
         write=_write,
+        holds=_is_built_on,
         on_fitted=on_fitted,
         options=options,
         strategy=strategy,
     )
 
 
-def _pins(pin: Any) -> Callable[[Any, int], bool]:
-    """Pin what the user pins, and what tells the framework of something that a later message builds on."""
-    places = () if callable(pin) else frozenset(pin)
-
-    def pins(message: Any, index: int) -> bool:
-        said = pin(message, index) if callable(pin) else index in places
-        return bool(said) or any(map(_is_built_on, map(type, message.parts)))
-
-    return pins
+def _is_built_on(message: ModelMessage) -> bool:
+    """Tell whether the framework builds later messages on something in this one."""
+    return any(map(_is_base, map(type, message.parts)))
 
 
 @cache
-def _is_built_on(kind: Any) -> bool:
+def _is_base(kind: Any) -> bool:
     """Tell whether later messages build on parts of a class."""
     return issubclass(kind, CompactionPart) or kind.part_kind.endswith(("-delta", "-baseline"))
 
@@ -187,7 +179,12 @@ def _name(model: Any) -> str | None:
     return model.model_name if isinstance(model, Model) else None
 
 
-_FORMS = {"OpenAIResponsesModel": "openai_responses", "AnthropicModel": "anthropic", "GoogleModel": "gemini"}
+_FORMS = {
+    "AnthropicModel": "anthropic",
+    "BedrockConverseModel": "bedrock",
+    "GoogleModel": "gemini",
+    "OpenAIResponsesModel": "openai_responses",
+}
 """Wire forms by the class of a model."""
 
 

@@ -135,14 +135,14 @@ class _Calls:
     def __init__(
         self, budget: BudgetLike, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy
     ) -> None:
-        # Messages are read in one form that has one message for each of theirs, from the newest back and no
-        # further than asked. The framework copies them all at each call: a memory would hold all these.
+        # Messages are read in a form that has one message for each of theirs. The framework copies all of
+        # them at each call, and where a guardrail redacts it changes in place what the manager is shown.
         self.trimmer: Trimmer[Any] = Trimmer(
             budget,
             format="anthropic",
             read=_read,
             write=_write,
-            remember=False,
+            copied=True,
             on_fitted=on_fitted,
             options=options,
             strategy=strategy,
@@ -161,6 +161,7 @@ class _Calls:
 
 
 _FORMS = {
+    "BedrockModel": "bedrock",
     "OpenAIResponsesModel": "openai_responses",
     "GeminiModel": "gemini",
     **dict.fromkeys(
@@ -168,7 +169,7 @@ _FORMS = {
         "openai_chat",
     ),
 }
-"""Wire forms by the class of a model; those of Anthropic and Bedrock send what is read."""
+"""Wire forms by the class of a model; that of Anthropic sends what is read."""
 
 
 def _schema(tool: Mapping[str, Any]) -> Wire:
@@ -229,7 +230,8 @@ def _source(media: Mapping[str, Any], media_type: str) -> Wire:
     if "bytes" in source:
         data = b64encode(source["bytes"]).decode()
         return {"type": "base64", "media_type": media_type, "data": data}
-    return {"type": "url", "url": source["location"].get("uri", "")}
+    location = source.get("location") or source.get("s3Location") or {}
+    return {"type": "url", "url": location.get("uri", "")}
 
 
 def _document(document: Mapping[str, Any]) -> Wire:

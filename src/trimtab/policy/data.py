@@ -31,6 +31,11 @@ from trimtab.strategies import (
 def context_data(context: Context, names: Mapping[str, object], /) -> dict[str, Any]:
     """Write a context without its content."""
     policy, at = context._policy, Place(names=names)
+    if policy.read is not None:
+        raise ConfigurationError(
+            "read= and write= are functions over a framework's objects, and no part of a policy: write the"
+            " policy of a Context without them, and give them to the one that is filled"
+        )
     counter = _name_in(policy.counter, names) or _counter_words(policy.counter)
     data: dict[str, Any] = {
         "schema": VERSION,

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.middleware import ModelRequest, ModelResponse
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
 from langchain_openai import ChatOpenAI
@@ -202,3 +204,27 @@ def test_a_context_gives_its_blocks_to_each_call() -> None:
     assert len(kept) < len(talk)
     with pytest.raises(ConfigurationError, match="strategy: the blocks of a Context"):
         trim_messages(talk, context, strategy="agent")
+
+
+class _Converse(FakeListChatModel):
+    """Says that it is langchain-aws's model of Bedrock's Converse, whose package is not here."""
+
+    model_id: str = "gpt-4o"
+
+    @property
+    def _llm_type(self) -> str:
+        return "amazon_bedrock_converse_chat"
+
+
+def test_a_model_of_bedrock_is_charged_in_its_form() -> None:
+    """As if the form had been said; without it, this model's counts would be exact."""
+    found: list[Any] = []
+    for model, options in (
+        (_Converse(responses=["done"]), {}),
+        (ChatOpenAI(model="gpt-4o", api_key="none"), {"charge_as": "bedrock"}),
+    ):
+        trim = TrimMiddleware(BUDGET_TOKENS, on_fitted=found.append, **options)
+        asked = ModelRequest(model=model, messages=[HumanMessage("And now?")], tools=[], state={})
+        trim.wrap_model_call(asked, lambda request: ModelResponse(result=[AIMessage("done")]))
+    assert [one.report.exact for one in found] == [False, False]
+    assert len({one.report.tokens_after for one in found}) == 1

@@ -7,12 +7,14 @@ from typing import Any
 from agents import SessionSettings, SQLiteSession
 from agents.extensions import ToolOutputTrimmer
 
-from tests.integrations.openai_agents.test_openai_agents import play
+from tests.integrations.openai_agents.test_openai_agents import play, session_of
 from tests.integrations.upstream import BUDGET_TOKENS
 from trimtab.integrations.openai_agents import trim_filter
 
 POLICIES: dict[str, Any] = {
     "`trim_filter(4_000)`": lambda: {"filter": trim_filter(BUDGET_TOKENS)},
+    "the same, and `TrimSession`": lambda: {"filter": trim_filter(BUDGET_TOKENS), "session": session_of()},
+    "`TrimSession` alone": lambda: {"session": session_of()},
     "Agents SDK: a session, no filter": lambda: {},
     "Agents SDK: `ToolOutputTrimmer()`": lambda: {"filter": ToolOutputTrimmer()},
     "Agents SDK: `SessionSettings(limit=20)`": lambda: {

@@ -255,7 +255,8 @@ def test_the_model_of_an_agent_decides_the_window() -> None:
     assert [one.report.input_tokens for one in seen] == [1_280, 1_280, 1_280]
 
 
-def _session(budget: int = BUDGET_TOKENS, **options: Any) -> TrimSession:
+def session_of(budget: int = BUDGET_TOKENS, **options: Any) -> TrimSession:
+    """Make a session of trimtab's that the SDK takes for one of its own."""
     return TrimSession(Session(budget, model="gpt-4o", format="openai_responses", **options))
 
 
@@ -263,7 +264,7 @@ def _session(budget: int = BUDGET_TOKENS, **options: Any) -> TrimSession:
 def test_a_session_of_trimtabs_gives_runs_its_view_and_its_log_keeps_all(loop: Loop, tmp_path: Path) -> None:
     """The filter holds the calls of a run to the budget, the session what a run begins with."""
     with SQLiteStore(tmp_path / "runs.db") as store:
-        kept = _session(store=store, id="ada")
+        kept = session_of(store=store, id="ada")
         score, view = play(loop, trim_filter(BUDGET_TOKENS), session=kept)
         assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
         assert score.fill >= 0.75
@@ -288,7 +289,7 @@ def test_items_are_added_popped_and_cleared_as_the_sdk_wants_it() -> None:
         found += [await session.get_items(), await session.pop_item()]
         return found
 
-    ours = _session()
+    ours = session_of()
     assert isinstance(ours, AgentsSession)
     assert asyncio.run(played(ours)) == asyncio.run(played(SQLiteSession("t")))
     assert [event.message for event in ours.session.history()][:-1] == _talk(3)

@@ -321,3 +321,18 @@ def test_pins_are_messages_of_the_history() -> None:
         assert any(
             part.content == "question 2" for one in kept for part in one.parts if hasattr(part, "content")
         )
+
+
+class BedrockConverseModel(FunctionModel):
+    """Has the name of the framework's model of Bedrock, which needs a package that is not here."""
+
+
+def test_a_model_of_bedrock_is_charged_in_its_form() -> None:
+    """As if the form had been said; without it, this model's counts would be exact."""
+    found: list[Fitted[Any]] = []
+    for kind, options in ((BedrockConverseModel, {}), (FunctionModel, {"charge_as": "bedrock"})):
+        trim = TrimCapability(BUDGET_TOKENS, on_fitted=found.append, model="gpt-4o", **options)
+        model = kind(lambda messages, info: ModelResponse([TextPart("done")]))
+        Agent(model, capabilities=[trim]).run_sync("And now?")
+    assert [one.report.exact for one in found] == [False, False]
+    assert len({one.report.tokens_after for one in found}) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from itertools import cycle
 from typing import Any
 
 from strands import Agent
@@ -15,17 +17,20 @@ from trimtab.integrations.strands import trim_middleware
 def pair(messages: list[dict[str, Any]], budget: int) -> tuple[Run, Run]:
     """Make a run of the adapter, and one of a bare fit of the same."""
     model, trim = OpenAIModel(model_id=MODEL), trim_middleware(budget)
+    history = [_message(message) for message in messages if message["role"] != "system"]
     context = InvokeModelContext(
         agent=Agent(model),
-        messages=[_message(message) for message in messages if message["role"] != "system"],
+        messages=history,
         system_prompt=[{"text": one["content"]} for one in messages if one["role"] == "system"],
         tool_specs=[],
         tool_choice=None,
         invocation_state={},
         model=model,
     )
-    wires = [_wire(message) for message in context.messages]
-    return complete(lambda: trim(context)), bare(wires, budget, format="anthropic")
+    wires = [_wire(message) for message in history]
+    # The framework shows a middleware a copy of all messages, another at each call.
+    calls = cycle([context.replace(messages=deepcopy(history)) for _ in range(3)])
+    return complete(lambda: trim(next(calls))), bare(wires, budget, format="anthropic")
 
 
 def _wire(message: dict[str, Any]) -> dict[str, Any]:

@@ -7,23 +7,26 @@ import copy
 import json
 from base64 import b64decode
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from boto3 import Session
 from openai import AsyncOpenAI
 from strands import Agent, tool
 from strands.agent.conversation_manager import NullConversationManager
-from strands.middleware import InvokeModelStage
-from strands.models import Model
+from strands.middleware import InvokeModelContext, InvokeModelStage
+from strands.models import BedrockModel, Model
 from strands.models.openai import OpenAIModel
 from strands.session.file_session_manager import FileSessionManager
 from strands.types.exceptions import ContextWindowOverflowException
 
-from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, Loop, Question, chat
+from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, Loop, Question, agent, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
 from trimtab import Budget, Context, Fitted
 from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.integrations.base import CopyCache
 from trimtab.integrations.strands import TrimConversationManager, trim_middleware
 from trimtab.strategies import Summarize
 
@@ -51,6 +54,14 @@ def _openai(served: Upstream) -> Any:
 def completions(served: Upstream, *, kind: type[OpenAIModel] = OpenAIModel) -> Model:
     """Make the framework's model of OpenAI's Chat Completions."""
     return kind(_openai(served), model_id="gpt-4o", stream=False, context_window_limit=BUDGET_TOKENS)
+
+
+def converse(served: Upstream, *, streaming: bool = False) -> Model:
+    """Make the framework's model of Bedrock's Converse, with AWS's own client."""
+    session = Session(aws_access_key_id="none", aws_secret_access_key="none", region_name="us-east-1")
+    return BedrockModel(
+        model_id="gpt-4o", boto_session=session, endpoint_url=served.address, streaming=streaming
+    )
 
 
 def _said(question: Question) -> list[Any]:
@@ -416,3 +427,78 @@ def test_pins_are_messages_of_the_call(place: int) -> None:
     for pin in ([8], lambda message, index: message["content"] == [{"text": "question 2"}]):
         kept = sent(_talk(30), **_both(700, model="gpt-4o", pin=pin)[place])
         assert any(one["content"] == [{"text": "question 2"}] for one in kept)
+
+
+@pytest.mark.parametrize(("loop", "streaming"), [(chat(), True), (agent(), False)])
+def test_a_model_of_bedrock_is_sent_no_more(loop: Loop, streaming: bool) -> None:
+    """The requests of AWS's own client, judged as Converse does; its streams are frames of bytes."""
+    made = partial(converse, streaming=streaming)
+    hold(play(loop, trim_middleware(BUDGET_TOKENS), model=made)[0], loop)
+
+
+def _fitted(trim: Any, model: Model, messages: list[Any]) -> list[Any]:
+    """Have a middleware fit a call, as the framework asks it."""
+    given: dict[str, Any] = {"system_prompt": None, "tool_specs": [], "tool_choice": None}
+    asked = InvokeModelContext(
+        agent=Agent(model), messages=messages, invocation_state={}, model=model, **given
+    )
+    return asyncio.run(trim(asked)).messages
+
+
+def test_a_model_of_bedrock_is_charged_in_its_form() -> None:
+    """As if the form had been said; without it, this model's counts would be exact."""
+    found: list[Fitted[Any]] = []
+    bedrock = BedrockModel(model_id="gpt-4o", region_name="us-east-1")
+    openai = OpenAIModel({"api_key": "none"}, model_id="gpt-4o")
+    for model, options in ((bedrock, {}), (openai, {"charge_as": "bedrock"})):
+        trim = trim_middleware(BUDGET_TOKENS, on_fitted=found.append, **options)
+        _fitted(trim, model, _talk(3))
+    assert [one.report.exact for one in found] == [False, False]
+    assert len({one.report.tokens_after for one in found}) == 1
+
+
+def test_media_that_are_kept_elsewhere_are_read() -> None:
+    """The framework's own word for a place, and Bedrock's."""
+    places: list[Any] = [
+        {"location": {"type": "s3", "uri": "s3://bucket/a.mp4"}},
+        {"s3Location": {"uri": "s3://bucket/a.mp4"}},
+    ]
+    film = [{"video": {"format": "mp4", "source": source}} for source in places]
+    talk = [{"role": "user", "content": [*film, {"text": "What is in these?"}]}]
+    assert _fitted(trim_middleware(4_000), Scripted(), talk) == talk
+
+
+def test_nothing_is_read_twice_though_each_call_has_copies() -> None:
+    """Known are also what is left when some left, and two conversations that take turns."""
+    read: list[str] = []
+
+    def text_of(message: dict[str, Any]) -> dict[str, Any]:
+        read.append(message["content"][0]["text"])
+        return {"role": message["role"], "content": read[-1]}
+
+    talks = [
+        [{"role": "user", "content": [{"text": f"{name} {at}"}]} for at in range(9)] for name in ("a", "b")
+    ]
+    cache = CopyCache(text_of, most_objects=100)
+    for count in range(1, 10):
+        for talk in talks:
+            now = copy.deepcopy(talk[:count])
+            assert [one["content"] for one in cache.readings(now)] == [
+                one["content"][0]["text"] for one in now
+            ]
+    left = copy.deepcopy([talks[0][0], *talks[0][4:6], *talks[0][7:]])
+    assert [one["content"] for one in cache.readings(left)] == ["a 0", "a 4", "a 5", "a 7", "a 8"]
+    assert len(read) == len(set(read)) == 18
+
+
+def test_a_message_that_is_changed_in_place_is_read_as_it_is() -> None:
+    """A guardrail of the framework writes over what the user said, in the agent's own message."""
+    found: list[Fitted[Any]] = []
+    trim, talk = trim_middleware(4_000, on_fitted=found.append), copy.deepcopy(_talk(3))
+    _fitted(trim, Scripted(), talk)
+    talk[0]["content"][0]["text"] = "redacted " * 50
+    talk[1]["content"][1]["toolUse"]["input"]["place"] = "behind " * 50
+    _fitted(trim, Scripted(), talk)
+    _fitted(trim_middleware(4_000, on_fitted=found.append), Scripted(), copy.deepcopy(talk))
+    before, changed, anew = (one.report.tokens_after for one in found)
+    assert changed == anew > before + 90
