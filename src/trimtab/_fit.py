@@ -12,6 +12,7 @@ from trimtab._fitting.fitted import Fitted, Plan, fitted_for
 from trimtab._fitting.objects import Objects, ReadsSeveral
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
+from trimtab._shared import observers
 from trimtab._shared.steps import rerun
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
@@ -177,19 +178,26 @@ def fit(
         repair=repair,
         strict=strict,
     )
+    if not observers.active:
+        return _fit_once(ask, read, write)
+    from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
+
+    with FitWatch("fit") as watch:
+        fitted = watch.fitted = _fit_once(ask, read, write)
+    return fitted
+
+
+def _fit_once(ask: Ask, read: Any, write: Any) -> Fitted[Any]:
     if read is None and write is None:
-        return fitted_for(_decide(ask))
+        work = prepare(ask)
+        return fitted_for(drive(decide_marked(work, work.budget)))
     objects = Objects(ask, read, write)
     while True:
         try:
-            return fitted_for(objects.show(_decide(objects.ask())))
+            work = prepare(objects.ask())
+            return fitted_for(objects.show(drive(decide_marked(work, work.budget))))
         except ReadsSeveral:
             objects.read_all()
-
-
-def _decide(ask: Ask) -> Plan:
-    work = prepare(ask)
-    return drive(decide_marked(work, work.budget))
 
 
 # `afit`: `fit`, for counters and summarizers that have to be awaited.
@@ -281,7 +289,7 @@ async def afit(
         messages=messages,
         budget=budget,
         model=model,
-        counter=await as_awaited(counter),
+        counter=counter,
         format=format,
         charge_as=charge_as,
         system=system,
@@ -295,6 +303,17 @@ async def afit(
         repair=repair,
         strict=strict,
     )
+    if not observers.active:
+        return await _afit_once(ask, read, write)
+    from trimtab._fitting.observation import FitWatch
+
+    with FitWatch("fit") as watch:
+        fitted = watch.fitted = await _afit_once(ask, read, write)
+    return fitted
+
+
+async def _afit_once(ask: Ask, read: Any, write: Any) -> Fitted[Any]:
+    ask.counter = await as_awaited(ask.counter)
     if read is None and write is None:
         return fitted_for(await _adecide(ask))
     objects = Objects(ask, read, write)

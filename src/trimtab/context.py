@@ -16,6 +16,7 @@ from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.layout import Policy, check_policy, compose
 from trimtab._fitting.request import keep_all, known_budget
 from trimtab._fitting.settle import settle_blocks
+from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
@@ -321,6 +322,15 @@ class Context:
 
         Complexity: O(n) in messages; O(kept) in the largest block if no other has tool calls.
         """
+        if not observers.active:
+            return self._fit(budget)
+        from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
+
+        with FitWatch("context") as watch:
+            fitted = watch.fitted = self._fit(budget)
+        return fitted
+
+    def _fit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         composition = compose(self._snapshot(budget))
         outcome = drive(settle_blocks(composition, composition.asked))
         return fitted_for(with_breakpoints(ContextPlan(outcome=outcome), composition.policy.breakpoints))
@@ -331,6 +341,15 @@ class Context:
         The counter may be an async function or have async methods; summarizers may be async. Cancelling
         the task, or a timeout around it, reaches both. Errors are those of `fit`.
         """
+        if not observers.active:
+            return await self._afit(budget)
+        from trimtab._fitting.observation import FitWatch
+
+        with FitWatch("context") as watch:
+            fitted = watch.fitted = await self._afit(budget)
+        return fitted
+
+    async def _afit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         from trimtab._shared.steps import rerun  # not above: only who awaits needs it
 
         policy = self._snapshot(budget)

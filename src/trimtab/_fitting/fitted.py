@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from trimtab._fitting.request import budget_for
+from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
 from trimtab.budget import Budget
 from trimtab.counting.awaited import CountsNeeded
@@ -317,6 +318,15 @@ class Fitted(Generic[M]):
             BudgetExceededError: What must stay does not fit this budget.
             ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
         """
+        if not observers.active:
+            return self._at(budget)
+        from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
+
+        with FitWatch("at") as watch:
+            fitted = watch.fitted = self._at(budget)
+        return fitted
+
+    def _at(self, budget: Budget | float) -> Fitted[M]:
         return fitted_for(_at_once(lambda: self._plan.at(budget_for(budget, self._plan.model)), "aat"))
 
     async def aat(self, budget: Budget | float, /) -> Fitted[M]:
@@ -326,6 +336,15 @@ class Fitted(Generic[M]):
             BudgetExceededError: What must stay does not fit this budget.
             ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
         """
+        if not observers.active:
+            return await self._aat(budget)
+        from trimtab._fitting.observation import FitWatch
+
+        with FitWatch("at") as watch:
+            fitted = watch.fitted = await self._aat(budget)
+        return fitted
+
+    async def _aat(self, budget: Budget | float) -> Fitted[M]:
         from trimtab._shared.steps import rerun
 
         return fitted_for(await rerun(lambda: self._plan.at(budget_for(budget, self._plan.model))))

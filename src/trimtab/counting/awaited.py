@@ -12,6 +12,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, NoReturn
 
+from trimtab._shared import observers
 from trimtab._shared.checks import answers_later
 from trimtab._shared.steps import Missing
 from trimtab.counting.base import CountRequest, RequestCounter
@@ -42,7 +43,11 @@ class CountsNeeded(Missing):
         async def ask(call: Call) -> Any:
             return await call()  # in one, so that a call that fails at once is a failure like any other
 
-        found = await gather(*map(ask, self._calls.values()), return_exceptions=True)
+        if not observers.active:
+            found = await gather(*map(ask, self._calls.values()), return_exceptions=True)
+        else:
+            with observers.CountTime():
+                found = await gather(*map(ask, self._calls.values()), return_exceptions=True)
         for answer in found:
             if isinstance(answer, BaseException) and not isinstance(answer, Exception):
                 raise answer

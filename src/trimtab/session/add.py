@@ -131,6 +131,7 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
         return (yield from require_stored(core, plain, ids))
     first = done.version - len(batch.events) + 1
     for total, limit in batch.exceeded:
+        core.announce("exceeded", tokens=total)
         core.tell("on_budget_exceeded", total, limit)
     # Strides pass the budget seldom: what is due since a summary was cut off does not wait for the next.
     late = not batch.cuts and core.in_force.target_ratio < 1.0 and is_due(core, working_set.state)

@@ -174,6 +174,7 @@ def extract_waiting(core: Core) -> Steps[None]:
 
 def try_extract(core: Core, job: FactJob) -> Steps[list[Fact] | SummaryError]:
     """Ask for facts, or say why there are none."""
+    core.announce("asked", of="facts", messages=len(job.messages))
     options = core.in_force
     try:
         found: list[Fact] = yield ask_facts(
@@ -188,6 +189,7 @@ def conclude_facts(core: Core, job: FactJob, found: list[Fact] | SummaryError) -
     """Carry out what came of a question; True if messages were read. A failure loses nothing (SPEC E7)."""
     if isinstance(found, SummaryError):
         core.last_fact_failure = why = str(found)
+        core.announce("failed", of="facts", messages=len(job.messages), error=why)
         _log.warning("session %r: no facts: %s", core.session, why)
         try:
             yield from _remember_failure(core, job, why)
@@ -231,6 +233,7 @@ def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool
             yield from core.append(working_set, events)
         except VersionConflictError:
             continue
+        core.announce("facts", version=working_set.version, messages=len(job.messages), facts=len(facts))
         core.last_fact_failure = core.weighed = None
         try:
             yield from core.reread(working_set)
@@ -238,7 +241,7 @@ def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool
             if facts:
                 core.tell("on_facts", copy_plain(job.messages), [fact for fact, _ in facts])
         return True
-    core.stale_summaries += 1
+    core.drop_answer("facts", messages=len(job.messages))
     return False
 
 

@@ -193,6 +193,8 @@ def _score(core: Core, query: str, events: Sequence[Event]) -> Steps[dict[int, f
         for event in events
     ]
     options = core.in_force
+    if options.ranker is not None:
+        core.announce("asked", of="recall", messages=len(messages))
     scores: list[float] = yield ask_scores(options.rank(query, messages), options.summary_timeout_seconds)
     return dict(zip((event.version for event in events), scores, strict=True))
 
@@ -269,6 +271,7 @@ def _recollection(
             core.ranker_failures = RankerFailures()
         except (RankerError, ConfigurationError) as failure:
             error = core.ranker_failures.note(str(failure))
+            core.announce("failed", of="recall", error=error)
             _log.warning("session %r: recalled by words: %s", core.session, error)
     if error is not None:
         events = yield from _by_words(core, working_set, terms, limit=most, after=after)

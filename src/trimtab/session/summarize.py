@@ -183,6 +183,7 @@ def summarize_waiting(core: Core) -> Steps[int]:
 
 def try_summary(core: Core, job: Job) -> Steps[Written | SummaryError]:
     """Have a summary written, or say why there is none."""
+    core.announce("asked", of="summary", messages=len(job.messages))
     try:
         return (yield from write_summary(job, MessageReader(core.in_force)))
     except SummaryError as error:
@@ -192,6 +193,7 @@ def try_summary(core: Core, job: Job) -> Steps[Written | SummaryError]:
 def fail(core: Core, job: Job, error: SummaryError) -> Steps[None]:
     """Let the next attempt wait until there is more, and tell why there is no summary."""
     core.last_failure = why = str(error)
+    core.announce("failed", of="summary", messages=len(job.messages), error=why)
     _log.warning("session %r: no summary: %s", core.session, why)
     try:
         yield from remember_failure(core, job, why)
@@ -242,6 +244,7 @@ def tell_gone(core: Core, seen: Mapping[int, SessionUnit]) -> None:
     """Tell which units were in view and are not any more, though nothing stands for them (SPEC E8)."""
     gone = [] if core.working_set is None else core.working_set.departures(seen)
     if gone:
+        core.announce("hidden", messages=sum(len(unit.members) for unit in gone))
         core.tell("on_evict", messages_of(gone), "truncation")
 
 
@@ -259,7 +262,7 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
         working_set = (yield from core.again()) if attempt else (yield from core.ready())
         units = yield from units_up_to(core, working_set, job)
         if units is None:
-            core.stale_summaries += 1
+            core.drop_answer("summary", messages=len(job.messages))
             return False
         before = working_set.state
         working_set.state = before.with_summary(
@@ -283,8 +286,15 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
             continue
         break
     else:
-        core.stale_summaries += 1
+        core.drop_answer("summary", messages=len(job.messages))
         return False
+    core.announce(
+        "summary",
+        version=working_set.version,
+        messages=len(job.messages),
+        tokens=written.tokens,
+        seconds=written.seconds,
+    )
     core.last_failure = None
     try:
         yield from core.reread(working_set)

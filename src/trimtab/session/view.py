@@ -11,6 +11,7 @@ from trimtab._fitting.fit_plan import decide_marked
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask
+from trimtab._shared import observers
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
 from trimtab.formats import Dict
@@ -350,6 +351,16 @@ class ViewDiff:
 
 def fit_view(core: Core, at: int | None) -> Steps[Fitted[Dict]]:
     """Put the view together: of a version, or the view now, which usage may be reported for."""
+    if not observers.active:
+        return (yield from _fit_view(core, at))
+    from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
+
+    with FitWatch("session", session=core.session) as watch:
+        fitted = watch.fitted = yield from _fit_view(core, at)
+    return fitted
+
+
+def _fit_view(core: Core, at: int | None) -> Steps[Fitted[Dict]]:
     if at is not None:
         return (yield from _fit_in_context((yield from working_set_at(core, at)), ()))
     working_set = yield from core.ready()
