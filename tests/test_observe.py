@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ import pytest
 import trimtab
 from trimtab import BudgetExceededError, ConfigurationError, Context, Fitted, Session, fit, observe
 from trimtab.counting import FixedCounter
+from trimtab.errors import SummaryError
 from trimtab.summaries import Fact
 from trimtab.telemetry import FIT_SOURCES, SESSION_EVENTS, FitEvent, SessionEvent, TelemetryEvent
 
@@ -127,6 +129,19 @@ def test_a_fit_that_does_not_fit_is_seen_with_its_attempt(seen: list[Any]) -> No
     with pytest.raises(BudgetExceededError) as raised:
         fit([{"role": "system", "content": "x"}, *talk(2)], 5, counter=TEN)
     assert [(one.fits, one.fitted is raised.value.attempt) for one in fits(seen)] == [(False, True)]
+
+
+def test_a_fit_says_whether_anything_is_missing_from_what_is_sent(seen: list[Any]) -> None:
+    """Of a session also what left before: its view itself loses nothing."""
+    fit(talk(3), 50, counter=TEN)
+    fit(talk(9), 50, counter=TEN)
+    session = a_session()
+    session.messages()
+    session.extend(talk(9))
+    session.messages()
+    session.fit(at=5)
+    assert [event.compacted for event in fits(seen)] == [False, True, False, True, False]
+    assert [event.hides for event in fits(seen)] == [False, False, False, True, False]
 
 
 def test_a_fit_that_ends_in_another_error_is_none(seen: list[Any]) -> None:
@@ -498,3 +513,65 @@ def test_without_observers_nothing_of_theirs_is_called(name: str) -> None:
     assert {file for file, _ in observed}.intersection(THEIRS), "the test sees nothing"
     assert [call for call in before if call[0] in THEIRS] == []
     assert calls_of(work) == before
+
+
+# -- logs
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\nERROR root: all is lost\r<script>alert(1)</script>"
+
+
+def test_what_a_summarizer_says_cannot_steer_a_terminal_or_forge_a_line(
+    caplog: pytest.LogCaptureFixture, seen: list[Any]
+) -> None:
+    """Its own error is passed on, as one printable line that is not long; and so it is to observers."""
+
+    def fail(messages: object) -> str:
+        raise SummaryError(HOSTILE + "x" * 5_000_000)
+
+    session = Session(100, counter=TEN, summarizer=fail)
+    session.extend(talk(12))
+    lines = [record.getMessage() for record in caplog.records]
+    assert any("owned" in line for line in lines)
+    errors = [event.error or "" for event in decisions(seen, "failed")]
+    assert errors
+    for said in (*lines, *errors):
+        assert said.isprintable()
+        assert len(said) < 1_200
+
+
+def test_a_summarizer_that_fails_leaves_its_traceback_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    """The line at WARNING names the class alone."""
+
+    def fail(messages: object) -> str:
+        raise RuntimeError("secret")
+
+    caplog.set_level(logging.DEBUG, logger="trimtab")
+    Session(100, counter=TEN, summarizer=fail).extend(talk(12))
+    told = {(record.name, record.levelname) for record in caplog.records}
+    assert told == {("trimtab.summaries", "DEBUG"), ("trimtab.session", "WARNING")}
+    for record in caplog.records:
+        assert "secret" not in record.getMessage()
+        if record.levelname == "DEBUG":
+            assert record.exc_info is not None
+            assert str(record.exc_info[1]) == "secret"
+
+
+def test_a_fact_extractor_that_fails_leaves_its_traceback_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    """As a summarizer does."""
+
+    def fail(messages: object) -> list[Fact]:
+        raise RuntimeError("secret")
+
+    caplog.set_level(logging.DEBUG, logger="trimtab")
+    Session(100, counter=TEN, fact_extractor=fail).extend(talk(40))
+    assert {record.name for record in caplog.records if record.levelname == "DEBUG"} == {"trimtab.summaries"}
+
+
+def test_the_loggers_are_those_of_the_documents() -> None:
+    """A logger nobody knows of cannot be set."""
+    sources = [path.read_text(encoding="utf-8") for path in Path(PACKAGE).rglob("*.py")]
+    named = {name for text in sources for name in re.findall(r"\"(trimtab\.[a-z]+)\"", text)}
+    page = (Path(__file__).parents[1] / "docs" / "guides" / "telemetry.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `(trimtab\.[a-z]+)` \|", page, re.MULTILINE))
+    loggers = {name for name in named if any(f'getLogger("{name}")' in text for text in sources)}
+    assert loggers | {"trimtab.telemetry"} == documented

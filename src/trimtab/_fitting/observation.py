@@ -78,6 +78,7 @@ class FitEvent:
         count_seconds: Of these, in the counter, with what it waited for. Where reading and counting are one
             pass, reading is in it. What a strategy counts of a text that it cuts is not, nor the question by
             which a function that is new is found to count lists.
+        hides: True if messages of the session are no longer in its view, summarized or not.
 
     Example:
         >>> from trimtab import CharCounter, fit, observe
@@ -94,6 +95,15 @@ class FitEvent:
     session: str | None = None
     seconds: float
     count_seconds: float
+    hides: bool = False
+
+    @property
+    def compacted(self) -> bool:
+        """True if what is sent is not all there was: something left or was changed, now or earlier."""
+        report = self.fitted.report
+        return self.hides or bool(
+            report.evicted_message_count or report.changed_message_count or report.inserted
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,13 +189,14 @@ class FitWatch(Watch):
     brings its attempt.
     """
 
-    __slots__ = ("_session", "_source", "fitted")
+    __slots__ = ("_session", "_source", "fitted", "hides")
 
     def __init__(self, source: FitSource, *, session: str | None = None) -> None:
         super().__init__()
         self._source: FitSource = source
         self._session = session
         self.fitted: Any = None
+        self.hides = False
 
     def __exit__(self, *raised: object) -> None:
         super().__exit__(*raised)
@@ -199,5 +210,6 @@ class FitWatch(Watch):
                 session=self._session,
                 seconds=self.seconds,
                 count_seconds=self.count_seconds,
+                hides=self.hides,
             )
             observers.tell(event)

@@ -361,11 +361,20 @@ def _paint(line: Line, *, width: int, colour: bool) -> str:
     return f"\x1b[{_COLOURS[line.tone]}m{text}\x1b[0m"
 
 
+_MOST_LINE = 1_000
+
+
 def plain(text: str) -> str:
     """Make text of others printable on one line; nothing of it can steer a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_visible(char) for char in text)
+
+
+def one_line(text: object) -> str:
+    """Write what others say as a line of a log: printable, and 1,000 characters of it at most."""
+    said = str(text)
+    return plain(said if len(said) <= _MOST_LINE else said[: _MOST_LINE - 1] + "…")
 
 
 def _visible(char: str) -> str:

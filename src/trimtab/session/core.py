@@ -15,6 +15,7 @@ from trimtab._fitting.request import budget_of
 from trimtab._shared import observers
 from trimtab._shared.checks import is_whole
 from trimtab.errors import ConfigurationError, CorruptSessionError, UnknownNameError
+from trimtab.report.text import one_line
 from trimtab.session.effects import Steps
 from trimtab.session.log import event_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader
@@ -41,6 +42,11 @@ if TYPE_CHECKING:
     from trimtab._fitting.observation import SessionEventKind
 
 _log = logging.getLogger("trimtab.session")
+
+
+def warn(session: str, what: str, why: object) -> None:
+    """Log what went wrong and stopped nothing. `why` may be others' words: they cannot steer a terminal."""
+    _log.warning("session %r: %s: %s", session, what, one_line(why))
 
 
 def new_event_id() -> str:
@@ -336,6 +342,8 @@ class Core:
         if observers.active:
             from trimtab._fitting.observation import SessionEvent  # not above: only who is looked at needs it
 
+            if facts.get("error") is not None:
+                facts["error"] = one_line(facts["error"])
             observers.tell(SessionEvent(session=self.session, kind=kind, **facts))
 
     def _announce_orders(self, events: Sequence[Event], *, after: int) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trimtab.errors import SummaryError, VersionConflictError
 from trimtab.formats import Dict
-from trimtab.session.core import Core
+from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps, ask_facts
 from trimtab.session.facts import KnownFact, facts_in_force, next_links
 from trimtab.session.log import Span, oldest_messages
@@ -20,8 +19,6 @@ from trimtab.session.zones import limits_of
 from trimtab.stores import Event, LoadRequest, SearchRequest
 from trimtab.stores.search import fact_key, text_mark
 from trimtab.strategies.fact_extractor import MAX_FACTS, Fact, FactRequest
-
-_log = logging.getLogger("trimtab.session")
 
 MAX_FACT_CHARS = 500
 """A longer fact is cut: it is a line, and one must not take the room of all others."""
@@ -190,7 +187,7 @@ def conclude_facts(core: Core, job: FactJob, found: list[Fact] | SummaryError) -
     if isinstance(found, SummaryError):
         core.last_fact_failure = why = str(found)
         core.announce("failed", of="facts", messages=len(job.messages), error=why)
-        _log.warning("session %r: no facts: %s", core.session, why)
+        warn(core.session, "no facts", why)
         try:
             yield from _remember_failure(core, job, why)
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import nlargest
 
@@ -17,7 +16,7 @@ from trimtab.errors import (
 from trimtab.formats import Dict
 from trimtab.relevance import question_terms
 from trimtab.relevance.stems import stem
-from trimtab.session.core import Core
+from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps, ask_scores
 from trimtab.session.facts import facts_in_force
 from trimtab.session.log import Pages, event_at
@@ -35,8 +34,6 @@ from trimtab.session.recollection import (
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest, SearchRequest
 from trimtab.stores.search import fact_key
-
-_log = logging.getLogger("trimtab.session")
 
 PAGE = 256
 """Messages a ranker is given at once, where it ranks all of them."""
@@ -236,7 +233,7 @@ def recollect(core: Core, question: int, message: Dict) -> Steps[None]:
             return
     except (StoreUnavailableError, SessionDeletedError) as error:
         core.working_set = None
-        _log.warning("session %r: nothing was recalled: %s", core.session, error)
+        warn(core.session, "nothing was recalled", error)
 
 
 def telling_terms(text: str, /) -> tuple[str, ...]:
@@ -272,7 +269,7 @@ def _recollection(
         except (RankerError, ConfigurationError) as failure:
             error = core.ranker_failures.note(str(failure))
             core.announce("failed", of="recall", error=error)
-            _log.warning("session %r: recalled by words: %s", core.session, error)
+            warn(core.session, "recalled by words", error)
     if error is not None:
         events = yield from _by_words(core, working_set, terms, limit=most, after=after)
     units = yield from _units(core, working_set, events, limit_tokens)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from trimtab.errors import ConfigurationError, SummaryError, VersionConflictError
 from trimtab.formats import Dict
-from trimtab.session.core import Core
+from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps
 from trimtab.session.extract import FactJob, conclude_facts, extract_waiting, try_extract
 from trimtab.session.log import live_units, oldest_waiting, summarized_messages
@@ -19,8 +18,6 @@ from trimtab.session.summary import Job, Written, write_summary
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import limits_of
 from trimtab.strategies.summarizer import reads_all
-
-_log = logging.getLogger("trimtab.session")
 
 REREAD_BUDGETS = 16
 """How much of what is summarized already a summarizer that `reads_all` is given again, in budgets.
@@ -194,7 +191,7 @@ def fail(core: Core, job: Job, error: SummaryError) -> Steps[None]:
     """Let the next attempt wait until there is more, and tell why there is no summary."""
     core.last_failure = why = str(error)
     core.announce("failed", of="summary", messages=len(job.messages), error=why)
-    _log.warning("session %r: no summary: %s", core.session, why)
+    warn(core.session, "no summary", why)
     try:
         yield from remember_failure(core, job, why)
     finally:

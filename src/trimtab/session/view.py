@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from operator import attrgetter, itemgetter, lt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._fitting.fit_plan import decide_marked
 from trimtab._fitting.fitted import Fitted, fitted_for
@@ -29,6 +29,9 @@ from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event
 from trimtab.strategies.summarizer import drive
+
+if TYPE_CHECKING:
+    from trimtab._fitting.observation import FitWatch
 
 
 class Listed(NamedTuple):
@@ -352,18 +355,20 @@ class ViewDiff:
 def fit_view(core: Core, at: int | None) -> Steps[Fitted[Dict]]:
     """Put the view together: of a version, or the view now, which usage may be reported for."""
     if not observers.active:
-        return (yield from _fit_view(core, at))
+        return (yield from _fit_view(core, at, None))
     from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
 
     with FitWatch("session", session=core.session) as watch:
-        fitted = watch.fitted = yield from _fit_view(core, at)
+        fitted = watch.fitted = yield from _fit_view(core, at, watch)
     return fitted
 
 
-def _fit_view(core: Core, at: int | None) -> Steps[Fitted[Dict]]:
+def _fit_view(core: Core, at: int | None, watch: FitWatch | None) -> Steps[Fitted[Dict]]:
+    working_set = (yield from core.ready()) if at is None else (yield from working_set_at(core, at))
+    if watch is not None:
+        watch.hides = working_set.state.has_left
     if at is not None:
-        return (yield from _fit_in_context((yield from working_set_at(core, at)), ()))
-    working_set = yield from core.ready()
+        return (yield from _fit_in_context(working_set, ()))
     failures = (("summary", core.last_failure), ("question for facts", core.last_fact_failure))
     notes = tuple(f"The last {what} failed: {why}." for what, why in failures if why is not None)
     fitted = yield from _fit_in_context(working_set, notes)
