@@ -226,6 +226,11 @@ class Context:
     def add_block(self, block: Block, /, *, replace: bool = False) -> Self:
         """Add a block that was made before.
 
+        Args:
+            block: The block, with its content.
+            replace: Put it in the place of the block of its name, if there is one; else a name that is taken
+                is an error.
+
         Raises:
             ConfigurationError: As for `add`.
         """
@@ -247,6 +252,11 @@ class Context:
     def replace(self, name: str, content: Any, *, labels: Sequence[str] | None = None) -> Self:
         """Give a block new content, and its labels; its options and its place stay.
 
+        Args:
+            name: Name of the block.
+            content: As for `add`.
+            labels: A word for each text or message of the content; None: it has none.
+
         Raises:
             UnknownNameError: There is no such block.
             ConfigurationError: There is not one label for each text or message.
@@ -256,6 +266,9 @@ class Context:
 
     def remove(self, name: str) -> Self:
         """Take a block out.
+
+        Args:
+            name: Name of the block.
 
         Raises:
             UnknownNameError: There is no such block.
@@ -279,6 +292,17 @@ class Context:
         """Return a context with the same blocks, to be changed apart from this one.
 
         What is given takes the place of its own; None leaves that as it is.
+
+        Args:
+            budget: Tokens, or a `Budget`.
+            model: Name of the model.
+            counter: What counts tokens; see `fit`.
+            format: Name of the wire form.
+            charge_as: Name of the wire form the messages are sent in; see `fit`.
+            system: System text beside the blocks.
+            tools: Tool schemas.
+            pending_calls: Ids of calls whose results are still to come.
+            strict: Whether faults of the messages are raised.
 
         Raises:
             ConfigurationError: As when a context is made.

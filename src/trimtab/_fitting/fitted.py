@@ -225,7 +225,12 @@ class Fitted(Generic[M]):
         return self.report._repr_html_()
 
     def to_html(self, *, include_text: bool = False, title: str = "trimtab report") -> str:
-        """Write the report as a page of HTML; see `Report.to_html`."""
+        """Write the report as a page of HTML; see `Report.to_html`.
+
+        Args:
+            include_text: Show the text of messages that have a line of their own, as far as it is at hand.
+            title: Stands over it.
+        """
         return self.report.to_html(include_text=include_text, title=title)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -276,6 +281,9 @@ class Fitted(Generic[M]):
     def positions_in(self, block: str, /) -> list[int | None]:
         """For each message its index in the list given for a block; None for others.
 
+        Args:
+            block: Its name; "history" in `fit`.
+
         Raises:
             UnknownNameError: No block with messages has this name; that of `fit` is "history".
         """
@@ -313,6 +321,9 @@ class Fitted(Generic[M]):
 
         Callbacks are not run again, and what they decided holds. No summarizer is asked: the cap of its
         summary stands in for it, and the report says `planned`.
+
+        Args:
+            budget: Tokens, or a `Budget`.
 
         Raises:
             BudgetExceededError: What must stay does not fit this budget.

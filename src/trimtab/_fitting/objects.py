@@ -60,7 +60,11 @@ class ReadCache(Generic[M, R]):
         self._read_as: dict[int, R] = {}
 
     def __call__(self, object: M, /) -> R:
-        """Return what an object reads as."""
+        """Return what an object reads as.
+
+        Args:
+            object: A message of the framework.
+        """
         key, kept, readings = id(object), self._kept, self._read_as
         with suppress(KeyError):
             kept.move_to_end(key)
@@ -75,7 +79,11 @@ class ReadCache(Generic[M, R]):
         return reading
 
     def readings(self, objects: Sequence[M], /) -> list[R | None]:
-        """List what these objects read as, None where nothing is remembered."""
+        """List what these objects read as, None where nothing is remembered.
+
+        Args:
+            objects: Messages of the framework.
+        """
         kept, keys = self._kept, list(map(id, objects))
         if 2 * len(kept) > self._most:  # before, nothing has to go soon
             for key in filter(kept.__contains__, keys):

@@ -99,7 +99,7 @@ class FitEvent:
 
     @property
     def compacted(self) -> bool:
-        """True if what is sent is not all there was: something left or was changed, now or earlier."""
+        """True if what is sent is not all there was; of a session also what left earlier."""
         report = self.fitted.report
         return self.hides or bool(
             report.evicted_message_count or report.changed_message_count or report.inserted

@@ -51,7 +51,11 @@ class Observer:
         _change(lambda there: tuple(one for one in there if one is not self))
 
     def tell(self, event: object) -> None:
-        """Call it; what it raises is logged the first time, and goes no further."""
+        """Call it; what it raises is logged the first time, and goes no further.
+
+        Args:
+            event: What it is called with.
+        """
         try:
             self._callback(event)
         # An observer is a guest: what it raises must not break what it looks at.

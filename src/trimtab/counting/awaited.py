@@ -111,15 +111,27 @@ class AsyncRequestCounter:
         return False
 
     async def count(self, messages: Sequence[Any], /) -> int:
-        """Count a request that is these messages alone."""
+        """Count a request that is these messages alone.
+
+        Args:
+            messages: The messages, in the wire form it counts for.
+        """
         return await self.count_request(CountRequest(messages))
 
     async def count_request(self, request: CountRequest, /) -> int:
-        """Count a whole request."""
+        """Count a whole request.
+
+        Args:
+            request: Messages, system text, tools and further keys.
+        """
         raise NotImplementedError
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far a count may be from the bill, either way; None if it does not say."""
+        """Say how far a count may be from the bill, either way; None if it does not say.
+
+        Args:
+            tokens: The count.
+        """
         return None
 
     def digests(self) -> Digests:

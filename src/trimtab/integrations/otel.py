@@ -5,7 +5,7 @@
     instrument()
 
 Nothing is counted for it: where a fit did not need to know how large the request was before, that number
-is not sent. Neither is any text of a conversation, nor the id of a message; that of a session stands on spans.
+is not sent. Neither is any text of a conversation, nor the id of a message; that of a session is on spans.
 """
 # What is missing is said before it is imported.
 # ruff: noqa: E402

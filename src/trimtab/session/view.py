@@ -250,7 +250,36 @@ def shown_facts(working_set: WorkingSet) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
-    """Where a session stands."""
+    """Where a session stands.
+
+    Args:
+        version: Events in its log.
+        budget_tokens: Tokens of the budget in force.
+        view_tokens: Tokens of the view, as counted.
+        expected_tokens: What the provider is expected to bill for the view: `view_tokens` until usage was
+            recorded.
+        recent_messages: Messages that are recent.
+        recent_tokens: Tokens of these.
+        pending_messages: Messages that wait for a summary.
+        pending_tokens: Tokens of these.
+        hidden_messages: Messages that are neither in view nor summarized; `Session.summarize` takes those
+            that wait.
+        summarized_messages: Messages the summaries in force stand for.
+        failures: Summaries that failed since the last one that did not.
+        retry_tokens: Waiting tokens from which the summarizer is asked again. 0 if it did not fail, and did
+            not have to be asked for a shorter text.
+        last_failure: Why the last summary failed, as far as this object knows.
+        stale_summaries: Summaries this object dropped, since what they covered had changed meanwhile.
+        hook_errors: Hooks that raised.
+        recalled_messages: Messages in view as earlier text, found for the newest question.
+        facts: Facts in view.
+        hidden_facts: Facts in force that find no room.
+        stale_facts: Facts taken out of view, since a source was redacted.
+        fact_failures: Times that no facts could be had since the last one that they could.
+        fact_retry_tokens: Tokens that have yet to leave the recent messages before it is asked again; 0 if
+            it did not fail.
+        last_fact_failure: Why no facts could be had last, as far as this object knows.
+    """
 
     version: int
     """Events in its log."""
@@ -339,7 +368,16 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewDiff:
-    """What came into a view and what left it, from one version to another."""
+    """What came into a view and what left it, from one version to another.
+
+    Args:
+        came: Messages in the second view only.
+        left: Messages in the first view only.
+        summary_before: The summary of the first view; None if it has none.
+        summary_after: The summary of the second view; None if it has none.
+        recalled_before: Messages the first view shows as earlier text.
+        recalled_after: Messages the second view shows as earlier text.
+    """
 
     came: tuple[Event, ...]
     """Messages in the second view only."""
