@@ -23,6 +23,7 @@ from trimtab.report.rows import (
     BlockReport,
     Fate,
     InsertedRow,
+    LiveRows,
     MessageRow,
     Reason,
     State,
@@ -59,7 +60,9 @@ _DEFAULT_COLUMNS = 80
 class Report:
     """What a fit did, in numbers that add up; unknown is None, never a guess.
 
-    Nothing in it counts: reading, comparing or writing a report calls no counter.
+    Nothing in it counts: reading or comparing it and writing it as data call no counter. Only where it is
+    shown to people, as text or as a page, what was there before is counted if trimtab's own counter does it
+    and it is not long (300,000 characters).
 
     Args:
         format: Name of the wire form.
@@ -243,7 +246,7 @@ class Report:
         from trimtab.report.text import render  # not above: only who reads it needs it
 
         columns = max(_DEFAULT_COLUMNS if width is None else width, _MIN_COLUMNS)
-        shown = _with_text(self) if include_text else self
+        shown = _for_reading(self, include_text=include_text)
         return render(shown, width=columns, colour=colour, include_text=include_text)
 
     def to_html(self, *, include_text: bool = False, title: str = "trimtab report") -> str:
@@ -265,13 +268,14 @@ class Report:
         """
         from trimtab.report.html import page  # not above: only who reads it needs it
 
-        return page(_with_text(self) if include_text else self, include_text=include_text, title=title)
+        shown = _for_reading(self, include_text=include_text)
+        return page(shown, include_text=include_text, title=title)
 
     def _repr_html_(self) -> str:
         """Show the report in a notebook; no text of messages."""
         from trimtab.report.html import fragment
 
-        return fragment(self, include_text=False)
+        return fragment(_for_reading(self, include_text=False), include_text=False)
 
     def __str__(self) -> str:
         """Give the text form."""
@@ -300,5 +304,12 @@ class Report:
 
 def _with_text(report: Report) -> Report:
     """Return the report with texts in its rows, where rows that are built when read can add them."""
-    with_text = getattr(report.messages, "with_text", None)
-    return report if with_text is None else replace(report, messages=with_text())
+    rows = report.messages
+    return replace(report, messages=rows.with_text()) if isinstance(rows, LiveRows) else report
+
+
+def _for_reading(report: Report, *, include_text: bool) -> Report:
+    """Return the report as people are shown it: what was there before is counted, unless that costs much."""
+    if report.tokens_before is None and isinstance(report.messages, LiveRows):
+        report = report.messages.counted_report() or report
+    return _with_text(report) if include_text else report

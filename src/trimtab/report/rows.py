@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from trimtab.report import Report
 
 Fate = Literal["kept", "changed", "evicted"]
 """What became of a message of the input."""
@@ -90,6 +94,20 @@ class MessageRow:
     """The tools called or answered, one for each of `call_ids`; empty where nobody knows."""
     text: str | None = field(default=None, repr=False, compare=False)
     """Its text, if at hand. Leaves only with `include_text=True` and is no part of the value."""
+
+
+class LiveRows(Sequence[MessageRow]):
+    """Rows of a fit that is at hand: they know the texts, and can count what the fit did not need to."""
+
+    __slots__ = ()
+
+    def with_text(self) -> list[MessageRow]:
+        """Return the rows, each with the text of its message."""
+        raise NotImplementedError
+
+    def counted_report(self) -> Report | None:
+        """Make the report without unknown numbers; None where to count them costs too much."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
