@@ -230,7 +230,7 @@ def is_cheap(counter: Any, format: Format, tables: Iterable[Sizes], /) -> bool:
     """Tell whether what is not known of some sizes is soon counted: by a counter of ours, in this process."""
     if isinstance(counter, TextCounter | CharCounter | FixedCounter):
         left, chars = _MOST_MESSAGES, _MOST_CHARS
-        for sizes in tables:
+        for sizes in {id(one): one for one in tables}.values():
             for message, size in zip(sizes.messages, sizes.known, strict=True):
                 if size is None:
                     left -= 1
