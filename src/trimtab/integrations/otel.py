@@ -13,9 +13,9 @@ is not sent. Neither is any text of a conversation, nor the id of a message; tha
 from __future__ import annotations
 
 from collections import Counter
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from trimtab import __version__
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.telemetry import FitEvent, Observer, SessionEvent, TelemetryEvent, observe
@@ -136,7 +136,7 @@ class _Exporter:
     """Writes events to the current span and to metrics."""
 
     def __init__(self, provider: MeterProvider) -> None:
-        meter = provider.get_meter("trimtab", __version__)
+        meter = provider.get_meter("trimtab", version("trimtab"))
         self._counters = {
             name: meter.create_counter(name, unit=unit, description=words)
             for name, (unit, words) in METRICS.items()
