@@ -493,7 +493,7 @@ def test_text_is_for_people(url: str) -> None:
     """Messages in full, then the report; nothing of them steers the terminal."""
     begin(url, [{"role": "user", "content": "two\nlines \x1b[31m"}])
     text = run("show", *at(url), "--output", "text").stdout
-    assert "USER: two\nlines \\u001b[31m" in text
+    assert "USER: two\n    lines \\u001b[31m" in text
     assert "fits, by estimate" in text
     assert "USER: two" not in run("show", *at(url), "--output", "text", "--report").stdout
     assert "\x1b" not in run("history", *at(url), "--output", "text", "--kinds", "all").stdout

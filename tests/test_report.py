@@ -472,12 +472,12 @@ AGENT = """\
 fits: 7,912 of 8,192 tokens (96 %), 280 left
   counted   exactly, by o200k_base for gpt-4o; format openai_chat
   room      8,192 = window 12,288 - output reserve 4,096
-  before    ? (not counted: the fit did not need it)
+  before    ? (not counted: fitted.count_all() or `trimtab count` does)
   after     7,912 = messages 7,369 + tools 540 + framing 3
   messages  431 in: 3 kept, 1 changed, 427 evicted
 
-  block    before  after  limit         █ after, ░ before, │ limit
-  history       ?  7,369  7,649   96 %  ███████████████████████·│
+  block    before  after  limit         of the budget: █=after, ┆=offer
+  history       ?  7,369  7,649   89 %  █████████████████████·┆·
            evicted, then shortened
 
   index  fate            tokens  why
@@ -501,11 +501,12 @@ DOES NOT FIT, by estimate: 1,300 of 1,000 tokens (130 %), 300 over
   after     1,300 = messages 700 + tools 200 + system and framing 400
   messages  3 in: 1 kept, 2 evicted; 1 inserted
 
-  block  before  after  limit         █ after, ░ before, │ limit
-  facts     500    500    400  125 %  ███████████████████│█████
+  block  before  after  limit
+  facts     500    500    400   50 %  █████████┆██············
          kept; messages: 1 kept; 1 token under its floor
-  docs    1,500    200    600   33 %  ███░░░░░░│░░░░░░░░░░░░░░░
+  docs    1,500    200    600   20 %  ████░░░░░░░░░░┆░░░░░░░░░+
          dropped; messages: 2 evicted; 20 tokens freed by another block
+  of the budget: █=after, ░=before, +=more, ┆=offer
   - blocks dropped: old, older
   - the floors of the blocks pass the room and were ignored
 
@@ -641,7 +642,7 @@ def test_no_line_is_wider_than_asked_and_none_can_steer_a_terminal(made: Report,
 def test_our_own_words_are_one_column_a_character(width: int) -> None:
     """ASCII, box characters and a few signs: no font or locale makes lines ragged."""
     for made in (agent_report(), over_report()):
-        assert set(made.to_text(width=width)) - set(map(chr, range(32, 127))) <= set("\n–→×…█░│·")
+        assert set(made.to_text(width=width)) - set(map(chr, range(32, 127))) <= set("\n–→×…█░│╷┆·")
 
 
 def test_a_narrow_terminal_still_gets_every_number() -> None:
@@ -704,6 +705,30 @@ def test_a_block_without_room_has_no_bar() -> None:
         name="docs", limit_tokens=0, offered_tokens=0, tokens_before=0, tokens_after=0, kept_message_count=0
     )
     assert "  docs        0      0      0" in str(report(blocks=(block,))).splitlines()
+
+
+def test_bars_are_parts_of_the_budget_with_floor_offer_and_cap() -> None:
+    """Each bar is as long as the budget: 24 columns stand for 240 tokens, so ten tokens are one."""
+    blocks = (
+        BlockReport(
+            name="docs", limit_tokens=100, cap_tokens=100, floor_tokens=30, offered_tokens=80,
+            tokens_before=150, tokens_after=60, kept_message_count=1,
+        ),
+        BlockReport(
+            name="history", limit_tokens=180, offered_tokens=180, tokens_before=400, tokens_after=170,
+            kept_message_count=1,
+        ),
+    )  # fmt: skip
+    made = report(input_tokens=240, window_tokens=240, tokens_after=230, blocks=blocks)
+    text = made.to_text(width=120)
+    assert "  25 %  ███╷██░░┆░│░░░░·········" in text
+    assert "  70 %  █████████████████░┆░░░░░+" in text
+    legend = "of the budget: █=after, ░=before, +=more, ╷=floor, ┆=offer, │=cap"
+    assert text.splitlines()[7].endswith(legend)
+    assert "limit is its cap; floor 30; offered 80" in text
+    narrow = made.to_text(width=70).splitlines()
+    assert f"  {legend}" in narrow
+    assert max(map(taken, narrow)) <= 70
 
 
 @pytest.mark.parametrize(("count", "more"), [(24, None), (25, "  … 1 more"), (1_025, "  … 1,001 more")])

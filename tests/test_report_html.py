@@ -85,7 +85,7 @@ def test_blocks_are_parts_of_the_budget_with_floor_and_cap() -> None:
     context = Context(200, counter=FixedCounter(per_message=10))
     context.add("documents", ["one", "two", "three"], max_tokens=20, labels=["a.md", "b.md", "c.md"])
     context.add("history", chat(30), min_ratio=0.25)
-    report = context.fit().report
+    report = context.fit().count_all()
     assert (report.block("history").floor_tokens, report.block("documents").floor_tokens) == (50, 0)
     page = Page(report.to_html())
     assert "floor: 50 tokens" in page.text

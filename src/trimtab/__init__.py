@@ -22,6 +22,7 @@ from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 if TYPE_CHECKING:
     from trimtab._fit import afit
     from trimtab._fitting.blocks import Block, Tier
+    from trimtab._fitting.observation import observe
     from trimtab.context import Context
     from trimtab.conversation.validity import repair, validate
     from trimtab.report import Report
@@ -46,6 +47,7 @@ else:
             "Session": "trimtab.session",
             "Tier": "trimtab._fitting.blocks",
             "afit": "trimtab._fit",
+            "observe": "trimtab._fitting.observation",
             **dict.fromkeys(
                 (
                     "ClearToolResults",
@@ -94,6 +96,7 @@ __all__ = [
     "create_strategy",
     "fit",
     "history",
+    "observe",
     "repair",
     "validate",
 ]

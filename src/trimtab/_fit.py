@@ -12,6 +12,7 @@ from trimtab._fitting.fitted import Fitted, Plan, fitted_for
 from trimtab._fitting.objects import ListedObjects, ReadsSeveral
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
+from trimtab._shared import observers
 from trimtab._shared.steps import rerun
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
@@ -177,19 +178,26 @@ def fit(
         repair=repair,
         strict=strict,
     )
+    if not observers.active:
+        return _fit_once(ask, read, write)
+    from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
+
+    with FitWatch("fit") as watch:
+        fitted = watch.fitted = _fit_once(ask, read, write)
+    return fitted
+
+
+def _fit_once(ask: Ask, read: Any, write: Any) -> Fitted[Any]:
     if read is None and write is None:
-        return fitted_for(_decide(ask))
+        work = prepare(ask)
+        return fitted_for(drive(decide_marked(work, work.budget)))
     objects = ListedObjects(ask, read, write)
     while True:
         try:
-            return fitted_for(objects.show(_decide(objects.ask())))
+            work = prepare(objects.ask())
+            return fitted_for(objects.show(drive(decide_marked(work, work.budget))))
         except ReadsSeveral:
             objects.read_all()
-
-
-def _decide(ask: Ask) -> Plan:
-    work = prepare(ask)
-    return drive(decide_marked(work, work.budget))
 
 
 # `afit`: `fit`, for counters and summarizers that have to be awaited.
@@ -268,6 +276,42 @@ async def afit(
     `counter` may be an async function or have async methods; a summarizer may be async. Cancelling the
     task, or a timeout around it, reaches both. Arguments, result and errors are those of `fit`.
 
+    Args:
+        messages: A list of messages (mappings, or objects with `model_dump()`), or a request body.
+        budget: Room for the request in tokens, or a `Budget`. None: the model's window less its output
+            limit, or less half the window if the limit is higher; with `on_trim` and no such window there is
+            no budget, and nothing leaves but what the callback removes.
+        model: Name of the model, for its tokenizer, window and wire form. None: the one a request body
+            names, if it is known.
+        counter: What counts tokens: a `Counter`, or a function over a list of messages. None: the model's
+            own; without a model an estimate that errs high.
+        format: Name of the wire form. "auto": the provider's of `model`, else by the shapes that occur.
+        charge_as: Name of the wire form the messages are sent in, where a framework writes them anew: they
+            are read in `format`, and charged as what they become there. Errs high, by a few tokens a call.
+        system: System text beside the messages. Where the wire form keeps it among them it becomes the first
+            message.
+        tools: Tool schemas; counted with the request, handed back unchanged.
+        strategy: What leaves first, or a name that `create_strategy` knows, as "agent". None:
+            `Cascade(SlidingWindow(), TruncateText())`.
+        steady: In place of `strategy`, for a chat that grows and a provider with a prompt cache: the default
+            with `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so that a prompt begins like
+            the one before.
+        breakpoints: True marks the output for a provider whose prompt cache stores marked prefixes only
+            (Anthropic), in four places at most, those that are marked already included. A mapping is the
+            mark itself: `{"type": "ephemeral", "ttl": "1h"}`. Where the cache finds prefixes by itself
+            nothing is marked, and the report says so.
+        pin: Indices, or a predicate `(message, index)`, of messages that must stay as they are.
+        pending_calls: Ids of calls whose results are still to come.
+        on_trim: Called with a `TrimContext` before anything is decided, also when everything fits.
+        repair: Mend orphaned results and unanswered calls first.
+        strict: Raise where the input (or what a repair left of it) holds what the provider refuses.
+        read: Reads a framework's own message, of which `messages` is then a list: `read(object)` gives a
+            wire message, or, for every object, a list of them. Called once for an object; where it gives
+            single messages only for those the fit looks at. Name `format`, or all are looked at to tell it.
+        write: Given with `read`: `write(object, messages)` returns a copy of the object that says what these
+            wire messages say, where some changed or left. `write(None, [message])` makes an object of one
+            that was put in; None leaves it out. What nothing changed comes out itself.
+
     Example:
         >>> import asyncio
         >>> async def count(messages):
@@ -281,7 +325,7 @@ async def afit(
         messages=messages,
         budget=budget,
         model=model,
-        counter=await as_awaited(counter),
+        counter=counter,
         format=format,
         charge_as=charge_as,
         system=system,
@@ -295,6 +339,17 @@ async def afit(
         repair=repair,
         strict=strict,
     )
+    if not observers.active:
+        return await _afit_once(ask, read, write)
+    from trimtab._fitting.observation import FitWatch
+
+    with FitWatch("fit") as watch:
+        fitted = watch.fitted = await _afit_once(ask, read, write)
+    return fitted
+
+
+async def _afit_once(ask: Ask, read: Any, write: Any) -> Fitted[Any]:
+    ask.counter = await as_awaited(ask.counter)
     if read is None and write is None:
         return fitted_for(await _adecide(ask))
     objects = ListedObjects(ask, read, write)

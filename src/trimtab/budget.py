@@ -65,6 +65,9 @@ class Budget:
     def of(cls, value: Budget | float, /) -> Budget:
         """Return a budget as it is; read a bare number as `Budget(number)`.
 
+        Args:
+            value: Tokens, or a `Budget`.
+
         Raises:
             ConfigurationError: It is neither, or no number a budget can have.
         """
@@ -119,16 +122,28 @@ class Budget:
         return replace(self, margin=room - _most_within(known, as_counter(counter, later=True)))
 
     def available(self, used: int = 0) -> int:
-        """Return the input tokens left beside `used`; never below 0."""
+        """Return the input tokens left beside `used`; never below 0.
+
+        Args:
+            used: Tokens that are taken already.
+        """
         return max(0, self.input_tokens - _whole("used", used, 0))
 
     def utilization(self, used: int) -> float:
-        """Return `used` as a share of the input room, 0.0 to 1.0; 1.0 if there is no room."""
+        """Return `used` as a share of the input room, 0.0 to 1.0; 1.0 if there is no room.
+
+        Args:
+            used: Tokens that are taken.
+        """
         room, used = self.input_tokens, _whole("used", used, 0)
         return min(1.0, used / room) if room else 1.0
 
     def would_exceed(self, used: int) -> bool:
-        """Tell whether `used` tokens are more than the input room."""
+        """Tell whether `used` tokens are more than the input room.
+
+        Args:
+            used: Tokens that would be taken.
+        """
         return _whole("used", used, 0) > self.input_tokens
 
 

@@ -18,6 +18,7 @@ from trimtab._fitting.objects import check_read_write
 from trimtab._fitting.objects_in_blocks import ObjectsInBlocks
 from trimtab._fitting.request import keep_all, known_budget
 from trimtab._fitting.settle import settle_blocks
+from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
@@ -237,6 +238,11 @@ class Context:
     def add_block(self, block: Block, /, *, replace: bool = False) -> Self:
         """Add a block that was made before.
 
+        Args:
+            block: The block, with its content.
+            replace: Put it in the place of the block of its name, if there is one; else a name that is taken
+                is an error.
+
         Raises:
             ConfigurationError: As for `add`.
         """
@@ -258,6 +264,11 @@ class Context:
     def replace(self, name: str, content: Any, *, labels: Sequence[str] | None = None) -> Self:
         """Give a block new content, and its labels; its options and its place stay.
 
+        Args:
+            name: Name of the block.
+            content: As for `add`.
+            labels: A word for each text or message of the content; None: it has none.
+
         Raises:
             UnknownNameError: There is no such block.
             ConfigurationError: There is not one label for each text or message.
@@ -267,6 +278,9 @@ class Context:
 
     def remove(self, name: str) -> Self:
         """Take a block out.
+
+        Args:
+            name: Name of the block.
 
         Raises:
             UnknownNameError: There is no such block.
@@ -290,6 +304,17 @@ class Context:
         """Return a context with the same blocks, to be changed apart from this one.
 
         What is given takes the place of its own; None leaves that as it is.
+
+        Args:
+            budget: Tokens, or a `Budget`.
+            model: Name of the model.
+            counter: What counts tokens; see `fit`.
+            format: Name of the wire form.
+            charge_as: Name of the wire form the messages are sent in; see `fit`.
+            system: System text beside the blocks.
+            tools: Tool schemas.
+            pending_calls: Ids of calls whose results are still to come.
+            strict: Whether faults of the messages are raised.
 
         Raises:
             ConfigurationError: As when a context is made.
@@ -333,6 +358,15 @@ class Context:
 
         Complexity: O(n) in messages; O(kept) in the largest block if no other has tool calls.
         """
+        if not observers.active:
+            return self._fit(budget)
+        from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
+
+        with FitWatch("context") as watch:
+            fitted = watch.fitted = self._fit(budget)
+        return fitted
+
+    def _fit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         policy, objects = _read(self._snapshot(budget))
         composition = compose(policy)
         outcome = drive(settle_blocks(composition, composition.asked))
@@ -345,6 +379,15 @@ class Context:
         The counter may be an async function or have async methods; summarizers may be async. Cancelling
         the task, or a timeout around it, reaches both. Errors are those of `fit`.
         """
+        if not observers.active:
+            return await self._afit(budget)
+        from trimtab._fitting.observation import FitWatch
+
+        with FitWatch("context") as watch:
+            fitted = watch.fitted = await self._afit(budget)
+        return fitted
+
+    async def _afit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         from trimtab._shared.steps import rerun  # not above: only who awaits needs it
 
         policy, objects = _read(self._snapshot(budget))

@@ -93,6 +93,11 @@ class UnknownNameError(ConfigurationError, LookupError):
     """A name of a model, encoding, format, strategy or scorer nobody registered.
 
     Says the names spelled like it.
+
+    Args:
+        message: What it says.
+        name: What was asked for.
+        near: Known names that are spelled like it, best first.
     """
 
     def __init__(self, message: str, *, name: str = "", near: tuple[str, ...] = ()) -> None:
@@ -108,7 +113,17 @@ class UnknownNameError(ConfigurationError, LookupError):
 
 
 class BudgetExceededError(ContextError):
-    """What must stay does not fit; carries the numbers and the best attempt."""
+    """What must stay does not fit; carries the numbers and the best attempt.
+
+    Args:
+        message: What it says.
+        needed_tokens: The request at its least, in tokens, when everything that may leave or shrink has.
+        limit_tokens: The input room in tokens.
+        block: Name of the block that does not fit; "history" in `fit`.
+        attempt: The `Fitted` that came nearest, over budget, where `fit` or a `Context` raised it. None
+            where numbers alone were at odds: in `allocate`, or of what a session always shows. Where the
+            error was pickled or copied it can be read, but not fitted to another budget.
+    """
 
     def __init__(
         self,
@@ -134,7 +149,11 @@ class BudgetExceededError(ContextError):
         Where the error was pickled or copied it can be read, but not fitted to another budget."""
 
     def with_attempt(self, attempt: Any) -> Self:
-        """Return the same error with its best attempt filled in."""
+        """Return the same error with its best attempt filled in.
+
+        Args:
+            attempt: The `Fitted` that came nearest.
+        """
         self.attempt = attempt
         return self
 
@@ -148,6 +167,10 @@ class InvalidHistoryError(ContextError, ValueError):
     """No provider would take the input as it is.
 
     Raised where `strict=True` asks for it.
+
+    Args:
+        message: What it says.
+        violations: What is wrong, as `validate` lists it; open calls are no fault and not among them.
     """
 
     def __init__(self, message: str, *, violations: tuple[Any, ...] = ()) -> None:
@@ -170,7 +193,14 @@ class InvalidHistoryError(ContextError, ValueError):
 
 
 class CountingError(_AboutMessage, ContextError):
-    """A counter failed or answered something that is not a count."""
+    """A counter failed or answered something that is not a count.
+
+    Args:
+        message: What it says.
+        counter: Name of the counter.
+        index: Position of the message it was asked about, or None for a range or a whole request.
+        answer: What it returned, if it returned; a copy of the error has its `repr` unless it is plain.
+    """
 
     _words = "message {}"
 
@@ -195,7 +225,13 @@ class CountingError(_AboutMessage, ContextError):
 
 
 class StrategyContractError(ContextError):
-    """A strategy broke its promise: a bug in the strategy, not in the input."""
+    """A strategy broke its promise: a bug in the strategy, not in the input.
+
+    Args:
+        message: What it says.
+        strategy: Name of the strategy.
+        block: Name of the block it was asked about; "history" in `fit`.
+    """
 
     def __init__(self, message: str, *, strategy: str = "", block: str | None = None) -> None:
         super().__init__(message)
@@ -221,7 +257,12 @@ class RankerError(ContextError):
 
 
 class FormatError(_AboutMessage, ContextError, ValueError):
-    """A wire shape this format cannot read; `.path` leads to it."""
+    """A wire shape this format cannot read; `.path` leads to it.
+
+    Args:
+        message: What it says.
+        path: Where in the input, as in `messages[3].content[0]`.
+    """
 
     _words = "messages[{}]"
 
@@ -242,7 +283,13 @@ class FormatError(_AboutMessage, ContextError, ValueError):
 
 
 class MissingExtraError(ContextError, ImportError):
-    """A package of an extra is not installed; says the line that installs it."""
+    """A package of an extra is not installed; says the line that installs it.
+
+    Args:
+        message: What it says.
+        extra: The extra to install, as in `pip install 'trimtab[extra]'`.
+        package: The distribution that is missing.
+    """
 
     def __init__(self, message: str, *, extra: str = "", package: str = "") -> None:
         super().__init__(message)
@@ -267,6 +314,12 @@ class VersionConflictError(StoreError):
     """Another writer was faster: the session is at another version.
 
     Nothing was changed. Read the session again and repeat, or let `trimtab.stores.Retry` do it.
+
+    Args:
+        message: What it says.
+        session: Name of the session.
+        expected_version: The version the write was decided on.
+        actual_version: The version the session is at.
     """
 
     def __init__(
@@ -286,6 +339,10 @@ class SessionDeletedError(StoreError):
 
     Nothing was changed. `Retry` does not repeat it: what was decided on the deleted session, as an answer to
     it, has no place in the new one.
+
+    Args:
+        message: What it says.
+        session: Name of the session.
     """
 
     def __init__(self, message: str, *, session: str = "") -> None:
@@ -298,6 +355,11 @@ class CorruptSessionError(StoreError, ValueError):
     """A stored session or a snapshot cannot be read.
 
     A row is missing or was edited, or the file is damaged.
+
+    Args:
+        message: What it says.
+        session: Name of the session; empty if it is not known.
+        version: Version of the event that cannot be read, or None.
     """
 
     def __init__(self, message: str, *, session: str = "", version: int | None = None) -> None:

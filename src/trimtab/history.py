@@ -38,6 +38,10 @@ M = TypeVar("M")
 def recent(messages: Sequence[M], n: int, /) -> list[M]:
     """Return the newest `n` messages, oldest of them first; all if there are fewer.
 
+    Args:
+        messages: A list, oldest first.
+        n: How many; 0 gives none.
+
     Raises:
         ConfigurationError: `n` is no whole number.
 
@@ -54,6 +58,11 @@ def span(messages: Sequence[M], from_end: int, to_end: int, /) -> list[M]:
 
     Both are counted back from the end. Empty if `from_end` is not above `to_end`, or `to_end` is
     negative.
+
+    Args:
+        messages: A list, oldest first.
+        from_end: How many messages before the end it begins.
+        to_end: How many before the end it ends; 0 is the end.
 
     Raises:
         ConfigurationError: One of them is no whole number.
@@ -76,6 +85,11 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
     Walks from the newest message back and stops at the first that would pass the limit. Only messages
     count against it: what a request costs beside them (of a black box `count([])`) is taken off. Tool
     pairs are not looked at: to send the result to a model, use `fit`.
+
+    Args:
+        messages: A list, oldest first.
+        limit_tokens: Most tokens they may have together.
+        counter: What counts tokens; see `fit`.
 
     Raises:
         CountingError: The counter failed or answered nonsense.
@@ -107,6 +121,10 @@ def text(messages: Sequence[Any], /, *, separator: str = "\n") -> str:
 
     Parts that are no text are left out.
 
+    Args:
+        messages: A list, oldest first.
+        separator: Stands between two texts.
+
     Example:
         >>> text([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}])
         'hi\nhello'
@@ -120,6 +138,10 @@ def message(role: str, *parts: Any) -> dict[str, Any]:
     """Make a message of text and ready-made parts.
 
     One text gives text content; anything else a list of parts.
+
+    Args:
+        role: As "user".
+        parts: Texts, and parts of the wire form as mappings.
 
     Raises:
         ConfigurationError: The role is no text, or a part neither a text nor a mapping.
@@ -179,7 +201,13 @@ _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evicted(Generic[M]):
-    """What `evict_messages` took out and what it left."""
+    """What `evict_messages` took out and what it left.
+
+    Args:
+        evicted: Messages that left, in the order they left: a call, its results, then the next.
+        remaining: Messages that stay, in order.
+        remaining_tokens: Tokens of what stays; over the limit only where a last unit or a protected role is.
+    """
 
     evicted: list[M]
     """Messages that left, in the order they left: a call, its results, then the next."""

@@ -55,6 +55,7 @@ DISTRIBUTIONS = {
     "agents": "openai_agents",
     "google.adk": "google_adk",
     "haystack": "haystack_ai",
+    "opentelemetry.trace": "opentelemetry_api",
     "pydantic_ai": "pydantic_ai_slim",
     "strands": "strands_agents",
 }

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import re
 
-from tests.guards.source import ROOT, Function, functions, sources
+from tests.guards.source import PACKAGE, ROOT, Function, functions, sources
 
 MAX_FILE_LINES = 850
+
+LONGER = {"session/session.py": 900}
+"""Files that are longer: of a session every method with its Args, which `help()` shows. May only shrink."""
 MAX_FUNCTION_LINES = 60
-HOOKS = "trimtab.session.core"
+GUESTS = ("session/core.py", "_shared/observers.py")
 
 # In halves, so that ruff does not read this line as a suppression.
 SUPPRESSION = re.compile(r"#\s*(?:ty" + r"pe:\s*ignore|no" + r"qa|py" + r"right:|ruff:)")
@@ -29,7 +32,11 @@ def test_no_file_and_no_function_is_long() -> None:
 
     One subject is never cut in two for its length: `Session` has each method twice, with what it promises.
     """
-    assert [source.name for source in sources() if len(source.text.splitlines()) > MAX_FILE_LINES] == []
+    lines = {
+        source.path.relative_to(PACKAGE).as_posix(): len(source.text.splitlines()) for source in sources()
+    }
+    assert [name for name, count in lines.items() if count > LONGER.get(name, MAX_FILE_LINES)] == []
+    assert [name for name in LONGER if lines[name] <= MAX_FILE_LINES] == []
     long = [
         f"{source.where(one)}: {one.name} has {_body_lines(one)} lines"
         for source in sources()
@@ -80,7 +87,7 @@ def _hands_on(node: ast.AST) -> bool:
 def test_a_broad_except_raises_on() -> None:
     """`except Exception` only at a seam that raises our error from the cause.
 
-    The hooks of a session are the one exception (SPEC E8): what they raise is logged and counted.
+    Hooks of a session (SPEC E8) and observers (design/031) are the exception: what they raise is logged.
     """
     silent = [
         source.where(node)
@@ -89,7 +96,7 @@ def test_a_broad_except_raises_on() -> None:
         if isinstance(node, ast.ExceptHandler)
         and _is_broad(node)
         and not _raises_on(node)
-        and source.name != HOOKS
+        and source.path.relative_to(PACKAGE).as_posix() not in GUESTS
     ]
     assert silent == []
 

@@ -2,75 +2,179 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import click
 import pytest
 
 import trimtab
-from tests.guards.source import ROOT, Public, public_modules, public_values
+from tests.guards.source import ROOT, Public, Source, public_callables, public_modules, public_values, sources
 from trimtab import Block, Context, Session, cli
 from trimtab.counting import FixedCounter
 from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore
 
-MADE_BY_TRIMTAB = (
-    "trimtab.Fitted",
-    "trimtab.Report",
-    "trimtab.TrimContext",
-    "trimtab.context.Allocation",
-    "trimtab.context.Offer",
-    "trimtab.counting.Count",
-    "trimtab.counting.CountQuestion",
-    "trimtab.formats.",
-    "trimtab.history.Evicted",
-    "trimtab.report.",
-    "trimtab.session.RecallTool",
-    "trimtab.session.SessionStatus",
-    "trimtab.session.TokenBreakdown",
-    "trimtab.session.ViewDiff",
-    "trimtab.session.Zones",
-    "trimtab.stores.AppendRequest",
-    "trimtab.stores.Appended",
-    "trimtab.stores.Event",
-    "trimtab.stores.LoadRequest",
-    "trimtab.stores.SearchRequest",
-    "trimtab.strategies.EvictionRequest",
-    "trimtab.strategies.Place",
-    "trimtab.context.MessageElement",
-    "trimtab.conversation.",
-    "trimtab.testing.corpus.Case",
-)
-"""Values a user reads, or a seam hands over: what an attribute means stands beneath it. May only shrink."""
+ENGINE_MADE = {
+    "trimtab.Fitted": "`fit` makes it",
+    "trimtab.TrimContext": "a callback is given it",
+    "trimtab.context.MessageElement": "a callback is given it",
+    "trimtab.conversation.History": "a fit makes it",
+    "trimtab.session.RecallTool": "`Session.recall_tool` makes it",
+    "trimtab.strategies.EvictionRequest": "a strategy is given it",
+}
+"""Classes whose constructors are the engine's: nobody else calls them. May only shrink."""
 
-CLASSES = [
-    public
+FOR_FORMS = "trimtab.formats."
+"""Who writes a wire form reads `docs/guides/own-format.md` and `formats/base.py`: methods of `Format`, which
+trimtab calls, take a message; what rows hold stands beneath each attribute. May only shrink."""
+
+SEAMS = tuple(
+    public.value
     for public in public_values()
     if inspect.isclass(public.value)
-    and not issubclass(public.value, (BaseException, Enum))
-    and not getattr(public.value, "_is_protocol", False)
-    and not public.name.startswith(MADE_BY_TRIMTAB)
-]
+    and (
+        getattr(public.value, "_is_protocol", False)
+        or public.name
+        in ("trimtab.counting.AdditiveCounter", "trimtab.counting.RequestCounter", "trimtab.stores.Store")
+    )
+)
+"""What people write parts of their own for: an override says what differs, the seam what it is given."""
+
+OPTION = re.compile(r"^ +\*{0,2}(\w+): \S", re.MULTILINE)
 
 
-@pytest.mark.parametrize("public", CLASSES, ids=lambda public: public.name)
-def test_the_options_of_a_class_stand_where_help_shows_them(public: Public) -> None:
-    """In the Args of its docstring, or of its constructor's; the text beneath an attribute is never shown."""
-    shown = f"{inspect.getdoc(public.value)}\n{inspect.getdoc(public.value.__init__)}"
-    options = [name for name in inspect.signature(public.value).parameters if name != "self"]
-    assert [name for name in options if not re.search(rf"^ +{name}: \S", shown, re.MULTILINE)] == []
+def _parameters(public: Public) -> set[str]:
+    """List the parameters of a function or a class; none of a class that nobody makes by calling it."""
+    value = public.value
+    if isinstance(value, property):
+        return set()
+    if inspect.isclass(value) and (
+        issubclass(value, Enum) or getattr(value, "_is_protocol", False) or public.name in ENGINE_MADE
+    ):
+        return set()
+    try:
+        return set(inspect.signature(value).parameters) - {"self", "cls"}
+    except ValueError:  # an error of ours with no constructor of its own
+        return set()
 
 
-def test_the_guard_sees_the_classes() -> None:
+def _shown(public: Public) -> set[str]:
+    """List what `help()` explains: by itself, at the seam it overrides, or at the twin that it names."""
+    value, name = public.value, public.name.rpartition(".")[2]
+    docs = [inspect.getdoc(value) or ""]
+    if isinstance(value, property):
+        return set()
+    if inspect.isclass(value):
+        docs.append(inspect.getdoc(value.__init__) or "")
+    elif "." in value.__qualname__:
+        docs += [inspect.getdoc(getattr(seam, name)) or "" for seam in SEAMS if hasattr(seam, name)]
+    owner = public.name.rpartition(".")[0]
+    twin = TWINS.get(f"{owner}.{name.removeprefix('a')}")
+    if twin is not None and name[0] == "a" and re.search(rf"`{name[1:]}`", " ".join(docs)):
+        return _shown(twin)
+    return {one for doc in docs for one in OPTION.findall(doc)}
+
+
+TWINS = {public.name: public for public in public_callables()}
+CALLABLES = [public for public in public_callables() if not public.name.startswith(FOR_FORMS)]
+
+
+def test_every_option_stands_where_help_shows_it() -> None:
+    """In the Args of a class, a function or a method; an async twin names the method that has them."""
+    missing = {public.name: gap for public in CALLABLES if (gap := _parameters(public) - _shown(public))}
+    assert missing == {}
+
+
+def test_the_options_of_afit_are_told_as_those_of_fit() -> None:
+    """It is a front door: its own help shows them, in the same words."""
+    told = [" ".join(_args(inspect.getdoc(door) or "").split()) for door in (trimtab.fit, trimtab.afit)]
+    assert told[0] == told[1] != ""
+
+
+def _args(doc: str) -> str:
+    return doc.partition("Args:\n")[2].partition("\n\n")[0]
+
+
+def test_the_guard_sees_the_options() -> None:
     """It cannot pass by finding nothing."""
-    assert {"trimtab.Block", "trimtab.Session", "trimtab.Summarize"} <= {public.name for public in CLASSES}
+    assert {"trimtab.Block", "trimtab.Session", "trimtab.Summarize"} <= {one.name for one in CALLABLES}
+    assert sum(len(_parameters(public)) for public in CALLABLES) >= 900
+    bare = Public("trimtab.bare", lambda tokens: tokens)
+    assert _parameters(bare) - _shown(bare) == {"tokens"}
+
+
+def _fields(source: Source) -> Iterator[tuple[str, str, str]]:
+    """List (class, attribute, text beneath it) of the classes of a module."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        bodies = [node.body, *(one.body for one in node.body if getattr(one, "name", "") == "__init__")]
+        for body in bodies:
+            for field, beneath in pairwise(body):
+                if not isinstance(beneath, ast.Expr) or not isinstance(beneath.value, ast.Constant):
+                    continue
+                target = getattr(field, "target", None) or next(iter(getattr(field, "targets", ())), None)
+                name = getattr(target, "id", None) or getattr(target, "attr", None)
+                if name is not None:
+                    yield node.name, name, " ".join(str(beneath.value.value).split())
+
+
+def test_what_stands_beneath_an_attribute_is_what_the_args_say() -> None:
+    """`help()` shows the Args, an editor the text beneath: who reads a value finds one wording."""
+    public = {one.value.__name__: one for one in CALLABLES if inspect.isclass(one.value)}
+    other = []
+    for source in sources():
+        for owner, name, text in _fields(source):
+            one = public.get(owner)
+            if one is None or one.value.__module__ != source.name or name not in _parameters(one):
+                continue
+            told = " ".join((inspect.getdoc(one.value) or "").split())
+            if f" {name}: {text}" not in told:
+                other.append(f"{owner}.{name}: {text}")
+    assert other == []
+
+
+def test_every_option_of_an_adapter_stands_where_help_shows_it() -> None:
+    """Their frameworks are not here: the source is read."""
+    seen, missing = 0, []
+    for source in sources():
+        if not source.name.startswith("trimtab.integrations."):
+            continue
+        for node in source.tree.body:
+            if not isinstance(node, (ast.ClassDef, *FUNCTIONS)) or node.name not in _offered(source.tree):
+                continue
+            makes = [one for one in getattr(node, "body", ()) if getattr(one, "name", "") == "__init__"]
+            function = next(iter(makes), node)
+            if isinstance(function, FUNCTIONS):
+                given = function.args
+                names = {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)} - {"self"}
+                names |= {one.arg for one in (given.vararg, given.kwarg) if one is not None}
+                seen += len(names)
+                gap = names - set(OPTION.findall(ast.get_docstring(node) or ""))
+                missing += [f"{source.name}.{node.name}: {sorted(gap)}"] if gap else []
+    assert seen >= 30
+    assert missing == []
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _offered(tree: ast.Module) -> set[str]:
+    """Read the `__all__` of a module."""
+    listed = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    return set(ast.literal_eval(listed[0])) if listed else set()
 
 
 def test_every_option_of_a_block_is_explained_where_it_is_added() -> None:
@@ -86,12 +190,31 @@ def test_every_option_of_a_block_is_explained_where_it_is_added() -> None:
         assert line[1] in told
 
 
-@pytest.mark.parametrize("module", public_modules(), ids=lambda module: module.__name__)
-def test_dir_lists_every_public_name(module: ModuleType) -> None:
-    """Those that are imported when they are first asked for, too: a new interpreter has asked for none."""
-    code = f"import {module.__name__} as m; print(sorted(set(m.__all__) - set(dir(m))))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
+LISTS = """
+ADAPTERS = "trimtab.integrations"
+import importlib, pkgutil, sys
+wrong = {}
+for name in sys.argv[1:]:
+    module = importlib.import_module(name)
+    rooms = {one.name for one in pkgutil.iter_modules(module.__path__)} if name == ADAPTERS else set()
+    shown = [one for one in dir(module) if not (one.startswith("__") and one.endswith("__"))]
+    gone, other = set(module.__all__) - set(shown), set(shown) - set(module.__all__) - rooms
+    if gone or other:
+        wrong[name] = sorted(gone), sorted(other)
+print(wrong)
+"""
+
+
+def test_dir_lists_the_public_names_and_no_others() -> None:
+    """Of every package, those that are imported when they are first asked for, too.
+
+    A new interpreter has asked for none. The names Python gives every module are listed as well; of
+    `trimtab.integrations` the adapters are.
+    """
+    names = [module.__name__ for module in public_modules() if hasattr(module, "__path__")]
+    run = subprocess.run([sys.executable, "-c", LISTS, *names], capture_output=True, text=True, check=True)
+    assert len(names) >= 15
+    assert run.stdout.strip() == "{}"
 
 
 def test_the_package_knows_its_version() -> None:

@@ -18,7 +18,7 @@ FLOORS = (
     ("conversation", "counting"),
     ("strategies", "budget"),
     ("_fitting",),
-    ("_fit", "context", "history"),
+    ("_fit", "context", "history", "telemetry"),
     ("session", "policy", "summaries", "testing"),
     ("replay", "integrations"),
     ("cli",),

@@ -52,7 +52,13 @@ class Claim:
 
 
 class Offer(NamedTuple):
-    """The limit one block is offered; the answer is what it used of it."""
+    """The limit one block is offered; the answer is what it used of it.
+
+    Args:
+        at: Place of its claim among the claims.
+        limit_tokens: Most tokens it may use.
+        room_tokens: What was left for it of the room, whatever its need and its cap.
+    """
 
     at: int
     """Place of its claim among the claims."""
@@ -63,7 +69,14 @@ class Offer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """How the room was shared."""
+    """How the room was shared.
+
+    Args:
+        limits: Tokens each block was offered last, by name, in the order of the claims.
+        used: Tokens each block used; with numbers alone the same.
+        floors_ignored: True if the floors together passed what was left beside what must stay.
+        unused_tokens: Room nobody took.
+    """
 
     limits: Mapping[str, int]
     """Tokens each block was offered last, by name, in the order of the claims."""
@@ -138,6 +151,12 @@ def offers(claims: Sequence[Claim], room_tokens: int, *, ties: Ties) -> Generato
     """Offer the room, block by block; each offer is answered by the tokens used.
 
     A block may be offered a second, higher limit, when room that was held for others was not used.
+
+    Args:
+        claims: One for each block.
+        room_tokens: Input room in tokens.
+        ties: Which of two blocks of one rank gives way: "newest" keeps the one added later, "first" the one
+            added first.
 
     Raises:
         BudgetExceededError: What must stay passes the room, or its block's cap.

@@ -189,13 +189,20 @@ class Block:
         """Return the least it asks for, in tokens of an input room; at most its cap.
 
         The room itself is no cap: a floor above it cannot be kept, and is not lowered to take all of it.
+
+        Args:
+            room_tokens: Tokens of that room.
         """
         floor = max(self.min_tokens, math.floor(self.min_ratio * room_tokens))
         cap = self.cap_tokens(room_tokens)
         return min(floor, cap) if cap < room_tokens else floor
 
     def cap_tokens(self, room_tokens: int, /) -> int:
-        """Return the most it may take, in tokens of an input room."""
+        """Return the most it may take, in tokens of an input room.
+
+        Args:
+            room_tokens: Tokens of that room.
+        """
         cap = math.floor(self.max_ratio * room_tokens)
         return cap if self.max_tokens is None else min(cap, self.max_tokens)
 

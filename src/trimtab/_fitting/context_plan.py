@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trimtab._fitting.settle import Outcome, settle_blocks
 from trimtab.budget import Budget
 from trimtab.counting.sizes import Shares
-from trimtab.errors import BudgetExceededError
+from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.strategies.drop import Strict
 from trimtab.strategies.summarizer import drive
@@ -117,7 +117,20 @@ class ContextPlan:
         """Make the report of the fit that gave these messages."""
         from trimtab._fitting.reporting import context_report_of  # not above: many fits are never reported
 
-        return context_report_of(self.outcome)
+        return context_report_of(self.outcome, recount=self._counted_report)
+
+    def _counted_report(self) -> Report | None:
+        from trimtab._fitting.reporting import is_cheap
+
+        composition = self.outcome.composition
+        tables = [sizes for part in composition.parts for sizes in (part.source_sizes, part.sizes)]
+        try:
+            if not is_cheap(composition.counter, self.format, tables):
+                return None
+            self.count_all()
+        except (CountingError, FormatError):  # of a message the fit never looked at
+            return None
+        return self.report([])
 
     def at(self, budget: Budget) -> ContextPlan:
         """Decide for another budget; callbacks hold, and no summarizer is asked."""

@@ -105,7 +105,21 @@ class FitPlan(Decision[Work]):
         from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
 
         self.portion.note_repair()
-        return report_of(self.portion, self, self.budget, messages)
+        return report_of(
+            self.portion, self, self.budget, messages, recount=lambda: self._counted_report(messages)
+        )
+
+    def _counted_report(self, messages: list[Any]) -> Report | None:
+        from trimtab._fitting.reporting import is_cheap
+
+        work = self.portion
+        try:
+            if not is_cheap(work.counter, work.format, (work.source_sizes, work.sizes)):
+                return None
+            self.count_all()
+        except (CountingError, FormatError):  # of a message the fit never looked at
+            return None
+        return self.report(messages)
 
     def at(self, budget: Budget) -> FitPlan:
         """Decide for another budget; no summarizer is asked."""

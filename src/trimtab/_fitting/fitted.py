@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from trimtab._fitting.request import budget_for
+from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
 from trimtab.budget import Budget
 from trimtab.counting.awaited import CountsNeeded
@@ -224,7 +225,12 @@ class Fitted(Generic[M]):
         return self.report._repr_html_()
 
     def to_html(self, *, include_text: bool = False, title: str = "trimtab report") -> str:
-        """Write the report as a page of HTML; see `Report.to_html`."""
+        """Write the report as a page of HTML; see `Report.to_html`.
+
+        Args:
+            include_text: Show the text of messages that have a line of their own, as far as it is at hand.
+            title: Stands over it.
+        """
         return self.report.to_html(include_text=include_text, title=title)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -275,6 +281,9 @@ class Fitted(Generic[M]):
     def positions_in(self, block: str, /) -> list[int | None]:
         """For each message its index in the list given for a block; None for others.
 
+        Args:
+            block: Its name; "history" in `fit`.
+
         Raises:
             UnknownNameError: No block with messages has this name; that of `fit` is "history".
         """
@@ -313,10 +322,22 @@ class Fitted(Generic[M]):
         Callbacks are not run again, and what they decided holds. No summarizer is asked: the cap of its
         summary stands in for it, and the report says `planned`.
 
+        Args:
+            budget: Tokens, or a `Budget`.
+
         Raises:
             BudgetExceededError: What must stay does not fit this budget.
             ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
         """
+        if not observers.active:
+            return self._at(budget)
+        from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
+
+        with FitWatch("at") as watch:
+            fitted = watch.fitted = self._at(budget)
+        return fitted
+
+    def _at(self, budget: Budget | float) -> Fitted[M]:
         return fitted_for(_at_once(lambda: self._plan.at(budget_for(budget, self._plan.model)), "aat"))
 
     async def aat(self, budget: Budget | float, /) -> Fitted[M]:
@@ -326,6 +347,15 @@ class Fitted(Generic[M]):
             BudgetExceededError: What must stay does not fit this budget.
             ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
         """
+        if not observers.active:
+            return await self._aat(budget)
+        from trimtab._fitting.observation import FitWatch
+
+        with FitWatch("at") as watch:
+            fitted = watch.fitted = await self._aat(budget)
+        return fitted
+
+    async def _aat(self, budget: Budget | float) -> Fitted[M]:
         from trimtab._shared.steps import rerun
 
         return fitted_for(await rerun(lambda: self._plan.at(budget_for(budget, self._plan.model))))

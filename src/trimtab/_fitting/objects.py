@@ -65,7 +65,11 @@ class ReadCache(Generic[M, R]):
         """Whether all readings that are lists hold dicts alone."""
 
     def __call__(self, object: M, /) -> R:
-        """Return what an object reads as."""
+        """Return what an object reads as.
+
+        Args:
+            object: A message of the framework.
+        """
         key, kept, readings = id(object), self._kept, self._read_as
         with suppress(KeyError):
             kept.move_to_end(key)
@@ -86,7 +90,11 @@ class ReadCache(Generic[M, R]):
             self.holds_dicts = False
 
     def readings(self, objects: Sequence[M], /) -> list[R | None]:
-        """List what these objects read as, None where nothing is remembered."""
+        """List what these objects read as, None where nothing is remembered.
+
+        Args:
+            objects: Messages of the framework.
+        """
         before, known = self._last
         if before and len(before) <= len(objects) and all(map(is_, before, objects)):
             found = [*known, *map(self._read_as.get, map(id, objects[len(before) :]))]

@@ -16,21 +16,30 @@ from trimtab.budget import Budget
 from trimtab.conversation import State
 from trimtab.conversation.validity import validate
 from trimtab.counting.measurement import unknown_in, unknown_notes
+from trimtab.counting.simple import CharCounter, FixedCounter
 from trimtab.counting.sizes import Shares, Sizes, counter_name, shared_out
+from trimtab.counting.texts import TextCounter
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report
+from trimtab.report.rows import LiveRows
 from trimtab.report.text import plural
 from trimtab.strategies.runner import Settled
 
-__all__ = ["context_report_of", "report_of"]
+__all__ = ["context_report_of", "is_cheap", "report_of"]
 
 
 T = TypeVar("T")
 
 
-def report_of(work: Work, decision: Decision[Portion], budget: Budget, output: list[Any]) -> Report:
+Recount = Callable[[], Report | None]
+"""Makes the report without unknown numbers; see `LiveRows.counted_report`."""
+
+
+def report_of(
+    work: Work, decision: Decision[Portion], budget: Budget, output: list[Any], *, recount: Recount
+) -> Report:
     """Make the report of a fit; no counter is called, and rows are made when they are read."""
-    settled, rows = decision.settled, Rows(decision)
+    settled, rows = decision.settled, Rows(decision, recount)
     inserted = (*rows.lead_rows(), *rows.inserted_rows())
     sizes, lead_tokens = work.sizes, sum(row.tokens for row in rows.lead_rows())
     leads_system, led_system = (_leads_system(one, work.format) for one in (output, work.given))
@@ -212,13 +221,34 @@ class Lazy(Sequence[T]):
         return tuple, (list(self.items),)
 
 
-class Rows(Lazy[MessageRow]):
+_MOST_CHARS = 300_000
+_MOST_MESSAGES = 5_000
+"""How much is counted for who reads a report: a fraction of a second with a slow tokenizer."""
+
+
+def is_cheap(counter: Any, format: Format, tables: Iterable[Sizes], /) -> bool:
+    """Tell whether what is not known of some sizes is soon counted: by a counter of ours, in this process."""
+    if isinstance(counter, TextCounter | CharCounter | FixedCounter):
+        left, chars = _MOST_MESSAGES, _MOST_CHARS
+        for sizes in {id(one): one for one in tables}.values():
+            for message, size in zip(sizes.messages, sizes.known, strict=True):
+                if size is None:
+                    left -= 1
+                    chars -= sum(len(slot.text) for slot in format.texts(mapping_of(message)))
+                if left < 0 or chars < 0:
+                    return False
+        return True
+    return False
+
+
+class Rows(Lazy[MessageRow], LiveRows):
     """One row a message of the input, built when read; texts are added where they are asked for."""
 
-    __slots__ = ("_output", "_portion", "_request", "_settled")
+    __slots__ = ("_output", "_portion", "_recount", "_request", "_settled")
 
-    def __init__(self, decision: Decision[Portion]) -> None:
+    def __init__(self, decision: Decision[Portion], recount: Recount) -> None:
         super().__init__(self._rows)
+        self._recount = recount
         self._portion = decision.portion
         self._settled = decision.settled
         self._request = decision.request
@@ -226,6 +256,10 @@ class Rows(Lazy[MessageRow]):
 
     def __len__(self) -> int:
         return len(self._portion.source)
+
+    def counted_report(self) -> Report | None:
+        """Make the report without unknown numbers; None where to count them costs too much."""
+        return self._recount()
 
     def with_text(self) -> list[MessageRow]:
         """Return the rows, each with the text of its message."""
@@ -431,11 +465,11 @@ def _sum(sizes: Sequence[int | None]) -> int | None:
 # The report of a `Context`: a row a block, and one a message, made when it is read.
 
 
-def context_report_of(outcome: Outcome) -> Report:
+def context_report_of(outcome: Outcome, *, recount: Recount) -> Report:
     """Make the report of an outcome; no counter is called that was not before."""
     composition, budget = outcome.composition, outcome.budget
     policy, decisions = composition.policy, outcome.decisions
-    rows = [Rows(decision) for decision in decisions]
+    rows = [Rows(decision, recount) for decision in decisions]
     lead = _lead_rows(outcome)
     outputs = [decision.output() for decision in decisions]
     blocks = tuple(_block(decision, own) for decision, own in zip(decisions, rows, strict=True))
@@ -478,7 +512,7 @@ def context_report_of(outcome: Outcome) -> Report:
         changed_message_count=sum(block.changed_message_count for block in blocks),
         evicted_message_count=sum(block.evicted_message_count for block in blocks),
         blocks=blocks,
-        messages=_ContextRows(outcome, rows),
+        messages=_ContextRows(outcome, rows, recount),
         inserted=tuple(inserted),
         blocks_dropped=tuple(block.name for block, out in zip(blocks, outputs, strict=True) if not out),
         floors_ignored=outcome.floors_ignored,
@@ -538,18 +572,23 @@ def _ends_inserted(decision: BlockDecision) -> bool:
     return last < 0
 
 
-class _ContextRows(Lazy[MessageRow]):
+class _ContextRows(Lazy[MessageRow], LiveRows):
     """The rows of all blocks, in the order of the request; built when read."""
 
-    __slots__ = ("_outcome", "_rows")
+    __slots__ = ("_outcome", "_recount", "_rows")
 
-    def __init__(self, outcome: Outcome, rows: list[Rows]) -> None:
+    def __init__(self, outcome: Outcome, rows: list[Rows], recount: Recount) -> None:
         super().__init__(self._all)
+        self._recount = recount
         self._outcome = outcome
         self._rows = rows
 
     def __len__(self) -> int:
         return sum(map(len, self._rows))
+
+    def counted_report(self) -> Report | None:
+        """Make the report without unknown numbers; None where to count them costs too much."""
+        return self._recount()
 
     def with_text(self) -> list[MessageRow]:
         """Return the rows, each with the text of its message."""

@@ -15,7 +15,7 @@ def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[st
 
     Args:
         package: Its `globals()`; a name that was found is put there, and found at once from then on.
-            `dir()` of it lists the names that were not asked for yet, too.
+            `dir()` of it lists the names that were not asked for yet, too; see `public_dir`.
         places: The module of each such name.
     """
 
@@ -25,8 +25,13 @@ def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[st
         value = package[name] = getattr(import_module(places[name]), name)
         return value
 
-    package["__dir__"] = lambda: sorted({*package, *places})
+    package["__dir__"] = public_dir(package)
     return __getattr__
+
+
+def public_dir(package: Mapping[str, Any], /) -> Callable[[], list[str]]:
+    """Make the `__dir__` of a package: what it offers, and the names Python gives every module."""
+    return lambda: sorted({*package["__all__"], *(name for name in package if name[:2] == name[-2:] == "__")})
 
 
 # The package an extra brings, or the line that installs it.

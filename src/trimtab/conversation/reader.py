@@ -111,6 +111,9 @@ class History:
         """Return the caller's own objects from a position on, in a list of its own.
 
         Those before it are not touched: of a long history they are most.
+
+        Args:
+            start: Index of the first.
         """
         kept = self.messages[start:]
         for index, message in self.structure.replaced.items():
@@ -119,7 +122,11 @@ class History:
         return kept
 
     def original(self, index: int, /) -> Any:
-        """Return one of the caller's own objects."""
+        """Return one of the caller's own objects.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
+        """
         return self.structure.replaced.get(index, self.messages[index])
 
     @property
@@ -150,7 +157,11 @@ class History:
         return self._walked_from
 
     def read(self, start: int, /) -> None:
-        """Read the structure of every message from `start` on, each once."""
+        """Read the structure of every message from `start` on, each once.
+
+        Args:
+            start: Index of the oldest message to be read.
+        """
         if start < self._read_from:
             self.format.scan(self.messages, start, self._read_from, self.structure)
             self._read_from = start
@@ -180,7 +191,11 @@ class History:
         refuse_foreign(few, self.format.name, start=start)
 
     def kind(self, index: int, /) -> Kind:
-        """Tell whom a message is from; looks at that message only."""
+        """Tell whom a message is from; looks at that message only.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
+        """
         back = self.walked.kinds_back
         if back and index >= self._walked_from:
             return back[self.count - 1 - index]
@@ -191,7 +206,12 @@ class History:
         return self._kind_of(message)
 
     def kinds(self, start: int, stop: int, /) -> list[Kind]:
-        """Tell whom neighboring messages are from."""
+        """Tell whom neighboring messages are from.
+
+        Args:
+            start: Index of the first message.
+            stop: Index behind the last one.
+        """
         back, count = self.walked.kinds_back, self.count
         if back and start >= self._walked_from:
             return back[count - stop : count - start][::-1]
@@ -201,7 +221,11 @@ class History:
         return [*map(self.kind, range(start, stop))]
 
     def message(self, index: int, /) -> Any:
-        """Return one message as a dict, to be read only."""
+        """Return one message as a dict, to be read only.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
+        """
         self.kind(index)
         return self.messages[index]
 
@@ -236,6 +260,9 @@ class History:
         """Find the user message that opens the turn of the message at `index`.
 
         The turn found last is remembered, so that stepping through one costs a look a message.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
         """
         user, last = self._turn
         if not user <= index <= last:
@@ -246,7 +273,11 @@ class History:
         return user if user >= 0 else None
 
     def user_at_or_after(self, index: int, /) -> int | None:
-        """Find the first user message at or after `index`."""
+        """Find the first user message at or after `index`.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
+        """
         for i in range(index, len(self)):
             if self.kind(i) == "user":
                 return i
@@ -257,6 +288,12 @@ class History:
 
         Stops as soon as the room is passed. Notes what does not stand where it belongs; what of the structure
         is asked about later is read then.
+
+        Args:
+            start: Index of the oldest message to be read.
+            room_tokens: Tokens at which it stops when the sum passes them.
+            sizes: Tokens of each message; filled in.
+            prices: What the counter charges.
 
         Returns:
             The lowest position counted; None if the format cannot count while it reads.
@@ -271,7 +308,11 @@ class History:
         return low
 
     def is_result(self, index: int, /) -> bool:
-        """Tell whether a message answers a call, or a part of it does."""
+        """Tell whether a message answers a call, or a part of it does.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
+        """
         kind = self.kind(index)
         if kind == "tool" or self._results_are_messages:
             return kind == "tool"
@@ -280,7 +321,12 @@ class History:
         return bool(self._columns(index, index + 1).answers)
 
     def results(self, start: int, stop: int, /) -> list[int]:
-        """List those of neighboring messages that answer calls, or a part of which does."""
+        """List those of neighboring messages that answer calls, or a part of which does.
+
+        Args:
+            start: Index of the first message.
+            stop: Index behind the last one.
+        """
         if self._results_are_messages:
             return [index for index, kind in enumerate(self.kinds(start, stop), start) if kind == "tool"]
         return [*filter(self.is_result, range(start, stop))]
@@ -317,11 +363,18 @@ class History:
         """Return the ids of the calls a message answers, each with its part.
 
         Looks at that message only.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
         """
         return self._columns(index, index + 1).answers.get(0, ())
 
     def has_calls(self, index: int, /) -> bool:
-        """Tell whether a message makes calls; looks at that message only."""
+        """Tell whether a message makes calls; looks at that message only.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
+        """
         walked = self.walked
         if walked.kinds_back and index >= self._walked_from and index not in walked.odd:
             return index in walked.callers
@@ -338,6 +391,9 @@ class History:
         """Return the nearest message at or before `index` that answers nothing.
 
         It is 0 if every one does.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
         """
         while index > 0 and self.is_result(index):
             index -= 1
@@ -347,6 +403,9 @@ class History:
         """Return the nearest message at or after `index` that answers nothing.
 
         It is the length if none is.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
         """
         while index < self.count and self.is_result(index):
             index += 1
@@ -356,6 +415,9 @@ class History:
         """Tell whether a message neither calls, answers nor is bound.
 
         Looks at it and the one before.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
         """
         if self.format.rules.users_stand_alone and self.kind(index) == "user":
             return True
@@ -750,7 +812,11 @@ class History:
         return self.head > 0 and self.kind(0) == "system"
 
     def cannot_lead(self, index: int, /) -> bool:
-        """Tell whether the provider may refuse a message once it is the first."""
+        """Tell whether the provider may refuse a message once it is the first.
+
+        Args:
+            index: Of a message, as it stands in `messages`.
+        """
         return self.format.order_fault(None, self.message(index), parted=True) is not None
 
     def _with_openers(self, units: list[Unit]) -> list[Unit]:

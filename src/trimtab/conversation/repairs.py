@@ -28,7 +28,15 @@ _Parts = list[int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing a repair did."""
+    """One thing a repair did.
+
+    Args:
+        index: Position of the message in the input.
+        action: The message left, a part of it left or came, or its result now stands elsewhere: behind its
+            call, or first in its message.
+        rule: The pair rule that was broken (see `validity.PairRule`), "result_not_first" or "dangling".
+        call_id: Id of the call concerned; None for a result that names none, and for a dangling message.
+    """
 
     index: int
     """Position of the message in the input."""

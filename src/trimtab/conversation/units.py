@@ -43,6 +43,13 @@ class Unit:
 
     It cannot be changed: a strategy is shown what is pinned and cannot write that it is not.
 
+    Args:
+        indices: Positions of its messages, ascending.
+        kind: Kind of its first message.
+        state: Whether it is pinned, held, or free to leave.
+        open: True while a result can still come (SPEC A4b).
+        parts: Which parts of a message belong to it, for messages shared with other units.
+
     Example:
         >>> from trimtab.conversation import group
         >>> [unit.indices for unit in group([

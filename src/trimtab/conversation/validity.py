@@ -27,7 +27,14 @@ PairRule = Literal["orphan_result", "repeated_result", "unanswered_call", "open_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """A repaired conversation and what was done to it."""
+    """A repaired conversation and what was done to it.
+
+    Args:
+        messages: A new list; messages that needed no edit are the caller's own objects.
+        changes: What was done, by position in the input; empty if nothing was.
+        positions: Where each message of the result was in the input.
+        request: The same in the form it came in: a copy of the request body, or the list.
+    """
 
     messages: list[Any]
     """A new list; messages that needed no edit are the caller's own objects."""

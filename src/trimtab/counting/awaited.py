@@ -12,6 +12,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, NoReturn
 
+from trimtab._shared import observers
 from trimtab._shared.checks import answers_later
 from trimtab._shared.steps import Missing
 from trimtab.counting.base import CountRequest, RequestCounter
@@ -42,7 +43,11 @@ class CountsNeeded(Missing):
         async def ask(call: Call) -> Any:
             return await call()  # in one, so that a call that fails at once is a failure like any other
 
-        found = await gather(*map(ask, self._calls.values()), return_exceptions=True)
+        if not observers.active:
+            found = await gather(*map(ask, self._calls.values()), return_exceptions=True)
+        else:
+            with observers.CountTime():
+                found = await gather(*map(ask, self._calls.values()), return_exceptions=True)
         for answer in found:
             if isinstance(answer, BaseException) and not isinstance(answer, Exception):
                 raise answer
@@ -106,15 +111,27 @@ class AsyncRequestCounter:
         return False
 
     async def count(self, messages: Sequence[Any], /) -> int:
-        """Count a request that is these messages alone."""
+        """Count a request that is these messages alone.
+
+        Args:
+            messages: The messages, in the wire form it counts for.
+        """
         return await self.count_request(CountRequest(messages))
 
     async def count_request(self, request: CountRequest, /) -> int:
-        """Count a whole request."""
+        """Count a whole request.
+
+        Args:
+            request: Messages, system text, tools and further keys.
+        """
         raise NotImplementedError
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far a count may be from the bill, either way; None if it does not say."""
+        """Say how far a count may be from the bill, either way; None if it does not say.
+
+        Args:
+            tokens: The count.
+        """
         return None
 
     def digests(self) -> Digests:

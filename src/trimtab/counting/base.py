@@ -30,7 +30,11 @@ class Counter(Protocol):
     """
 
     def count(self, messages: Sequence[Any], /) -> int:
-        """Count the tokens of the messages together, framing included."""
+        """Count the tokens of the messages together, framing included.
+
+        Args:
+            messages: The messages, in the wire form it counts for.
+        """
         ...
 
 
@@ -54,7 +58,14 @@ What is async is for `afit`."""
 
 @dataclass(frozen=True, slots=True)
 class CountRequest:
-    """A request whose tokens are asked for: messages, and what stands beside them."""
+    """A request whose tokens are asked for: messages, and what stands beside them.
+
+    Args:
+        messages: The messages.
+        system: System text that stands outside the messages; None if there is none.
+        tools: Tool schemas in any provider's form; None or empty if there are none.
+        extra: Other charged parts of the body by key, an output schema under "response_format".
+    """
 
     messages: Sequence[Any]
     _: KW_ONLY
@@ -95,19 +106,34 @@ class RequestCounter:
         return f"<{type(self).__name__} {self.name!r} exact={self.exact}>"
 
     def count(self, messages: Sequence[Any], /) -> int:
-        """Count a request that is these messages alone."""
+        """Count a request that is these messages alone.
+
+        Args:
+            messages: The messages, in the wire form it counts for.
+        """
         return self.count_request(CountRequest(messages))
 
     def count_request(self, request: CountRequest, /) -> int:
-        """Count a whole request."""
+        """Count a whole request.
+
+        Args:
+            request: Messages, system text, tools and further keys.
+        """
         raise NotImplementedError
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, and what it remembers, for another wire form."""
+        """Return the same counter, and what it remembers, for another wire form.
+
+        Args:
+            format: The wire form, or its name.
+        """
         return self
 
     def charge_as(self, format: str | Format, /) -> Self:
         """Return the same counter for messages sent in another wire form.
+
+        Args:
+            format: The wire form they are sent in, or its name.
 
         Raises:
             ConfigurationError: It counts messages as they are, and knows nothing of how they are sent.
@@ -126,11 +152,20 @@ class RequestCounter:
         return self
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far a count may be from the bill, either way; None if it does not say."""
+        """Say how far a count may be from the bill, either way; None if it does not say.
+
+        Args:
+            tokens: The count.
+        """
         return None
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int | None:
-        """Say how far these may be off beside the margin; None if it does not say."""
+        """Say how far these may be off beside the margin; None if it does not say.
+
+        Args:
+            tools: Tool schemas of the request.
+            media: Images, sounds, videos and files of the request.
+        """
         return None
 
     @property
@@ -139,19 +174,35 @@ class RequestCounter:
         return False
 
     def sees(self, medium: Media, /) -> bool:
-        """Tell whether a message holds enough of a medium to know what it is charged."""
+        """Tell whether a message holds enough of a medium to know what it is charged.
+
+        Args:
+            medium: What is known of it.
+        """
         return True
 
     def knows(self, pieces: Pieces, /) -> bool:
-        """Tell whether a message is counted by rules that are known to the token."""
+        """Tell whether a message is counted by rules that are known to the token.
+
+        Args:
+            pieces: What the message holds.
+        """
         return True
 
     def guesses(self, pieces: Pieces, /) -> list[str]:
-        """List what of a message is counted by no rule that bills bear out."""
+        """List what of a message is counted by no rule that bills bear out.
+
+        Args:
+            pieces: What the message holds.
+        """
         return []
 
     def weight(self, message: Any, /) -> float | None:
-        """Say how much of a stride a message takes; None: as many as its texts have bytes."""
+        """Say how much of a stride a message takes; None: as many as its texts have bytes.
+
+        Args:
+            message: A message as the caller has it.
+        """
         return None
 
     @property
@@ -184,7 +235,11 @@ class AdditiveCounter(RequestCounter):
         return self._format
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, and what it remembers, for another wire form."""
+        """Return the same counter, and what it remembers, for another wire form.
+
+        Args:
+            format: The wire form, or its name.
+        """
         form = get_format(format)
         if form is self._format:
             return self
@@ -193,7 +248,11 @@ class AdditiveCounter(RequestCounter):
         return twin
 
     def count_request(self, request: CountRequest, /) -> int:
-        """Count a whole request: its fixed part, and each message with its framing."""
+        """Count a whole request: its fixed part, and each message with its framing.
+
+        Args:
+            request: Messages, system text, tools and further keys.
+        """
         dicts = [mapping_of(message) for message in request.messages]
         sizes: list[int | None] = [None] * len(dicts)
         self.count_back(dicts, 0, len(dicts), UNLIMITED_TOKENS, sizes)
@@ -204,11 +263,19 @@ class AdditiveCounter(RequestCounter):
         return fixed_tokens + sum(size or 0 for size in sizes)
 
     def count_message(self, message: Any, /) -> int:
-        """Count one message with its framing."""
+        """Count one message with its framing.
+
+        Args:
+            message: A plain dict in the wire form it counts for.
+        """
         raise NotImplementedError
 
     def count_text(self, text: str, /) -> int:
-        """Count a bare text, without any framing: what it adds to an empty message."""
+        """Count a bare text, without any framing: what it adds to an empty message.
+
+        Args:
+            text: Any text; special tokens in it are text, too.
+        """
         empty, filled = (self._format.message("user", [one]) for one in ("", text))
         tokens = checked_count(lambda: self.count_message(filled), self, None)
         return max(0, tokens - checked_count(lambda: self.count_message(empty), self, None))
@@ -243,6 +310,13 @@ class AdditiveCounter(RequestCounter):
         Sizes that are known already are kept, and are part of the sum. `messages[start:stop]`
         must be plain dicts.
 
+        Args:
+            messages: The conversation.
+            start: Index of the oldest message it may count.
+            stop: Index behind the newest one.
+            room_tokens: Tokens at which it stops when the sum passes them.
+            sizes: Tokens of each message, None where nobody asked; filled in.
+
         Returns:
             The lowest index whose size is filled in; `stop` if there was nothing to do.
         """
@@ -268,7 +342,11 @@ class AdditiveCounter(RequestCounter):
         return count_of(size, counter=counter_name(self), of=f"message {index}", index=index)
 
     def media_tokens(self, media: Media, /) -> int | None:
-        """Count one image, sound, video or file; None if that cannot be told apart."""
+        """Count one image, sound, video or file; None if that cannot be told apart.
+
+        Args:
+            media: What is known of it.
+        """
         return None
 
 

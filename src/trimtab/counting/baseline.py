@@ -633,7 +633,9 @@ class UsageBaseline(AdditiveCounter):
         """Go on from what was written.
 
         Args:
+            data: What `to_dict` wrote.
             counter: The counter it was made with; no data can keep one.
+            format: The wire form, or its name; None: the one it was written with.
 
         Raises:
             ConfigurationError: It is no such data, of another version, or of another counter.

@@ -30,6 +30,24 @@ class Count:
 
     The bill is within `margin_tokens` of `tokens`, either way, for 95 % of requests. What nobody knows
     is None.
+
+    Args:
+        tokens: The whole request.
+        exact: Whether the model's tokenizer is its own, and how all this request holds is charged is known
+            and seen. With OpenAI that is text alone: what frames tools, calls and media there is not public.
+        margin_tokens: How far the bill may be off, either way; None where nobody measured.
+        messages_tokens: Of the messages with their framing, media apart; None for a black box.
+        media_tokens: Of images, sounds, videos and files.
+        system_tokens: Of system text beside the messages.
+        tools_tokens: Tool schemas.
+        output_schema_tokens: Schema of the answer.
+        framing_tokens: Of the request itself, whatever it holds.
+        counter: Who counted.
+        format: The wire form the messages were read in.
+        sizes: Tokens of each message, media included; None for a black box.
+        unknown: What the request holds or names whose cost nobody can know from it, a phrase each.
+        notes: What else the report of a fit would say of the count, a sentence each: that the model is not
+            known.
     """
 
     tokens: int

@@ -37,7 +37,13 @@ from trimtab.formats.values import item_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountQuestion:
-    """The request whose tokens are asked for."""
+    """The request whose tokens are asked for.
+
+    Args:
+        messages: In the wire form of the caller.
+        system: System text that stands outside the messages; None if there is none.
+        tools: Tool schemas; None if there are none.
+    """
 
     messages: tuple[dict[str, Any], ...]
     """In the wire form of the caller."""

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol, cast
 
+from trimtab._shared import observers
 from trimtab.counting.base import (
     AdditiveCounter,
     CountRequest,
@@ -242,6 +243,47 @@ class Sizes:
             return sum(map(self.of, range(start, stop)))
 
 
+class TimedSizes(Sizes):
+    """The same, where somebody looks on: it measures what is spent in counting."""
+
+    def _fixed_count(self, leads_system: bool) -> FixedCount:
+        with observers.CountTime():
+            return super()._fixed_count(leads_system)
+
+    def of(self, index: int, /) -> int:
+        """Count one message, unless it is known."""
+        size = self.known[index]
+        if size is not None:
+            return size
+        with observers.CountTime():
+            return super().of(index)
+
+    def message(self, message: Any, index: int | None = None, /) -> int:
+        """Count a message that may not be of the conversation."""
+        with observers.CountTime():
+            return super().message(message, index)
+
+    def count_each(self) -> None:
+        """Count every message nobody asked about yet."""
+        with observers.CountTime():
+            super().count_each()
+
+    def with_text(self, indices: Iterable[int], text: str, /) -> list[int | None]:
+        """Return the sizes of messages with another text for content."""
+        with observers.CountTime():
+            return super().with_text(indices, text)
+
+    def back(self, start: int, stop: int, room_tokens: int, /) -> int:
+        """Count back until the room is passed."""
+        with observers.CountTime():
+            return super().back(start, stop, room_tokens)
+
+    def walk(self, history: Walked, start: int, room_tokens: int, /) -> int | None:
+        """Count back on the way of reading."""
+        with observers.CountTime():
+            return super().walk(history, start, room_tokens)
+
+
 def shared_out(total_tokens: int, weights: Sequence[int], /) -> list[int]:
     """Share a total by weights, in whole tokens that add up to it; all 0 where the weights are."""
     whole, passed, shares = sum(weights), 0, []
@@ -308,7 +350,10 @@ class Shares(Sizes):
         """Ask the black box."""
         counter, fixed = self.counter, self._fixed
         request = CountRequest(list(messages), system=fixed.system, tools=fixed.tools, extra=fixed.extra)
-        return checked_count(lambda: counter.count_request(request), counter, None)
+        if not observers.active:
+            return checked_count(lambda: counter.count_request(request), counter, None)
+        with observers.CountTime():
+            return checked_count(lambda: counter.count_request(request), counter, None)
 
     def whole(self, messages: Sequence[Any], /) -> int:
         """Ask for the size of the whole conversation, once; `messages` are all of it."""
@@ -356,7 +401,7 @@ def sizes_for(counter: RequestCounter, messages: list[Any], fixed: Fixed | None)
     Without `fixed` it is one of a part of a request, which is charged nothing beside its messages.
     """
     if isinstance(counter, AdditiveCounter):
-        return Sizes(counter, messages, fixed)
+        return (TimedSizes if observers.active else Sizes)(counter, messages, fixed)
     return Shares(counter, messages, fixed)
 
 

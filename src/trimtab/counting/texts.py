@@ -295,7 +295,11 @@ class TextCounter(AdditiveCounter):
         return media_tokens(media, self.media)
 
     def thought_tokens(self, pieces: Pieces, /) -> int:
-        """Count the reasoning of a message; where it is encrypted, by its length."""
+        """Count the reasoning of a message; where it is encrypted, by its length.
+
+        Args:
+            pieces: What the message holds.
+        """
         framing, counts = self.framing, self._cache.young
         tokens = sum(counts[text] for text in pieces.thoughts) if framing.thoughts_counted else 0
         if pieces.sealed_chars and framing.sealed_chars_per_token is not None:

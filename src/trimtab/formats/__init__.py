@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from trimtab._shared.checks import move, unknown_name
+from trimtab._shared.lazy import public_dir
 from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats.anthropic import Anthropic
@@ -63,6 +64,8 @@ __all__ = [
     "register_format",
 ]
 
+__dir__ = public_dir(globals())
+
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""
 
@@ -86,6 +89,9 @@ def get_format(name: str | Format, /) -> Format:
 
     A name that is none of ours is looked up in the entry points `trimtab.formats`.
 
+    Args:
+        name: Name of a wire form, as "anthropic"; or the form.
+
     Raises:
         UnknownNameError: No form has this name; `.near` holds the ones spelled like it.
         ConfigurationError: It is neither a name nor a `Format`.
@@ -108,6 +114,10 @@ def register_format(format: Format, /, *, replace: bool = False) -> None:
     """Make a wire form known by its name, and to `detect`, for this process.
 
     `trimtab.testing.check_format` says whether it keeps what trimtab relies on.
+
+    Args:
+        format: The wire form; its `name` is the name.
+        replace: Take the place of one of that name; else that is an error.
 
     Raises:
         ConfigurationError: It is no `Format`, has no name, or the name is taken and `replace` not given.
@@ -205,6 +215,10 @@ def detect(messages: Any, /, *, model: str | None = None) -> Format:
     form of the model's provider, if the model is known and the messages may be of that form; else
     `openai_chat`, which reads what all forms share, or where it cannot be that, the first it can be. Entries
     that are no messages are passed over.
+
+    Args:
+        messages: A list of messages, or a request body.
+        model: Name of the model; None: it tells nothing.
 
     Complexity: O(1) where the newest or oldest messages tell; else O(n).
 

@@ -47,6 +47,9 @@ def mapping_of(message: Any) -> Dict:
     It is the message itself, a copy of a mapping, or its `model_dump()`. How objects of a class are read is
     remembered. What an object holds is not: anybody may change it between two calls, and nothing tells.
 
+    Args:
+        message: A mapping, or an object with `model_dump()`.
+
     Raises:
         FormatError: It is none of these.
     """

@@ -16,6 +16,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.lazy import public_dir
 from trimtab._shared.plugins import load_plugin, plugin_names
 from trimtab.errors import ConfigurationError
 
@@ -31,7 +32,7 @@ def _names() -> list[str]:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_names()})
+    return sorted({*public_dir(globals())(), *_names()})
 
 
 class _Published(MetaPathFinder, Loader):

@@ -103,6 +103,10 @@ class WindowExceededError(BudgetExceededError, ContextWindowExceededError):
 
     A Router takes it for the provider's own refusal and goes on to `context_window_fallbacks`; a proxy
     answers with status 400.
+
+    Args:
+        error: What the fit raised.
+        model: Name of the model that was asked for.
     """
 
     def __init__(self, error: BudgetExceededError, *, model: str) -> None:

@@ -17,6 +17,7 @@ from dataclasses import replace as changed
 from functools import cache, lru_cache
 
 from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.lazy import public_dir
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.models import anthropic, google, open_weights, openai, others
 from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, ToolsStyle, check_facts
@@ -38,6 +39,8 @@ __all__ = [
     "register_model",
     "register_models",
 ]
+
+__dir__ = public_dir(globals())
 
 _MAKERS = frozenset(
     {
@@ -189,6 +192,9 @@ def facts_for(model: str, /) -> ModelFacts:
     A name nobody knows that tells its maker gets the facts of that maker's costliest known model, without
     limits and not exact; `counted_as` names that model.
 
+    Args:
+        model: Name of the model, as "gpt-4o".
+
     Raises:
         ConfigurationError: It is no name, or the file that `TRIMTAB_MODELS` names cannot be read.
         UnknownNameError: Nobody registered it and it tells no maker; `.near` has known names spelled like it.
@@ -242,6 +248,10 @@ def near_models(model: str, /) -> tuple[str, ...]:
 def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
     """Make a model known by its name, for this process.
 
+    Args:
+        facts: What is known of it; its `name` is the name.
+        replace: Take the place of one of that name; else that is an error.
+
     Raises:
         ConfigurationError: The name is taken and `replace` is not given, or a fact cannot be one.
     """
@@ -262,6 +272,9 @@ def register_models(path: str | os.PathLike[str], /) -> list[str]:
 
     A row of a known name changes what it gives and keeps the rest; of a new name it starts from the model
     under `like`, or from nothing. See docs/counting.md for the shape of the file.
+
+    Args:
+        path: Ends in `.toml` or `.json`.
 
     Returns:
         The names, in the order of the file.

@@ -152,6 +152,10 @@ class Margin:
         """Return the margin of a count in tokens, rounded up.
 
         Of plain text it is the share alone.
+
+        Args:
+            tokens: The count.
+            is_plain: Whether it is of plain text alone.
         """
         return (0 if is_plain else self.tokens) - -tokens * self.per_mille // 1_000
 

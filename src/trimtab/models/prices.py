@@ -92,7 +92,11 @@ class CachePricing:
         return Charge(read, written, rest, read * self.read + written * self.write + rest * self.base)
 
     def is_cold(self, idle_seconds: float | None, /) -> bool:
-        """Tell whether nothing is left after so long without a call; None: not known."""
+        """Tell whether nothing is left after so long without a call; None: not known.
+
+        Args:
+            idle_seconds: Seconds since the last call; None: not known.
+        """
         return (
             idle_seconds is not None
             and self.lifetime_seconds is not None
@@ -106,6 +110,9 @@ class CachePricing:
     @classmethod
     def from_dict(cls, data: Any, /) -> CachePricing:
         """Read plain data, as `to_dict` writes it; what is left out is as by default.
+
+        Args:
+            data: A mapping.
 
         Raises:
             ConfigurationError: It is no mapping, or a value is not what may stand there.
@@ -191,6 +198,9 @@ def pricings() -> list[str]:
 
 def pricing_for(name: str, /) -> CachePricing:
     """Return what is known of a prompt cache, by the name of a row or of a model.
+
+    Args:
+        name: Name of a row, or of a model.
 
     Raises:
         UnknownNameError: There is no such row, and nobody knows how that model is cached; write a

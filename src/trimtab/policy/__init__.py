@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trimtab._fitting.blocks import Block
+from trimtab._shared.lazy import public_dir
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, MissingExtraError
@@ -22,6 +23,8 @@ from trimtab.policy.schema import POLICY, STRATEGY, Place
 from trimtab.strategies import create_strategy
 
 __all__ = ["load_policy", "policy_data", "policy_schema", "save_policy"]
+
+__dir__ = public_dir(globals())
 
 
 def load_policy(
@@ -100,6 +103,7 @@ def policy_data(context: Context, /, *, names: Mapping[str, Any] | None = None) 
     blocks, system text, tools, pending calls.
 
     Args:
+        context: The context.
         names: Functions, strategies and counters by the names to write for them.
 
     Raises:
@@ -121,6 +125,7 @@ def save_policy(
     """Write a context as a policy into a file, which is replaced, comments and all.
 
     Args:
+        context: The context.
         path: Ends in `.json`, or in `.toml`, which needs extra `toml`.
         names: As for `policy_data`.
 

@@ -95,6 +95,10 @@ class Index:
         """Put a text at a place where none is, and return the place, from 0.
 
         Without `place` it is put behind all others.
+
+        Args:
+            text: What can be found there.
+            place: Where, from 0; None: behind all others.
         """
         place = self._next if place is None else place
         if place in self.chars:
@@ -110,6 +114,10 @@ class Index:
         """Take out a text that was put there; nothing of it is left.
 
         The others keep their places.
+
+        Args:
+            text: The text that was put there, word for word.
+            place: Where it was put.
         """
         if self.chars.get(place) != len(text):
             raise ConfigurationError(
@@ -126,12 +134,20 @@ class Index:
         """Return the last places that have a term, ascending, and how often each.
 
         At most so many.
+
+        Args:
+            term: As `text_terms` gives it.
+            most: How many places, at most.
         """
         postings = self._postings.get(term, [])
         return postings[max(0, len(postings) - most) :]
 
     def scores(self, question: str, /) -> dict[int, float]:
-        """Return what each text that has a word of the question scores, by place; above 0."""
+        """Return what each text that has a word of the question scores, by place; above 0.
+
+        Args:
+            question: Any text.
+        """
         found: dict[int, float] = {}
         for term in question_terms(question):
             postings = self._postings.get(term, ())

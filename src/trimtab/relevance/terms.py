@@ -31,6 +31,9 @@ def text_terms(text: str, /) -> Iterator[str]:
     part of it. Where words are not spaced (Chinese, Japanese, Korean, Thai…) each character, and each two
     neighbors.
 
+    Args:
+        text: Any text.
+
     Example:
         >>> list(text_terms("Booked flights: AB-17, 北京天气"))
         ['book', 'flight', 'ab-17', 'ab', '17', '北', '京', '天', '气', '北京', '京天', '天气']
@@ -48,6 +51,9 @@ def question_terms(text: str, /) -> tuple[str, ...]:
 
     As `text_terms`, but of characters that are not spaced the pairs alone, and without the words that most
     questions have ("what", "did", "的"), unless there is nothing else. `orderId` asks for its parts, too.
+
+    Args:
+        text: The question.
 
     Example:
         >>> question_terms("What is the weather in Berlin? 北京的天气怎么样")

@@ -6,6 +6,7 @@ costs, what leaves, and whether what the next answer needs is still there.
 
 from __future__ import annotations
 
+from trimtab._shared.lazy import public_dir
 from trimtab.models import CachePricing, pricing_for, pricings
 from trimtab.replay.chart import chart_page
 from trimtab.replay.play import replay
@@ -31,3 +32,5 @@ __all__ = [
     "replay",
     "replay_table",
 ]
+
+__dir__ = public_dir(globals())

@@ -249,7 +249,11 @@ class Replayed:
         return replace(self, calls=())
 
     def cost_ratio(self, other: Replayed, /) -> float | None:
-        """Return what it costs in units of another; None where that one costs nothing."""
+        """Return what it costs in units of another; None where that one costs nothing.
+
+        Args:
+            other: The same conversations under another policy.
+        """
         return self.totals.price / other.totals.price if other.totals.price else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -269,6 +273,9 @@ def replay_table(results: Sequence[Replayed], /) -> str:
 
     Reuse and fill are of the calls that have to be trimmed and those after, all else of all calls. The price
     is in tokens of plain input, and the cost in units of the first line.
+
+    Args:
+        results: One for each policy; costs are in units of the first.
 
     Example:
         >>> from trimtab import SlidingWindow

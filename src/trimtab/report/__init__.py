@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from trimtab._shared.checks import check_whole, unknown_name
+from trimtab._shared.lazy import public_dir
 from trimtab.errors import ConfigurationError
 from trimtab.report.data import from_data, to_data
 from trimtab.report.rows import (
@@ -22,6 +23,7 @@ from trimtab.report.rows import (
     BlockReport,
     Fate,
     InsertedRow,
+    LiveRows,
     MessageRow,
     Reason,
     State,
@@ -45,6 +47,8 @@ __all__ = [
     "Violation",
 ]
 
+__dir__ = public_dir(globals())
+
 SCHEMA = 1
 """Version of the form `Report.to_dict` writes; raised when a reader of the old form would misread it."""
 
@@ -56,7 +60,44 @@ _DEFAULT_COLUMNS = 80
 class Report:
     """What a fit did, in numbers that add up; unknown is None, never a guess.
 
-    Nothing in it counts: reading, comparing or writing a report calls no counter.
+    Nothing in it counts: reading or comparing it and writing it as data call no counter. Only where it is
+    shown to people, as text or as a page, what was there before is counted if trimtab's own counter does it
+    and it is not long (300,000 characters).
+
+    Args:
+        format: Name of the wire form.
+        model: The model asked for; None if none was named.
+        counter: Name of the counter.
+        exact: True if the counter uses the model's own tokenizer and framing; False if it estimates. It is
+            the counter's word, whatever the messages hold: `trimtab.counting.measure` says of one request.
+        shares: True if the counter gives one total only: the sizes of parts are shares of it, not counts.
+        window_tokens: The window the budget goes by.
+        model_window_tokens: The window of the model, as far as it is known; None where it is not, or no
+            model was named.
+        output_reserve_tokens: Tokens kept for the answer.
+        overhead_tokens: Tokens kept for what trimtab does not see.
+        margin_tokens: Tokens kept because counts may be off.
+        input_tokens: The input room: window less output reserve, overhead and margin.
+        fixed_tokens: What is charged beside the messages: system text outside them, tools, framing of the
+            request.
+        system_tokens: Of the fixed tokens, the system text; None where it was not counted apart.
+        tools_tokens: Of the fixed tokens, the tool and output schemas; None where they were not counted
+            apart.
+        tokens_before: The whole request as it came in; None where the fit did not need to know it.
+        tokens_after: The whole request as it goes out: the messages and the fixed tokens, each once.
+        fits: True if `tokens_after` is within `input_tokens` and every block kept its limit.
+        kept_message_count: Messages of the input that came out as they were.
+        changed_message_count: Messages of the input that came out changed.
+        evicted_message_count: Messages of the input that left.
+        blocks: In the order they stand in the output; one, "history", for `fit`.
+        messages: One row a message of the input, in its order; may build its rows when they are read.
+        inserted: What trimtab put into the output, in order.
+        blocks_dropped: Names of blocks that left whole.
+        planned: True if a summary is still to be written: its cap stands in for it, and a note for its text.
+        floors_ignored: True if the floors of the blocks together passed the room and were not kept.
+        violations: What a provider would refuse in the input, and open calls, which are no fault; made when
+            read.
+        notes: What else a reader should know, a sentence each.
 
     Example:
         >>> report = Report(format="openai_chat", counter="chars", exact=False, window_tokens=100,
@@ -135,6 +176,9 @@ class Report:
     def block(self, name: str, /) -> BlockReport:
         """Return what became of the block of a name; of `fit` the one block is "history".
 
+        Args:
+            name: Name of the block.
+
         Raises:
             UnknownNameError: No block of the request has it; a block without content is not in a request.
         """
@@ -160,6 +204,9 @@ class Report:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Self:
         """Read what `to_dict` wrote, also after a trip through JSON.
+
+        Args:
+            data: The mapping it wrote.
 
         Raises:
             ConfigurationError: Another schema, an unknown or missing key, a value of the wrong
@@ -199,7 +246,7 @@ class Report:
         from trimtab.report.text import render  # not above: only who reads it needs it
 
         columns = max(_DEFAULT_COLUMNS if width is None else width, _MIN_COLUMNS)
-        shown = _with_text(self) if include_text else self
+        shown = _for_reading(self, include_text=include_text)
         return render(shown, width=columns, colour=colour, include_text=include_text)
 
     def to_html(self, *, include_text: bool = False, title: str = "trimtab report") -> str:
@@ -221,13 +268,14 @@ class Report:
         """
         from trimtab.report.html import page  # not above: only who reads it needs it
 
-        return page(_with_text(self) if include_text else self, include_text=include_text, title=title)
+        shown = _for_reading(self, include_text=include_text)
+        return page(shown, include_text=include_text, title=title)
 
     def _repr_html_(self) -> str:
         """Show the report in a notebook; no text of messages."""
         from trimtab.report.html import fragment
 
-        return fragment(self, include_text=False)
+        return fragment(_for_reading(self, include_text=False), include_text=False)
 
     def __str__(self) -> str:
         """Give the text form."""
@@ -256,5 +304,12 @@ class Report:
 
 def _with_text(report: Report) -> Report:
     """Return the report with texts in its rows, where rows that are built when read can add them."""
-    with_text = getattr(report.messages, "with_text", None)
-    return report if with_text is None else replace(report, messages=with_text())
+    rows = report.messages
+    return replace(report, messages=rows.with_text()) if isinstance(rows, LiveRows) else report
+
+
+def _for_reading(report: Report, *, include_text: bool) -> Report:
+    """Return the report as people are shown it: what was there before is counted, unless that costs much."""
+    if report.tokens_before is None and isinstance(report.messages, LiveRows):
+        report = report.messages.counted_report() or report
+    return _with_text(report) if include_text else report

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from trimtab.report import Report
 
 Fate = Literal["kept", "changed", "evicted"]
 """What became of a message of the input."""
@@ -48,7 +52,23 @@ ACTIONS: tuple[Action, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRow:
-    """What became of one message of the input, and why."""
+    """What became of one message of the input, and why.
+
+    Args:
+        index: Position in the input, from 0.
+        role: The message's own role; what the wire form calls the entry where it has no role.
+        fate: What became of it.
+        reason: Why it was changed or evicted; None when it was kept as it is.
+        block: Name of the block it belongs to; "history" in `fit`.
+        label: The word its block has for it, where it was given one.
+        unit: Index of the first message of its unit; its own where it stands alone.
+        state: Whether it is pinned, held, or free to leave.
+        tokens_before: Size as it came in; None where the fit did not need to know it.
+        tokens_after: Size in the output; None for an evicted message, which is not in it.
+        call_ids: Ids of the calls it makes or answers, in its order.
+        tool_names: The tools called or answered, one for each of `call_ids`; empty where nobody knows.
+        text: Its text, if at hand. Leaves only with `include_text=True` and is no part of the value.
+    """
 
     index: int
     """Position in the input, from 0."""
@@ -76,9 +96,30 @@ class MessageRow:
     """Its text, if at hand. Leaves only with `include_text=True` and is no part of the value."""
 
 
+class LiveRows(Sequence[MessageRow]):
+    """Rows of a fit that is at hand: they know the texts, and can count what the fit did not need to."""
+
+    __slots__ = ()
+
+    def with_text(self) -> list[MessageRow]:
+        """Return the rows, each with the text of its message."""
+        raise NotImplementedError
+
+    def counted_report(self) -> Report | None:
+        """Make the report without unknown numbers; None where to count them costs too much."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertedRow:
-    """A message trimtab put into the output; it is none of the caller's."""
+    """A message trimtab put into the output; it is none of the caller's.
+
+    Args:
+        position: Index in the output, from 0.
+        role: Its role.
+        tokens: Its size.
+        why: What it is for, in a few words, as in "summary of 40 messages".
+    """
 
     position: int
     """Index in the output, from 0."""
@@ -90,7 +131,24 @@ class InsertedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockReport:
-    """What became of one block."""
+    """What became of one block.
+
+    Args:
+        name: Name of the block.
+        limit_tokens: Most tokens it might have: its cap, or the room that was left when it was its turn.
+        cap_tokens: Its cap, of `max_tokens` and `max_ratio` the smaller; None if it has none.
+        floor_tokens: Its floor, of `min_tokens` and `min_ratio` the larger; 0 if it has none.
+        offered_tokens: What its strategy had to keep to: of the limit, in a `Context`, no more than the
+            block needs.
+        tokens_before: Size before anything was done to it; None where the fit did not need to know it.
+        tokens_after: Size in the output; at most the limit when the report says it fits.
+        actions: What was done, in order.
+        kept_message_count: Messages that came out as they were.
+        changed_message_count: Messages that came out changed.
+        evicted_message_count: Messages that left.
+        floor_missed_tokens: Tokens of the block's floor it could not be given; 0 when the floor held.
+        freed_tokens: Tokens another block freed by letting go of a unit both shared; not given out again.
+    """
 
     name: str
     limit_tokens: int
@@ -119,7 +177,16 @@ class BlockReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One thing a provider would refuse, or, with `fault=False`, one worth knowing."""
+    """One thing a provider would refuse, or, with `fault=False`, one worth knowing.
+
+    Args:
+        index: Position of the message, from 0; None for what is about the request and no single message.
+        rule: One word why: a rule about calls and results, or what is wrong with the message's shape.
+        message: What is wrong, in our words, and what the provider would say.
+        call_id: Id of the call concerned, if any.
+        fault: False for an open call, whose result can still come, and for a result whose call can be
+            stored.
+    """
 
     index: int | None
     """Position of the message, from 0; None for what is about the request and no single message."""

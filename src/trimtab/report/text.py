@@ -28,8 +28,8 @@ class Line(NamedTuple):
 
 
 _MOST_VIOLATIONS = 24
-_NOT_COUNTED = "? (not counted: the fit did not need it)"
-"""What "?" means in the lines below it."""
+_NOT_COUNTED = "? (not counted: fitted.count_all() or `trimtab count` does)"
+"""What "?" means in the lines below it, and how to get it."""
 
 
 def render(report: Report, *, width: int, colour: bool, include_text: bool) -> str:
@@ -117,22 +117,26 @@ def _parts(report: Report) -> str:
 
 
 def _blocks(report: Report, *, width: int) -> Iterator[Line]:
-    """Give each block a line of numbers with a bar of how full it is, and a line of what was done."""
+    """Give each block a line of numbers with its part of the budget, and a line of what was done."""
     if report.blocks:
         cells = [("block", "before", "after", "limit")]
         for block in report.blocks:
             numbers = (number(block.tokens_before), f"{block.tokens_after:,}", f"{block.limit_tokens:,}")
             cells.append((_name(block.name), *numbers))
         heads, *rows = align(cells, right=(1, 2, 3))
-        legend = heads + " " * 9 + "█ after, ░ before, │ limit"
+        bars = [_bar(block, report.input_tokens, room=width - columns(heads)) for block in report.blocks]
+        legend = _legend("".join(bars))
+        beside = f"{heads}{' ' * 9}{legend}"
         yield Line("")
-        yield Line(legend if columns(legend) <= width else heads, "bold")
+        yield Line(beside if legend and columns(beside) <= width else heads, "bold")
         indent = " " * (4 + max(columns(name) for name, *_ in cells))
-        for block, row in zip(report.blocks, rows, strict=True):
+        for block, row, bar in zip(report.blocks, rows, bars, strict=True):
             over = block.tokens_after > block.limit_tokens
-            yield Line(row + _bar(block, room=width - columns(row)), "bad" if over else "")
-            done = deeds(block, alone=len(report.blocks) == 1)
+            yield Line(row + bar, "bad" if over else "")
+            done = "; ".join([deeds(block, alone=len(report.blocks) == 1), *_borders(block)])
             yield from (Line(line, "dim") for line in _wrap(done, width=width, first=indent, rest=indent))
+        if legend and columns(beside) > width:
+            yield from (Line(line, "dim") for line in _wrap(legend, width=width, first="  ", rest="  "))
     said = [f"blocks dropped: {', '.join(report.blocks_dropped)}"] if report.blocks_dropped else []
     said += ["the floors of the blocks pass the room and were ignored"] if report.floors_ignored else []
     yield from _bullets(said, width=width, tone="warn")
@@ -215,19 +219,42 @@ def _name(block: str) -> str:
     return clip(plain(block), _NAME_COLUMNS)
 
 
-def _bar(block: BlockReport, *, room: int) -> str:
-    """Draw what stayed, what left and where the limit is, where there is room to draw."""
-    if block.limit_tokens <= 0:
+_SIGNS = {"█": "after", "░": "before", "+": "more", "╷": "floor", "┆": "offer", "│": "cap"}
+"""What a bar is drawn with; what is free is dotted."""
+
+
+def _legend(bars: str) -> str:
+    """Explain the signs that occur in bars."""
+    signs = ", ".join(f"{sign}={word}" for sign, word in _SIGNS.items() if sign in bars)
+    return f"of the budget: {signs}" if signs else ""
+
+
+def _bar(block: BlockReport, budget_tokens: int, *, room: int) -> str:
+    """Draw a block as a part of the budget: what stayed, what there was, and its borders."""
+    if budget_tokens <= 0 or not (block.limit_tokens or block.tokens_after or block.tokens_before):
         return ""
-    share = f"  {_share(block.tokens_after, block.limit_tokens):>5}"
+    share = f"  {_share(block.tokens_after, budget_tokens):>5}"
     length = min(_BAR_COLUMNS, room - columns(share) - 3)
     if length < _LEAST_BAR_COLUMNS:
         return share
-    before, after, limit = block.tokens_before or 0, block.tokens_after, block.limit_tokens
-    scale = max(before, after, limit)
-    stayed, was, most = (tokens * length // scale for tokens in (after, max(before, after), limit))
-    drawn = "█" * stayed + "░" * (was - stayed) + "·" * (most - was)
-    return f"{share}  {drawn[:most]}│{drawn[most:]}"
+    after = block.tokens_after
+    before = max(after, block.tokens_before or 0)
+    stayed, was = (min(length, tokens * length // budget_tokens) for tokens in (after, before))
+    drawn = [*"█" * stayed, *"░" * (was - stayed), *"·" * (length - was)]
+    offered = block.offered_tokens if block.offered_tokens != after else 0  # else it says nothing more
+    borders = {"╷": block.floor_tokens, "┆": offered, "│": block.cap_tokens or 0}
+    for sign, tokens in borders.items():
+        if 0 < tokens < budget_tokens:
+            drawn[tokens * length // budget_tokens] = sign
+    return f"{share}  {''.join(drawn)}{'+' if before > budget_tokens else ''}"
+
+
+def _borders(block: BlockReport) -> Iterator[str]:
+    """Say in numbers which borders a block has beside its limit."""
+    if block.floor_tokens:
+        yield f"floor {block.floor_tokens:,}"
+    if block.tokens_after != block.offered_tokens < block.limit_tokens:
+        yield f"offered {block.offered_tokens:,}"
 
 
 def deeds(block: BlockReport, *, alone: bool) -> str:
@@ -361,11 +388,20 @@ def _paint(line: Line, *, width: int, colour: bool) -> str:
     return f"\x1b[{_COLOURS[line.tone]}m{text}\x1b[0m"
 
 
+_MOST_LINE = 1_000
+
+
 def plain(text: str) -> str:
     """Make text of others printable on one line; nothing of it can steer a terminal."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_visible(char) for char in text)
+
+
+def one_line(text: object) -> str:
+    """Write what others say as a line of a log: printable, and 1,000 characters of it at most."""
+    said = str(text)
+    return plain(said if len(said) <= _MOST_LINE else said[: _MOST_LINE - 1] + "…")
 
 
 def _visible(char: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trimtab._shared.lazy import public_dir
 from trimtab.relevance.ranker import RankerLike
 from trimtab.session.options import UNSET, HooksLike, SessionHooks
 from trimtab.session.recall import RecallTool
@@ -22,3 +23,5 @@ __all__ = [
     "Zones",
     "allocate_zones",
 ]
+
+__dir__ = public_dir(globals())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +13,7 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.formats import Dict
-from trimtab.session.core import Core, new_event_id
+from trimtab.session.core import Core, new_event_id, warn
 from trimtab.session.effects import Steps
 from trimtab.session.extract import extract_if_due
 from trimtab.session.log import event_at, read_unit
@@ -26,8 +25,6 @@ from trimtab.session.summarize import is_due, messages_of, summarize_if_due, tel
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 from trimtab.stores.rows import check_session_name
-
-_log = logging.getLogger("trimtab.session")
 
 
 def eviction(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) -> Event:
@@ -68,7 +65,7 @@ def make_room(
                 yield from extract_if_due(core, times=summaries)
     except (StoreUnavailableError, VersionConflictError, SessionDeletedError) as error:
         core.working_set = None
-        _log.warning("session %r: a summary was put off: %s", core.session, error)
+        warn(core.session, "a summary was put off", error)
     tell_gone(core, seen)
 
 
@@ -131,6 +128,7 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
         return (yield from require_stored(core, plain, ids))
     first = done.version - len(batch.events) + 1
     for total, limit in batch.exceeded:
+        core.announce("exceeded", tokens=total)
         core.tell("on_budget_exceeded", total, limit)
     # Strides pass the budget seldom: what is due since a summary was cut off does not wait for the next.
     late = not batch.cuts and core.in_force.target_ratio < 1.0 and is_due(core, working_set.state)

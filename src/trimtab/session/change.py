@@ -75,6 +75,7 @@ def write_change(
     evicted = cut_down(core, working_set, events) if exceeded else []
     yield from core.append(working_set, events)
     if exceeded:
+        core.announce("exceeded", tokens=total)
         core.tell("on_budget_exceeded", total, working_set.state.budget_tokens)
     yield from make_room(core, working_set, evicted, summarizes=exceeded, summaries=CATCH_UP, seen=seen)
 
@@ -134,6 +135,7 @@ def call_back(core: Core, working_set: WorkingSet, unit: SessionUnit) -> Steps[N
 def delete_session(core: Core) -> Steps[None]:
     """Remove the session from its store."""
     yield Delete(core.session, core.incarnation())
+    core.announce("deleted")
     core.release()
     core.working_set, core.job = None, None
     if not core.begins:

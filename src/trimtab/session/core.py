@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from trimtab._fitting.request import budget_of
+from trimtab._shared import observers
 from trimtab._shared.checks import is_whole
 from trimtab.errors import ConfigurationError, CorruptSessionError, UnknownNameError
+from trimtab.report.text import one_line
 from trimtab.session.effects import Steps
 from trimtab.session.log import event_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader
@@ -36,7 +38,15 @@ from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
 
+if TYPE_CHECKING:
+    from trimtab._fitting.observation import SessionEventKind
+
 _log = logging.getLogger("trimtab.session")
+
+
+def warn(session: str, what: str, why: object) -> None:
+    """Log what went wrong and stopped nothing. `why` may be others' words: they cannot steer a terminal."""
+    _log.warning("session %r: %s: %s", session, what, one_line(why))
 
 
 def new_event_id() -> str:
@@ -316,9 +326,32 @@ class Core:
                 return done
         if not self._bound:
             self._meet(done.incarnation)
+        if observers.active:
+            self._announce_orders(events, after=working_set.version)
         version = working_set.version + len(events)
         working_set.version, self.working_set, self.opened = version, working_set, None
         return Appended(version, incarnation=done.incarnation)
+
+    def drop_answer(self, of: Literal["summary", "facts"], *, messages: int) -> None:
+        """Note an answer that came when what it covers had changed."""
+        self.stale_summaries += 1
+        self.announce("stale", of=of, messages=messages)
+
+    def announce(self, kind: SessionEventKind, **facts: Any) -> None:
+        """Tell who looks on at the process what happened; hooks are told by `tell`."""
+        if observers.active:
+            from trimtab._fitting.observation import SessionEvent  # not above: only who is looked at needs it
+
+            if facts.get("error") is not None:
+                facts["error"] = one_line(facts["error"])
+            observers.tell(SessionEvent(session=self.session, kind=kind, **facts))
+
+    def _announce_orders(self, events: Sequence[Event], *, after: int) -> None:
+        """Announce what the log says by itself; of answers of models whoever asked for them says more."""
+        for version, event in enumerate(events, after + 1):
+            facts = _facts_of(event)
+            if facts is not None:
+                self.announce(cast("SessionEventKind", event.kind), version=version, **facts)
 
     def tell(self, hook: HookName, *arguments: Any) -> None:
         """Call a hook; what it raises is logged and counted, and stops nothing (SPEC E8)."""
@@ -373,6 +406,30 @@ class Core:
                 f" {version!r:.80}"
             )
         return version
+
+
+def _facts_of(event: Event) -> dict[str, Any] | None:
+    """Say in numbers what an event is about; None for one that is announced elsewhere, or not at all."""
+    data = event.data
+    match event.kind:
+        case "evicted":
+            return {"messages": sum(map(len, data["units"]))}
+        case "recalled":
+            return {"messages": sum(map(len, data["units"])), "error": data.get("error")}
+        case "redacted":
+            return {"messages": len(data["events"])}
+        case "anchors":
+            return {"messages": len(data["anchors"])}
+        case "popped" | "pinned" | "unpinned":
+            return {"messages": 1}
+        case "budget":
+            return {"tokens": data["budget_tokens"]}
+        case "usage":
+            return {"tokens": data["input_tokens"]}
+        case "undone" | "cleared":
+            return {}
+        case _:
+            return None
 
 
 def _with_room_of(options: Options, state: State, changed: AbstractSet[str]) -> State:

@@ -146,7 +146,7 @@ def perform(effect: Effect, store: Store, incarnation: str | None, asking: Askin
     if isinstance(effect, Question) and effect.is_async and effect.refusal is not None:
         raise effect.refusal()
     with asking():
-        return effect.context.fit() if isinstance(effect, FitContext) else ask(effect)
+        return effect.context._fit() if isinstance(effect, FitContext) else ask(effect)
 
 
 async def aperform(effect: Effect, store: Store, incarnation: str | None, asking: Asking, /) -> Any:
@@ -160,7 +160,7 @@ async def aperform(effect: Effect, store: Store, incarnation: str | None, asking
     if isinstance(effect, Delete):
         return await store.adelete(effect.session, **_which(effect))
     with asking():
-        return await effect.context.afit() if isinstance(effect, FitContext) else await aask(effect)
+        return await effect.context._afit() if isinstance(effect, FitContext) else await aask(effect)
 
 
 def _which(effect: Delete) -> dict[str, str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trimtab.errors import SummaryError, VersionConflictError
 from trimtab.formats import Dict
-from trimtab.session.core import Core
+from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps, ask_facts
 from trimtab.session.facts import KnownFact, facts_in_force, next_links
 from trimtab.session.log import Span, oldest_messages
@@ -20,8 +19,6 @@ from trimtab.session.zones import limits_of
 from trimtab.stores import Event, LoadRequest, SearchRequest
 from trimtab.stores.search import fact_key, text_mark
 from trimtab.strategies.fact_extractor import MAX_FACTS, Fact, FactRequest
-
-_log = logging.getLogger("trimtab.session")
 
 MAX_FACT_CHARS = 500
 """A longer fact is cut: it is a line, and one must not take the room of all others."""
@@ -174,6 +171,7 @@ def extract_waiting(core: Core) -> Steps[None]:
 
 def try_extract(core: Core, job: FactJob) -> Steps[list[Fact] | SummaryError]:
     """Ask for facts, or say why there are none."""
+    core.announce("asked", of="facts", messages=len(job.messages))
     options = core.in_force
     try:
         found: list[Fact] = yield ask_facts(
@@ -188,7 +186,8 @@ def conclude_facts(core: Core, job: FactJob, found: list[Fact] | SummaryError) -
     """Carry out what came of a question; True if messages were read. A failure loses nothing (SPEC E7)."""
     if isinstance(found, SummaryError):
         core.last_fact_failure = why = str(found)
-        _log.warning("session %r: no facts: %s", core.session, why)
+        core.announce("failed", of="facts", messages=len(job.messages), error=why)
+        warn(core.session, "no facts", why)
         try:
             yield from _remember_failure(core, job, why)
         finally:
@@ -231,6 +230,7 @@ def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool
             yield from core.append(working_set, events)
         except VersionConflictError:
             continue
+        core.announce("facts", version=working_set.version, messages=len(job.messages), facts=len(facts))
         core.last_fact_failure = core.weighed = None
         try:
             yield from core.reread(working_set)
@@ -238,7 +238,7 @@ def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool
             if facts:
                 core.tell("on_facts", copy_plain(job.messages), [fact for fact, _ in facts])
         return True
-    core.stale_summaries += 1
+    core.drop_answer("facts", messages=len(job.messages))
     return False
 
 

@@ -146,6 +146,9 @@ class SessionHooks:
     def of(cls, value: Any, /) -> SessionHooks:
         """Read hooks as they are, or from a mapping of names to functions.
 
+        Args:
+            value: Hooks, or a mapping of the names of hooks to functions.
+
         Raises:
             ConfigurationError: It is neither, or a hook is no function.
         """

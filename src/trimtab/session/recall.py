@@ -52,11 +52,21 @@ class RecallTool:
         return self._session.format.tool_schema("recall", description=_ABOUT, parameters=parameters)
 
     def __call__(self, query: str, limit: int | None = None) -> str:
-        """Answer a call of the tool; with no more messages than the tool was made for."""
+        """Answer a call of the tool; with no more messages than the tool was made for.
+
+        Args:
+            query: What to look for, or the id of a message.
+            limit: Most messages to give; None: that of the tool.
+        """
         return self._answer(self._session.recall(query, self._most(limit)))
 
     async def acall(self, query: str, limit: int | None = None) -> str:
-        """Answer a call of the tool, for asyncio."""
+        """Answer a call of the tool, for asyncio.
+
+        Args:
+            query: What to look for, or the id of a message.
+            limit: Most messages to give; None: that of the tool.
+        """
         return self._answer(await self._session.arecall(query, self._most(limit)))
 
     def _most(self, limit: int | None) -> int:

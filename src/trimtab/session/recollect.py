@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import nlargest
 
@@ -17,7 +16,7 @@ from trimtab.errors import (
 from trimtab.formats import Dict
 from trimtab.relevance import question_terms
 from trimtab.relevance.stems import stem
-from trimtab.session.core import Core
+from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps, ask_scores
 from trimtab.session.facts import facts_in_force
 from trimtab.session.log import Pages, event_at
@@ -35,8 +34,6 @@ from trimtab.session.recollection import (
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest, SearchRequest
 from trimtab.stores.search import fact_key
-
-_log = logging.getLogger("trimtab.session")
 
 PAGE = 256
 """Messages a ranker is given at once, where it ranks all of them."""
@@ -193,6 +190,8 @@ def _score(core: Core, query: str, events: Sequence[Event]) -> Steps[dict[int, f
         for event in events
     ]
     options = core.in_force
+    if options.ranker is not None:
+        core.announce("asked", of="recall", messages=len(messages))
     scores: list[float] = yield ask_scores(options.rank(query, messages), options.summary_timeout_seconds)
     return dict(zip((event.version for event in events), scores, strict=True))
 
@@ -234,7 +233,7 @@ def recollect(core: Core, question: int, message: Dict) -> Steps[None]:
             return
     except (StoreUnavailableError, SessionDeletedError) as error:
         core.working_set = None
-        _log.warning("session %r: nothing was recalled: %s", core.session, error)
+        warn(core.session, "nothing was recalled", error)
 
 
 def telling_terms(text: str, /) -> tuple[str, ...]:
@@ -269,7 +268,8 @@ def _recollection(
             core.ranker_failures = RankerFailures()
         except (RankerError, ConfigurationError) as failure:
             error = core.ranker_failures.note(str(failure))
-            _log.warning("session %r: recalled by words: %s", core.session, error)
+            core.announce("failed", of="recall", error=error)
+            warn(core.session, "recalled by words", error)
     if error is not None:
         events = yield from _by_words(core, working_set, terms, limit=most, after=after)
     units = yield from _units(core, working_set, events, limit_tokens)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import threading
@@ -15,7 +14,7 @@ from weakref import WeakSet
 
 from trimtab._shared.steps import arun, run
 from trimtab.errors import ConfigurationError, StoreError
-from trimtab.session.core import Core
+from trimtab.session.core import Core, warn
 from trimtab.session.effects import Delete, Effect, Steps, aask, aperform, ask_anyhow, is_async, perform
 from trimtab.session.extract import FactJob, fact_job
 from trimtab.session.lock import SessionLock, running_future
@@ -36,8 +35,6 @@ from trimtab.stores.secrets import show
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_log = logging.getLogger("trimtab.session")
 
 
 @dataclass(eq=False, slots=True)
@@ -293,7 +290,7 @@ class Runner:
             thread.start()
         except RuntimeError as error:  # no more threads; the message is stored by now
             self._end(writing)
-            _log.warning("session %r: no summary in the background: %s", self.id, error)
+            warn(self.id, "no summary in the background", error)
 
     def _work(self, writing: Writing) -> None:
         """Write a summary beside the conversation and put it in force; more where enough goes on waiting."""
@@ -317,7 +314,7 @@ class Runner:
             done = yield from self._whole(finish_job(core, conclusion))
         except StoreError as error:
             core.working_set = None  # it is read again, and the summary tried again
-            _log.warning("session %r: a summary was put off: %s", self.id, error)
+            warn(self.id, "a summary was put off", error)
         finally:
             core.job = None
         job = (yield from self._next_job(early=False)) if done and writing.summaries > 1 else None

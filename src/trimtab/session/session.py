@@ -228,8 +228,17 @@ class Session:
         """Open a session that is in a store, with the options it was made with.
 
         Args:
-            summarizer: The function it was made with; a log keeps no functions. The same for the others.
-            allow_missing: Go on without them: no summary is written, and tokens are estimated.
+            store: Where it is.
+            id: Its name there.
+            summarizer: The function it was made with; a log keeps no functions.
+            fact_extractor: The same.
+            counter: The same.
+            hooks: The same.
+            context: The same.
+            on_trim: The same.
+            ranker: The same.
+            retry: As for `Session`.
+            allow_missing: Go on without these: no summary is written, and tokens are estimated.
 
         Raises:
             ConfigurationError: One it was made with is missing; when it is first used.
@@ -311,10 +320,12 @@ class Session:
         """Make a session of a snapshot: the same messages, counts and later behaviour.
 
         Args:
+            data: What `snapshot` gave.
             store: Where to keep it; None: in memory. A session of that id there is only taken if it is
                 the beginning of this one.
             id: Its name; None: the one it had.
-            retry: As for `Session`; the same for `allow_missing`.
+            retry: As for `Session`.
+            allow_missing: As for `open`.
             options: Options of `Session`: functions again, and what is to change.
 
         Raises:
@@ -496,6 +507,9 @@ class Session:
 
         Redacted messages say what is left of them.
 
+        Args:
+            version: From 0 to the newest.
+
         Raises:
             ConfigurationError: There is no such version.
         """
@@ -506,7 +520,12 @@ class Session:
         return (await self.afit(at=version)).messages
 
     def diff(self, a: int, b: int, /) -> ViewDiff:
-        """Say what two views differ in: messages that came, that left, summaries."""
+        """Say what two views differ in: messages that came, that left, summaries.
+
+        Args:
+            a: Version of the first view.
+            b: Version of the second one.
+        """
         return self._runner.run(diff_views, a, b)
 
     async def adiff(self, a: int, b: int, /) -> ViewDiff:
@@ -543,6 +562,10 @@ class Session:
         Those the `ranker` gives the best scores (what it does wrong is a RankerError), or with more words of
         the query; newer ones first where they have as many. A query that is the id of a message finds
         that one, in view or not, unless `max_result_ratio` is None.
+
+        Args:
+            query: Words to look for, or the id of a message.
+            limit: Most events to give.
         """
         return self._runner.run(recall_messages, query, limit)
 
@@ -567,7 +590,11 @@ class Session:
         return await self._runner.arun(message_whole, event)
 
     def recall_tool(self, *, limit: int = 5) -> RecallTool:
-        """Make a tool for an agent: a schema, and what answers its calls."""
+        """Make a tool for an agent: a schema, and what answers its calls.
+
+        Args:
+            limit: Most messages of an answer.
+        """
         return RecallTool(self, limit=limit)
 
     def refresh(self) -> int:
@@ -600,7 +627,12 @@ class Session:
         return (await self.aextend([message], ids=[id]))[0]
 
     def extend(self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None) -> list[Event]:
-        """Add messages in one step: all of them are stored, or none."""
+        """Add messages in one step: all of them are stored, or none.
+
+        Args:
+            messages: As for `add`, in order.
+            ids: An id for each, or None for one that is made; None: all are made.
+        """
         self._runner.check_summarizer()
         self._runner.check_ranker()
         return self._runner.run_ahead(1, add_messages, *check_messages(messages, ids))
@@ -633,6 +665,9 @@ class Session:
         Where a smaller one makes much leave, up to eight summaries are asked for; `status().hidden_messages`
         says what is left, and `summarize` takes the rest. A smaller one given when the session is opened
         again is caught up with by the first `add` that needs room, in as many.
+
+        Args:
+            budget: Tokens, or a `Budget`.
 
         Raises:
             ConfigurationError: It is below 100.
@@ -695,6 +730,9 @@ class Session:
     def set_anchors(self, messages: Sequence[Any], /) -> None:
         """Replace the anchors.
 
+        Args:
+            messages: Stand in every view, behind the system text.
+
         Raises:
             BudgetExceededError: They pass their cap, or leave no room; nothing was changed.
         """
@@ -739,11 +777,15 @@ class Session:
         await self._runner.arun(set_pin, event, pinned=True)
 
     def unpin(self, event: Event | str, /) -> None:
-        """Let a pinned message leave again."""
+        """Let a pinned message leave again.
+
+        Args:
+            event: The event of the message, or its id.
+        """
         self._runner.run(set_pin, event, pinned=False)
 
     async def aunpin(self, event: Event | str, /) -> None:
-        """Let a pinned message leave again."""
+        """Let a pinned message leave again; see `unpin`."""
         await self._runner.arun(set_pin, event, pinned=False)
 
     def undo(self, event: Event | str | None = None, /) -> Event:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from trimtab.errors import ConfigurationError, SummaryError, VersionConflictError
 from trimtab.formats import Dict
-from trimtab.session.core import Core
+from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps
 from trimtab.session.extract import FactJob, conclude_facts, extract_waiting, try_extract
 from trimtab.session.log import live_units, oldest_waiting, summarized_messages
@@ -19,8 +18,6 @@ from trimtab.session.summary import Job, Written, write_summary
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import limits_of
 from trimtab.strategies.summarizer import reads_all
-
-_log = logging.getLogger("trimtab.session")
 
 REREAD_BUDGETS = 16
 """How much of what is summarized already a summarizer that `reads_all` is given again, in budgets.
@@ -183,6 +180,7 @@ def summarize_waiting(core: Core) -> Steps[int]:
 
 def try_summary(core: Core, job: Job) -> Steps[Written | SummaryError]:
     """Have a summary written, or say why there is none."""
+    core.announce("asked", of="summary", messages=len(job.messages))
     try:
         return (yield from write_summary(job, MessageReader(core.in_force)))
     except SummaryError as error:
@@ -192,7 +190,8 @@ def try_summary(core: Core, job: Job) -> Steps[Written | SummaryError]:
 def fail(core: Core, job: Job, error: SummaryError) -> Steps[None]:
     """Let the next attempt wait until there is more, and tell why there is no summary."""
     core.last_failure = why = str(error)
-    _log.warning("session %r: no summary: %s", core.session, why)
+    core.announce("failed", of="summary", messages=len(job.messages), error=why)
+    warn(core.session, "no summary", why)
     try:
         yield from remember_failure(core, job, why)
     finally:
@@ -242,6 +241,7 @@ def tell_gone(core: Core, seen: Mapping[int, SessionUnit]) -> None:
     """Tell which units were in view and are not any more, though nothing stands for them (SPEC E8)."""
     gone = [] if core.working_set is None else core.working_set.departures(seen)
     if gone:
+        core.announce("hidden", messages=sum(len(unit.members) for unit in gone))
         core.tell("on_evict", messages_of(gone), "truncation")
 
 
@@ -259,7 +259,7 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
         working_set = (yield from core.again()) if attempt else (yield from core.ready())
         units = yield from units_up_to(core, working_set, job)
         if units is None:
-            core.stale_summaries += 1
+            core.drop_answer("summary", messages=len(job.messages))
             return False
         before = working_set.state
         working_set.state = before.with_summary(
@@ -283,8 +283,15 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
             continue
         break
     else:
-        core.stale_summaries += 1
+        core.drop_answer("summary", messages=len(job.messages))
         return False
+    core.announce(
+        "summary",
+        version=working_set.version,
+        messages=len(job.messages),
+        tokens=written.tokens,
+        seconds=written.seconds,
+    )
     core.last_failure = None
     try:
         yield from core.reread(working_set)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from operator import attrgetter, itemgetter, lt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._fitting.fit_plan import decide_marked
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask
+from trimtab._shared import observers
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
 from trimtab.formats import Dict
@@ -28,6 +29,9 @@ from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event
 from trimtab.strategies.summarizer import drive
+
+if TYPE_CHECKING:
+    from trimtab._fitting.observation import FitWatch
 
 
 class Listed(NamedTuple):
@@ -246,7 +250,36 @@ def shown_facts(working_set: WorkingSet) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
-    """Where a session stands."""
+    """Where a session stands.
+
+    Args:
+        version: Events in its log.
+        budget_tokens: Tokens of the budget in force.
+        view_tokens: Tokens of the view, as counted.
+        expected_tokens: What the provider is expected to bill for the view: `view_tokens` until usage was
+            recorded.
+        recent_messages: Messages that are recent.
+        recent_tokens: Tokens of these.
+        pending_messages: Messages that wait for a summary.
+        pending_tokens: Tokens of these.
+        hidden_messages: Messages that are neither in view nor summarized; `Session.summarize` takes those
+            that wait.
+        summarized_messages: Messages the summaries in force stand for.
+        failures: Summaries that failed since the last one that did not.
+        retry_tokens: Waiting tokens from which the summarizer is asked again. 0 if it did not fail, and did
+            not have to be asked for a shorter text.
+        last_failure: Why the last summary failed, as far as this object knows.
+        stale_summaries: Summaries this object dropped, since what they covered had changed meanwhile.
+        hook_errors: Hooks that raised.
+        recalled_messages: Messages in view as earlier text, found for the newest question.
+        facts: Facts in view.
+        hidden_facts: Facts in force that find no room.
+        stale_facts: Facts taken out of view, since a source was redacted.
+        fact_failures: Times that no facts could be had since the last one that they could.
+        fact_retry_tokens: Tokens that have yet to leave the recent messages before it is asked again; 0 if
+            it did not fail.
+        last_fact_failure: Why no facts could be had last, as far as this object knows.
+    """
 
     version: int
     """Events in its log."""
@@ -335,7 +368,16 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewDiff:
-    """What came into a view and what left it, from one version to another."""
+    """What came into a view and what left it, from one version to another.
+
+    Args:
+        came: Messages in the second view only.
+        left: Messages in the first view only.
+        summary_before: The summary of the first view; None if it has none.
+        summary_after: The summary of the second view; None if it has none.
+        recalled_before: Messages the first view shows as earlier text.
+        recalled_after: Messages the second view shows as earlier text.
+    """
 
     came: tuple[Event, ...]
     """Messages in the second view only."""
@@ -350,9 +392,21 @@ class ViewDiff:
 
 def fit_view(core: Core, at: int | None) -> Steps[Fitted[Dict]]:
     """Put the view together: of a version, or the view now, which usage may be reported for."""
+    if not observers.active:
+        return (yield from _fit_view(core, at, None))
+    from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
+
+    with FitWatch("session", session=core.session) as watch:
+        fitted = watch.fitted = yield from _fit_view(core, at, watch)
+    return fitted
+
+
+def _fit_view(core: Core, at: int | None, watch: FitWatch | None) -> Steps[Fitted[Dict]]:
+    working_set = (yield from core.ready()) if at is None else (yield from working_set_at(core, at))
+    if watch is not None:
+        watch.hides = working_set.state.has_left
     if at is not None:
-        return (yield from _fit_in_context((yield from working_set_at(core, at)), ()))
-    working_set = yield from core.ready()
+        return (yield from _fit_in_context(working_set, ()))
     failures = (("summary", core.last_failure), ("question for facts", core.last_fact_failure))
     notes = tuple(f"The last {what} failed: {why}." for what, why in failures if why is not None)
     fitted = yield from _fit_in_context(working_set, notes)

@@ -18,7 +18,13 @@ _FACTS = (1, 10)
 
 
 class Zones(NamedTuple):
-    """The room of each part of a session, in tokens."""
+    """The room of each part of a session, in tokens.
+
+    Args:
+        system_tokens: What is always there: system text, anchors, framing.
+        summary_tokens: Kept free for the summary; 0 without a summarizer.
+        recent_tokens: What is left for messages as they are.
+    """
 
     system_tokens: int
     """What is always there: system text, anchors, framing."""
@@ -30,7 +36,17 @@ class Zones(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBreakdown:
-    """Tokens of each part of what a session shows."""
+    """Tokens of each part of what a session shows.
+
+    Args:
+        system: System text, tools and framing.
+        anchors: Tokens of the anchors.
+        summary: Tokens of the summary.
+        recent: Messages as they are, those that wait for a summary included as far as they are in view.
+        pending: Of the recent ones, those that wait for a summary.
+        recalled: What was found for the newest question.
+        facts: Tokens of the facts.
+    """
 
     system: int
     """System text, tools and framing."""

@@ -44,6 +44,9 @@ def open_store(url: str, /) -> Store:
     `rediss://…`; the last three with what their clients take. Nothing is opened before first use. Another
     scheme is looked up in the entry points `trimtab.stores`.
 
+    Args:
+        url: As below; a password in it is in no error.
+
     Raises:
         UnknownNameError: No store has such URLs; `.near` has the schemes spelled like it.
         ConfigurationError: The URL names no place.

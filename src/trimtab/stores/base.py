@@ -33,7 +33,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One entry of a session's log: a message, or something that was decided."""
+    """One entry of a session's log: a message, or something that was decided.
+
+    Args:
+        id: Unique in its session.
+        kind: What it is: "message", "summary", "evicted"…; `trimtab.session` says which there are.
+        time: When it was made, in seconds since 1970 (UTC).
+        data: What it says, as plain data.
+        state: Where the session stands after it: small, whatever the length of the log.
+        version: Its place in the log, from 1; 0 while it is not stored.
+        incarnation: Which session of its name it was read from; empty while it is not stored.
+    """
 
     id: str
     """Unique in its session."""
@@ -58,7 +68,18 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendRequest:
-    """What a store is asked to add, in one atomic step."""
+    """What a store is asked to add, in one atomic step.
+
+    Args:
+        session: Id of the session.
+        expected_version: The version this was decided on.
+        events: What to add, at least one; the store gives them the versions after the expected one, in
+            order.
+        rewrites: Stored events whose data is replaced, by version; id, kind and time stay. For redaction
+            only.
+        incarnation: Which session of that name this was decided on, as its events say; None: whichever is
+            there.
+    """
 
     session: str
     expected_version: int
@@ -81,7 +102,13 @@ class AppendRequest:
 
 
 class Appended(NamedTuple):
-    """What a store answers to an append."""
+    """What a store answers to an append.
+
+    Args:
+        version: The version of the session now.
+        duplicate: True if the first event was stored before, and with it the others: nothing was added.
+        incarnation: Which session of that name it was stored in.
+    """
 
     version: int
     """The version of the session now."""
@@ -93,7 +120,17 @@ class Appended(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    """Which events of a session to read; by default all of them, oldest first."""
+    """Which events of a session to read; by default all of them, oldest first.
+
+    Args:
+        session: Id of the session.
+        after: Only versions above this.
+        before: Only versions below this.
+        limit: At most so many.
+        newest_first: Begin with the newest.
+        ids: Only events with these ids.
+        incarnation: Which session of that name to read; None: whichever is there.
+    """
 
     session: str
     after: int = 0
@@ -116,7 +153,15 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What to look for among the messages and the facts of a session."""
+    """What to look for among the messages and the facts of a session.
+
+    Args:
+        session: Id of the session.
+        terms: What to find, as `trimtab.relevance.question_terms` makes it of a text: messages that have any
+            of it, and the two nearest messages on either side of them.
+        limit: At most so many.
+        incarnation: Which session of that name to search; None: whichever is there.
+    """
 
     session: str
     terms: tuple[str, ...]
@@ -144,6 +189,9 @@ class Store(Protocol):
     def append(self, request: AppendRequest, /) -> Appended:
         """Add events in one step.
 
+        Args:
+            request: The session, the version it has, and the events.
+
         Raises:
             VersionConflictError: The session is no longer at the version expected; nothing was changed.
             SessionDeletedError: That session was deleted; nothing was changed.
@@ -154,6 +202,9 @@ class Store(Protocol):
 
     def load(self, request: LoadRequest, /) -> list[Event]:
         """Read events.
+
+        Args:
+            request: The session, and which of its events.
 
         Raises:
             SessionDeletedError: The session that was meant was deleted.
@@ -171,11 +222,18 @@ class Store(Protocol):
         step, as far as 64 versions, and nothing stands beside a fact. Newer before older where they score
         the same. Of a term that 1,000 messages or more have, only the newest 1,000 are looked at, and
         it counts for as rare as it is among the versions since the oldest of these.
+
+        Args:
+            request: The session, the terms, and how many messages.
         """
         ...
 
     def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; no byte of it is left where the store keeps its data.
+
+        Args:
+            session: Its name.
+            incarnation: Which session of that name; None: whichever is there.
 
         Raises:
             SessionDeletedError: Another one than the one meant has its name now, and is left as it is.
@@ -307,6 +365,9 @@ class Retry:
     def call(self, function: Callable[[], T], /) -> T:
         """Call a function until it answers.
 
+        Args:
+            function: Called without arguments.
+
         Raises:
             VersionConflictError: The last attempt met it; a note says how many there were.
             StoreUnavailableError: The same.
@@ -316,7 +377,11 @@ class Retry:
         return run(steps, lambda ask: sleep(ask) if isinstance(ask, float) else ask())
 
     async def acall(self, function: Callable[[], Awaitable[T]], /) -> T:
-        """Call an async function until it answers; see `call`."""
+        """Call an async function until it answers; see `call`.
+
+        Args:
+            function: Called without arguments.
+        """
         steps: Steps[T] = self._attempts(function)
         return await arun(steps, lambda ask: self.asleep(ask) if isinstance(ask, float) else ask())
 

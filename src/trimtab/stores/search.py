@@ -62,6 +62,9 @@ def searchable_text(event: Event, /) -> str:
     Of a fact its text, a word that all facts of that text have, and one for the fact in whose place it
     stands: nobody types these words. Of a message all texts and numbers: content of any shape, names,
     arguments of calls. Not roles, types, ids, nor what is encoded (base64, data URLs, signatures).
+
+    Args:
+        event: An event of a log.
     """
     if event.kind == "fact":
         text, old = str(event.data.get("text", "")), event.data.get("supersedes", 0)

@@ -102,7 +102,11 @@ class Strategy(Protocol):
         ...
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Choose what stays so that `request.fits(...)`, or answer `fits=False`."""
+        """Choose what stays so that `request.fits(...)`, or answer `fits=False`.
+
+        Args:
+            request: What there is, what it costs, and the limit.
+        """
         ...
 
 
@@ -301,18 +305,30 @@ class EvictionRequest:
         return self._edits
 
     def messages(self, unit: Unit, /) -> list[dict[str, Any]]:
-        """Return the unit's messages as dicts, to be read only; edited ones as edited."""
+        """Return the unit's messages as dicts, to be read only; edited ones as edited.
+
+        Args:
+            unit: A unit of the request.
+        """
         return [self.message(index) for index in unit.indices]
 
     def message(self, index: int, /) -> dict[str, Any]:
-        """Return one message as a dict, to be read only; as edited if it was."""
+        """Return one message as a dict, to be read only; as edited if it was.
+
+        Args:
+            index: Of the message.
+        """
         message: dict[str, Any] = self.history.message(index)
         if index in self._edits:
             message = mapping_of(self.history.format.with_texts(message, self._edits[index]))
         return message
 
     def stays(self, unit: Unit, /) -> bool:
-        """Tell whether the unit may not leave."""
+        """Tell whether the unit may not leave.
+
+        Args:
+            unit: A unit of the request.
+        """
         return self._must_stay(span_of(unit))
 
     def _must_stay(self, span: Span, /) -> bool:
@@ -332,11 +348,19 @@ class EvictionRequest:
             self.sizes.walk(self.history, self.history.head, sys.maxsize)
 
     def size(self, unit: Unit, /) -> int:
-        """Return the unit's tokens alone; a share if the counter is a black box."""
+        """Return the unit's tokens alone; a share if the counter is a black box.
+
+        Args:
+            unit: A unit of the request.
+        """
         return self._added_tokens(unit, {})
 
     def message_tokens(self, index: int, /) -> int:
-        """Return the tokens of a message alone, as earlier steps left it."""
+        """Return the tokens of a message alone, as earlier steps left it.
+
+        Args:
+            index: Of the message.
+        """
         return self._size_of(index, self._edits.get(index))
 
     def _each_tokens(self, start: int, stop: int, /) -> list[int]:
@@ -362,7 +386,12 @@ class EvictionRequest:
         return self.sizes.message(message, index)
 
     def size_with(self, index: int, texts: Mapping[Path, str], /) -> int:
-        """Return the size of a message with texts replaced; it is counted once."""
+        """Return the size of a message with texts replaced; it is counted once.
+
+        Args:
+            index: Of the message.
+            texts: The new texts, by path.
+        """
         texts_before, size = self._edited_sizes.get(index, (None, 0))
         if texts_before is texts:
             return size
@@ -376,7 +405,11 @@ class EvictionRequest:
         return known
 
     def inserted_tokens(self, insertion: Insertion, /) -> int:
-        """Return the tokens of a message that is put in."""
+        """Return the tokens of a message that is put in.
+
+        Args:
+            insertion: The message, and where.
+        """
         if insertion.planned_tokens is not None:
             return insertion.planned_tokens
         return self.sizes.alone(insertion.message)
@@ -486,7 +519,13 @@ class EvictionRequest:
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         insertions: Sequence[Insertion] = (),
     ) -> bool:
-        """Tell whether a request of these units and their opener keeps to the limit."""
+        """Tell whether a request of these units and their opener keeps to the limit.
+
+        Args:
+            units: What would stay.
+            edits: Texts of their messages that would be replaced, by message and path.
+            insertions: Messages that would be put in.
+        """
         return self.total(units, edits=edits, insertions=insertions) <= self.limit_tokens
 
     # -- what has to stand in front
@@ -507,6 +546,9 @@ class EvictionRequest:
         opens the unit's turn, or else the nearest unit before it that may come first. None if the unit may
         come first itself, and none is needed where others that may come first stay. The runner puts it to
         what a strategy keeps; `total` and `fits` count it.
+
+        Args:
+            unit: A unit of the request.
         """
         return None if self._openers is None else self._openers.of(unit)
 
@@ -549,13 +591,22 @@ class EvictionRequest:
     # -- texts
 
     def texts(self, index: int, /) -> list[TextSlot]:
-        """List the texts of a message that may be cut."""
+        """List the texts of a message that may be cut.
+
+        Args:
+            index: Of the message.
+        """
         return self.history.format.texts(self.message(index))
 
     def shorten(self, text: str, limit_tokens: int, /, *, keep: Keep = "end") -> str | None:
         """Cut a text to a number of tokens, with a marker that is counted.
 
         The bare marker if only that fits; None if not even that does.
+
+        Args:
+            text: The text.
+            limit_tokens: Most tokens it may have, the marker included.
+            keep: What stays: its "start", its "end", or "both".
         """
         counter = self.sizes.counter
         if not isinstance(counter, AdditiveCounter):
@@ -581,7 +632,13 @@ class EvictionRequest:
         return reversed(self.units)
 
     def part(self, stretch: Span, /, *, at: int, few: int) -> None:
-        """Tell apart some units of a stretch, from one of its messages on."""
+        """Tell apart some units of a stretch, from one of its messages on.
+
+        Args:
+            stretch: The stretch they are in.
+            at: Index of the first message of the first of them.
+            few: How many units, at most.
+        """
         self._put_for(stretch, self.history.part(stretch[0], stretch[1], at=at, few=few))
 
     def _put_for(self, stretch: Span, spans: list[Span] | None) -> None:
@@ -595,7 +652,11 @@ class EvictionRequest:
             self._origin._put_for(stretch, spans)
 
     def protecting(self, roles: Iterable[str], /) -> EvictionRequest:
-        """Return the same request in which units with a message of these roles stay."""
+        """Return the same request in which units with a message of these roles stay.
+
+        Args:
+            roles: As "user".
+        """
         wanted = frozenset(roles)
         if not wanted:
             return self
@@ -606,7 +667,11 @@ class EvictionRequest:
         return self.hold(found)
 
     def hold(self, firsts: Iterable[int], /) -> EvictionRequest:
-        """Return the same request in which units that begin at these messages stay."""
+        """Return the same request in which units that begin at these messages stay.
+
+        Args:
+            firsts: Indices of their first messages.
+        """
         return self._with(protected=self.protected.union(firsts))
 
     def _roles(self, unit: Unit) -> set[str]:
@@ -614,7 +679,11 @@ class EvictionRequest:
         return roles | {str(self.message(index).get("role")) for index in unit.indices}
 
     def after(self, result: EvictionResult, /) -> EvictionRequest:
-        """Return the request that is left once a result is carried out, for the next step."""
+        """Return the request that is left once a result is carried out, for the next step.
+
+        Args:
+            result: What the step before answered.
+        """
         if result.cut is not None and not result.insertions and self.row and result.cut <= self.row[0][0]:
             return self._with(  # all of it stays
                 edits=merge_edits(self._edits, ((edit.index, edit.texts) for edit in result.edits)),
@@ -732,6 +801,9 @@ def unit_key(unit: Unit) -> tuple[object, ...]:
 
 def strategy_data(strategy: Strategy, /) -> dict[str, Any]:
     """Write a strategy as data that `create_strategy` reads.
+
+    Args:
+        strategy: A strategy of trimtab's, or one with `to_dict()`.
 
     Raises:
         ConfigurationError: It is of a class without `to_dict`, or uses a function without a name.

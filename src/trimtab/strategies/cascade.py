@@ -57,7 +57,7 @@ class Cascade:
         for step in steps:
             as_strategy(step)
         self.steps = steps
-        """The strategies, cheapest first."""
+        """The strategies, cheapest first; one by one, not in a list."""
         self.asks_model = any(map(asks_model, steps))
         """True if one of the steps asks a model."""
         one_by_one = _one_by_one(steps)
@@ -106,7 +106,11 @@ class Cascade:
         return answer if answer.fits else drive(self._going_on(request, answer, later))
 
     def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
-        """Run the steps; yields what they need from outside."""
+        """Run the steps; yields what they need from outside.
+
+        Args:
+            request: As for `evict`.
+        """
         later, request.later = request.later, (*self.steps[1:], *request.later)
         answer = yield from self._ask(0, request)
         return answer if answer.fits else (yield from self._going_on(request, answer, later))

@@ -76,7 +76,11 @@ class FactExtractor(Protocol):
     """
 
     def extract(self, request: FactRequest, /) -> Sequence[Fact] | Awaitable[Sequence[Fact]]:
-        """Return the facts that are new; an empty list where there are none."""
+        """Return the facts that are new; an empty list where there are none.
+
+        Args:
+            request: Messages, and the facts that are known.
+        """
         ...
 
 
@@ -116,6 +120,9 @@ class FunctionFactExtractor:
 
 def fact_extractor_from(function: Callable[[Any], Any], /) -> FactExtractor:
     """Make a fact extractor of a function of a `FactRequest`; it may be async.
+
+    Args:
+        function: Takes the request; gives a list of `Fact`.
 
     Raises:
         ConfigurationError: It cannot be called with one argument.

@@ -105,7 +105,11 @@ class PriorityBased:
         return drive(self.evicting(request))
 
     def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
-        """Take units greedily by score; yields calls of a function."""
+        """Take units greedily by score; yields calls of a function.
+
+        Args:
+            request: As for `evict`.
+        """
         stays, _, impossible = must_stay(request)
         if impossible is not None:
             return impossible

@@ -129,7 +129,11 @@ class Relevant:
         return drive(self.evicting(request))
 
     def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
-        """Take the newest units, then the best of the others; yields calls of a ranker."""
+        """Take the newest units, then the best of the others; yields calls of a ranker.
+
+        Args:
+            request: As for `evict`.
+        """
         stays, staying, impossible = must_stay(request)
         if impossible is not None:
             return impossible

@@ -40,7 +40,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a message stands among those of its block."""
+    """Where a message stands among those of its block.
+
+    Args:
+        index: Position, from 0.
+        count: Messages in the block.
+        kind: Whom it is from: system, user, assistant, tool or other.
+        has_calls: Whether it calls tools.
+    """
 
     index: int
     """Position, from 0."""
@@ -70,6 +77,10 @@ def default_score(message: Mapping[str, Any], place: Place, /) -> float:
 
     system: infinite; user 100 + 50 r; assistant with calls 80 + 40 r; assistant 60 + 30 r;
     tool result 50 + 40 r; anything else 10 + 5 r.
+
+    Args:
+        message: The message, as a dict.
+        place: Where it stands, and what kind of message it is.
     """
     base, more = BANDS.get(_band(place.kind, has_calls=place.has_calls), OTHERS)
     return base + more * place.recency

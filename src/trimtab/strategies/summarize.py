@@ -178,7 +178,11 @@ class Summarize:
         return drive(self.evicting(request))
 
     def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
-        """Summarize what does not fit beside the cap; yields the request for the summary."""
+        """Summarize what does not fit beside the cap; yields the request for the summary.
+
+        Args:
+            request: As for `evict`.
+        """
         limit = request.limit_tokens
         cap = self.max_summary_tokens
         cap = min(limit, int(limit * DEFAULT_SUMMARY_RATIO) if cap is None else cap)

@@ -79,6 +79,9 @@ class Summarizer(Protocol):
         """Return the summary.
 
         An empty one, or one longer than `request.max_tokens`, is not used.
+
+        Args:
+            request: Messages, the summary so far, and how long the new one may be.
         """
         ...
 
@@ -135,6 +138,9 @@ def summarizer_from(function: Callable[..., Any], /) -> Summarizer:
     """Make a summarizer of a function.
 
     It takes `(messages)` or `(messages, existing)`, and may be async.
+
+    Args:
+        function: The function.
 
     Raises:
         ConfigurationError: It cannot be called with one or two arguments.
@@ -202,6 +208,9 @@ def _plugin_of(name: str) -> Any:
 def default_prompt(messages: Sequence[Any], /) -> str:
     r"""Write a conversation as the prompt of a summary request, a line a message.
 
+    Args:
+        messages: Messages in any wire form.
+
     Example:
         >>> default_prompt([{"role": "user", "content": "Hello"}])
         'Summarize the following conversation concisely:\n\nUSER: Hello'
@@ -213,6 +222,10 @@ def default_prompt(messages: Sequence[Any], /) -> str:
 
 def run_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str | None:
     """Ask a summarizer once; None where it fails or answers no text.
+
+    Args:
+        summarizer: A summarizer, or a function; see `summarizer_from`.
+        request: What it is asked.
 
     Raises:
         ConfigurationError: It is none, or an async one: `arun_summarizer` awaits it.
@@ -229,6 +242,10 @@ def run_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> st
 
 async def arun_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str | None:
     """Ask a summarizer once, async or not; None where it fails or answers no text.
+
+    Args:
+        summarizer: A summarizer, or a function; see `summarizer_from`.
+        request: What it is asked.
 
     Raises:
         ConfigurationError: It is no summarizer.

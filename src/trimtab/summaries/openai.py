@@ -140,6 +140,9 @@ class ChatEndpoint(Generic[Client, Request]):
     def messages(self, request: Request, /) -> list[dict[str, Any]]:
         """Write the messages that are sent for a request; they fit the window.
 
+        Args:
+            request: What the summarizer or fact extractor was asked.
+
         Raises:
             BudgetExceededError: Instructions and what is known already alone do not fit.
             FormatError: What is to be read is no message.

@@ -10,6 +10,7 @@ break trimmers. Nothing here needs more than the standard library.
 
 from __future__ import annotations
 
+from trimtab._shared.lazy import public_dir
 from trimtab.testing.bodies import request_bodies, spoil_messages
 from trimtab.testing.counters import check_counter
 from trimtab.testing.errors import ContractBroken
@@ -36,3 +37,5 @@ __all__ = [
     "request_bodies",
     "spoil_messages",
 ]
+
+__dir__ = public_dir(globals())

@@ -48,6 +48,7 @@ def check_counter(
     whole), `count_back`, `count_request`.
 
     Args:
+        counter: The counter, or a function over messages.
         samples: Conversations to count; None: `conversations()`.
         reads_text: More text costs more, wherever it stands. False for counters that do not look at it.
         reads_objects: Messages with `model_dump()` cost what their dicts do. False for a function

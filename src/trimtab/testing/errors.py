@@ -13,6 +13,10 @@ class ContractBroken(AssertionError):
     """A strategy, counter or store does not keep a promise that trimtab relies on.
 
     An AssertionError, so that every test runner shows it as a failed test.
+
+    Args:
+        message: What it says.
+        rule: The broken promise in one word, as in "within_limit".
     """
 
     def __init__(self, message: str, *, rule: str = "") -> None:

@@ -44,6 +44,7 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
     their dicts), `fit` (within the budget, without a new violation).
 
     Args:
+        format: The wire form.
         samples: Conversations in this form, valid and not; None: `request_bodies()` of the form that
             trimtab ships and it is, or is derived from.
 

@@ -20,6 +20,7 @@ def conversations(
 
     Args:
         count: How many.
+        seed: Which ones; any whole number.
         valid: Only those a provider takes: every result stands directly behind its call, and only
             the last call may be open.
         max_messages: About the most messages of one.

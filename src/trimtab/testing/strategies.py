@@ -46,6 +46,7 @@ def check_strategy(
     `thrifty`, `fit` (`trimtab.fit` accepts it), `data`.
 
     Args:
+        strategy: The strategy.
         samples: Conversations in the Chat Completions form; None: `conversations()`.
         counters: Additive counters and black boxes; None: `WordCounter()`, once as each.
         thrifty: Also check that it takes no more than it must: of what it evicted at least one unit,

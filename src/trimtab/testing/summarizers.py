@@ -16,6 +16,10 @@ def ask_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> st
 
     `trimtab.summaries.run_summarizer` answers None then, and a fit goes on without the summary.
 
+    Args:
+        summarizer: A summarizer, or a function.
+        request: What it is asked.
+
     Raises:
         SummaryError: It failed, which is the cause of this error, or answered no text.
         ConfigurationError: It is none, or an async one.
@@ -30,6 +34,10 @@ def ask_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> st
 
 async def aask_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str:
     """Ask a summarizer once as `ask_summarizer` does, and await it if it is async.
+
+    Args:
+        summarizer: A summarizer, or a function.
+        request: What it is asked.
 
     Raises:
         SummaryError: It failed, or answered no text. Cancellation passes through.

@@ -299,7 +299,8 @@ def view_text(form: Format, fitted: Fitted[Any]) -> str:
         [] if system is None else [form.message("system", [system] if isinstance(system, str) else system)]
     )
     said = (form.transcript(message) for message in (*beside, *fitted.messages))
-    return "\n\n".join("\n".join(map(plain, text.splitlines())) for text in said)
+    # Further lines of a message are set in, so that none passes for a turn, or for the report behind it.
+    return "\n\n".join("\n    ".join(map(plain, text.splitlines())) for text in said)
 
 
 def say_missing(session: Session, *, adds: bool = False) -> None:

@@ -67,6 +67,7 @@ def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool =
     Args:
         name: What models call it.
         count_text: How many tokens a text has. It takes special tokens in a text as text, and long texts.
+        replace: Take the place of one of that name; else that is an error.
 
     Raises:
         ConfigurationError: The name is taken and `replace` is not given, or comes with a package.

@@ -427,6 +427,12 @@ class TemplateCounter(AdditiveCounter):
 
         Slower than `count_request` and not a sum; to hold the sum against.
 
+        Args:
+            messages: The messages of the request.
+            system: System text beside them.
+            tools: Tool schemas.
+            extra: Further keys of the request.
+
         Raises:
             CountingError: The template refuses the request, in its words.
         """

@@ -63,6 +63,7 @@ def request_bodies(
     Args:
         count: How many.
         format: Name of the wire form, one that trimtab ships.
+        seed: Which ones; any whole number.
         valid: Only those a provider takes; the last call may be open.
         max_messages: About the most messages of one.
 

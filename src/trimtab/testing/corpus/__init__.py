@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from trimtab._fit import fit
 from trimtab._shared.checks import unknown_name
+from trimtab._shared.lazy import public_dir
 from trimtab.conversation.validity import validate
 from trimtab.counting import AdditiveCounter, CharCounter, CountRequest, FixedCounter
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
@@ -24,6 +25,8 @@ from trimtab.strategies import EvictionRequest, EvictionResult, Strategy, create
 from trimtab.testing.word_counter import WordCounter
 
 __all__ = ["COUNTERS", "Case", "cases", "check", "read_cases", "run", "strategy_of"]
+
+__dir__ = public_dir(globals())
 
 
 # `Case`: a request, a budget, and what is right about an answer to it.
@@ -44,6 +47,19 @@ MENDED = ("orphan_result", "repeated_result", "unanswered_call", "late_result", 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A request that trimmers break, and the room it is to be fitted into.
+
+    Args:
+        id: Names it in messages; unique in the corpus.
+        form: Name of its wire form.
+        request: The request body; never changed.
+        budget_tokens: Room for messages, system text and tools, counted by `counter`.
+        counter: What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (a sum a
+            message).
+        strategy: A strategy as data, for trimmers that have it; None: whatever is theirs.
+        pin: Positions of messages that must stay as they are, if the trimmer can be told.
+        pending_calls: Ids of calls whose results are still to come, if the trimmer can be told.
+        repair: Whether faults of the input are to be mended as well.
+        note: What is hard about it, and where it was met.
 
     Example:
         >>> case = Case(id="one", form="openai_chat", budget_tokens=2, request={"messages": [
@@ -84,7 +100,11 @@ class Case:
         return get_format(self.form).read_request(self.request)
 
     def count_tokens(self, messages: Sequence[Any], /) -> int:
-        """Count the request with these messages in place of its own."""
+        """Count the request with these messages in place of its own.
+
+        Args:
+            messages: Messages in the form of the case.
+        """
         parts = self.parts
         request = CountRequest(messages, system=parts.system, tools=parts.tools, extra=parts.extra)
         return _counter_of(self).count_request(request)
@@ -98,6 +118,9 @@ class Case:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Self:
         """Make a case of what `to_dict` wrote.
+
+        Args:
+            data: A row of the corpus.
 
         Raises:
             ConfigurationError: A key is unknown or missing.
@@ -125,6 +148,10 @@ def check(case: Case, messages: Sequence[Any], /) -> list[str]:
 
     It is within the budget; what came unchanged is in the order of the input; and a provider
     refuses nothing in it that it did not refuse in the input.
+
+    Args:
+        case: The case.
+        messages: What a trimmer made of it.
     """
     found = []
     tokens = case.count_tokens(messages)
@@ -151,6 +178,9 @@ def run(case: Case, /) -> list[str]:
     """Fit a case with trimtab and check what comes out; `[]` if nothing is wrong.
 
     Where what must stay passes the budget, the best attempt is checked but for its size.
+
+    Args:
+        case: The case.
     """
     strategy = None if case.strategy is None else strategy_of(case.strategy)
     try:
@@ -172,7 +202,11 @@ def run(case: Case, /) -> list[str]:
 
 
 def strategy_of(data: Mapping[str, Any] | str, /) -> Strategy:
-    """Make a strategy of data, with the functions of `NAMES`."""
+    """Make a strategy of data, with the functions of `NAMES`.
+
+    Args:
+        data: A strategy as data; None: the default.
+    """
     return create_strategy(data, names=NAMES)
 
 
@@ -226,6 +260,9 @@ _FOLDER = Path(__file__).parent
 def cases(form: str | None = None, /) -> list[Case]:
     """List the cases that come with trimtab, those of one wire form or all.
 
+    Args:
+        form: Name of a wire form; None: of all.
+
     Raises:
         UnknownNameError: There are no cases in this form.
 
@@ -241,6 +278,9 @@ def cases(form: str | None = None, /) -> list[Case]:
 
 def read_cases(path: str | Path, /) -> list[Case]:
     """Read the cases of a file, one JSON object a line.
+
+    Args:
+        path: File of JSONL.
 
     Raises:
         ConfigurationError: A line is no case; it is named.

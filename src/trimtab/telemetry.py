@@ -1,0 +1,30 @@
+"""Look on while trimtab works: every fit, and every decision of a session.
+
+`trimtab.integrations.otel` sends the same to OpenTelemetry.
+"""
+
+from __future__ import annotations
+
+from trimtab._fitting.observation import (
+    FIT_SOURCES,
+    SESSION_EVENTS,
+    FitEvent,
+    FitSource,
+    Observer,
+    SessionEvent,
+    SessionEventKind,
+    TelemetryEvent,
+    observe,
+)
+
+__all__ = [
+    "FIT_SOURCES",
+    "SESSION_EVENTS",
+    "FitEvent",
+    "FitSource",
+    "Observer",
+    "SessionEvent",
+    "SessionEventKind",
+    "TelemetryEvent",
+    "observe",
+]
