@@ -10,10 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from trimtab import CharCounter, Context, Session, cli, fit
+from trimtab import CharCounter, Context, Session, fit
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.inspector import Subject, make_app, serve
 from trimtab.stores import MemoryStore
@@ -453,46 +452,6 @@ def test_a_file_has_no_timeline() -> None:
     answer = _client().get("/timeline")
     assert answer.status_code == 404
     assert "this is a file" in answer.text
-
-
-# The command.
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), "give a FILE, or --store URL"),
-        (("nothing.json",), "No such file"),
-        (("chat.json", "--session", "ada"), "give --store URL, too"),
-        (("chat.json", "--policy", "nothing.toml"), "nothing.toml"),
-        (("bad.json",), "bad.json: not JSON"),
-        (("two.jsonl",), "--line 1"),
-        (("two.jsonl", "--line", "9"), "no conversation in line 9"),
-        (("chat.json", "--host", "0.0.0.0"), "--allow-remote"),
-    ],
-)
-def test_the_command_says_what_is_wrong(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
-    """Before a port is opened, with an exit code of wrong usage."""
-    (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
-    (tmp_path / "bad.json").write_text("{", encoding="utf-8")
-    (tmp_path / "two.jsonl").write_text(f"{json.dumps(CHAT)}\n{json.dumps(CHAT)}\n", encoding="utf-8")
-    given = [str(tmp_path / one) if one.endswith((".json", ".jsonl", ".toml")) else one for one in arguments]
-    done = CliRunner().invoke(cli.command(), ["inspect", *given, *(["--budget", "300"] if given else [])])
-    assert done.exit_code == 2
-    assert words in done.output
-
-
-def test_the_command_says_which_session_is_missing(tmp_path: Path) -> None:
-    """With the names there are."""
-    path = tmp_path / "chats.db"
-    for name in ("ada", "bob"):
-        args = ["session", "add", "--store", str(path), "--id", name, "--budget", "300"]
-        assert CliRunner().invoke(cli.command(), args, input=json.dumps(CHAT[:2])).exit_code == 0
-    missing = CliRunner().invoke(cli.command(), ["inspect", "--store", str(path), "--session", "adda"])
-    assert missing.exit_code == 1
-    assert "'ada'" in missing.output
-    several = CliRunner().invoke(cli.command(), ["inspect", "--store", str(path)])
-    assert "ada, bob" in several.output
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,52 +12,18 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import axe, chromium
+from tests.inspectors import conversation, inspector
 from trimtab import Session
 from trimtab.stores import SQLiteStore
 
 pytestmark = pytest.mark.server
 
 MOST_NODES = 300
-SCRIPT = Path(sys.executable).with_name("trimtab")
 HOSTILE = (
     "<script>window.harm = 1</script><img src=http://evil.example/x onerror='window.harm = 2'>"
     "\x1b[31mred\x1b]8;;http://evil.example\x07link\u202egnp.exe\u2066 {{ 7 * 7 }} </pre></article>"
     "<button hx-get=http://evil.example hx-trigger=load>x</button><a hx-on:click='window.harm=3'>y</a>"
 )
-
-
-def conversation(turns: int) -> list[dict[str, Any]]:
-    """Write a conversation in which each message says which it is."""
-    roles = ("user", "assistant")
-    return [
-        {
-            "role": roles[at % 2],
-            "content": f"message {at} says that belt {at} needs oil" + " and care" * (at % 9),
-        }
-        for at in range(turns)
-    ]
-
-
-@contextmanager
-def inspector(folder: Path, *arguments: object) -> Iterator[str]:
-    """Run `trimtab inspect` for the length of a block; gives the address it wrote, token and all."""
-    command = [str(SCRIPT), "inspect", *map(str, arguments)]
-    process = subprocess.Popen(
-        command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env={**os.environ}
-    )
-    assert process.stderr is not None
-    try:
-        lines = list[str]()
-        for line in process.stderr:
-            lines.append(line)
-            if found := re.search(r"http://\S+", line):
-                yield found[0]
-                return
-        raise AssertionError("".join(lines))
-    finally:
-        process.terminate()
-        process.wait()
-        process.stderr.close()
 
 
 @pytest.fixture(scope="module")

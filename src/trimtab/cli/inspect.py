@@ -193,7 +193,7 @@ def _fit(value: Any, given: Mapping[str, Any], word: str) -> Fitted[Any]:
 
 
 def _player(
-    recording: Callable[[], Recording], given: Mapping[str, Any], value: Any = None
+    record: Callable[[], Recording], given: Mapping[str, Any], value: Any = None
 ) -> Callable[[str, str, int | None], Replayed]:
     """Make what replays a conversation under a policy, at a price list and in a room."""
 
@@ -207,7 +207,7 @@ def _player(
         if window is not None:
             room = Budget(window) if room is None else replace(room, window=window)
         return play(
-            recording(),
+            record(),
             word,
             budget=room,
             model=model,
@@ -229,7 +229,7 @@ def subject_of(value: Any, given: Mapping[str, Any], words: Sequence[str], *, na
         asked.budget(asked.model)  # what is wrong is refused at once
 
     @cache
-    def recording() -> Recording:
+    def record() -> Recording:
         return read_recording(
             value, format=given["format"], model=asked.model, system=asked.system, tools=asked.tools
         )
@@ -238,7 +238,7 @@ def subject_of(value: Any, given: Mapping[str, Any], words: Sequence[str], *, na
         name=name,
         policies=words,
         fit=lambda word: _fit(value, given, word),
-        play=_player(recording, given, value),
+        play=_player(record, given, value),
         replayed=WORDS,
         pricings=_PRICINGS,
     )
@@ -255,17 +255,17 @@ def session_subject(one: Session, given: Mapping[str, Any], words: Sequence[str]
         options["budget"] = one.budget_tokens
     options["format"] = one.format.name
 
-    def recording() -> Recording:
+    def record() -> Recording:
         return read_recording(list(one.history(kinds=("message", "options"))), format=options["format"])
 
     def body() -> Any:
-        known = recording()
+        known = record()
         said = [event.message for event in one.history() if event.message is not None]
         lead = list(known.calls[-1].messages[: known.lead]) if known.calls else []
         return [*lead, *said]
 
     def fit(word: str) -> Fitted[Any]:
-        known = recording()
+        known = record()
         system = known.calls[-1].system if known.calls else None
         beside = {} if options["system"] is not None or not isinstance(system, str) else {"system": system}
         return _fit(body(), {**options, **beside}, word)
@@ -274,7 +274,7 @@ def session_subject(one: Session, given: Mapping[str, Any], words: Sequence[str]
         name=f"session {one.id}",
         policies=words,
         fit=fit,
-        play=_player(recording, options),
+        play=_player(record, options),
         replayed=WORDS,
         pricings=_PRICINGS,
         session=one,

@@ -298,7 +298,7 @@ class Inspector:
         words = request.query_params.get("q", "").strip()[:200]
         folded, found, total = words.casefold(), list[dict[str, Any]](), 0
         start = whole(request.query_params, "start") or 0
-        for at, text in enumerate(self._searched(view)) if folded else ():
+        for at, text in enumerate(self._search_texts(view)) if folded else ():
             place = text.find(folded)
             if place < 0:
                 continue
@@ -311,7 +311,7 @@ class Inspector:
             "search.html", request, words=words, found=found, total=total, start=start, more=more
         )
 
-    def _searched(self, view: View) -> list[str]:
+    def _search_texts(self, view: View) -> list[str]:
         """Return what each entry says, folded; kept for the view that was searched last."""
         if self._texts[0] is not view:
             self._texts = view, [view.source_text(entry).casefold() for entry in view.entries]
@@ -368,7 +368,7 @@ class Inspector:
         )
 
     def _pairs(self, left: View, right: View, only: str) -> list[Pair]:
-        return [pair for pair in _aligned(left, right) if only != "differ" or pair.differs]
+        return [pair for pair in _align(left, right) if only != "differ" or pair.differs]
 
     def _pair_rows(self, pairs: Sequence[Pair], window: range) -> list[dict[str, Any]]:
         return [{**self._row(pairs[at].view, at, pairs[at].entry), "pair": pairs[at]} for at in window]
@@ -495,7 +495,7 @@ def _around(text: str, folded: str) -> tuple[str, str, str]:
     return plain(before), plain(word), plain(after)
 
 
-def _aligned(left: View, right: View) -> list[Pair]:
+def _align(left: View, right: View) -> list[Pair]:
     """Put the messages of two views side by side: the same message, or the same place from the end."""
     own = {id(message): at for at, message in enumerate(left.sources)}
     shares = any(id(message) in own for message in right.sources)

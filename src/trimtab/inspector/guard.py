@@ -56,7 +56,7 @@ def style_of(page: str) -> str:
 def _report_style() -> str:
     """Return the style that comes with every report: the same for all of them."""
     empty = Report(
-        format="openai_chat",
+        format="",
         counter="",
         exact=False,
         window_tokens=1,

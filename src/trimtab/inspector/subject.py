@@ -17,34 +17,32 @@ __all__ = ["Subject"]
 class Subject:
     """What an inspector shows.
 
+    Args:
+        name: Stands over every page: of a file, or a session.
+        policies: Words for the policies that are offered, the one that is shown first before the others.
+        fit: Fits the conversation under the policy of a word, or under a strategy as JSON. It may raise
+            `ContextError`; a `BudgetExceededError` is shown with its attempt.
+        play: Replays the conversation under a policy, at a price list, in a room of so many tokens (None: its
+            own). None: there is no bill by call.
+        replayed: Words for what `play` knows beside `policies`, as "none" and "default".
+        pricings: Names of price lists, the one that is used first before the others.
+        session: The session whose log this is; None for a file.
+        read_only: Whether nothing may be taken back in the log.
+
     Example:
         >>> from trimtab import fit
         >>> chat = [{"role": "user", "content": f"question {n}"} for n in range(9)]
-        >>> subject = Subject(name="chat", policies=("sliding_window", "greedy"),
+        >>> subject = Subject(name="chat", policies=("sliding_window", "drop_newest"),
         ...     fit=lambda policy: fit(chat, 40, strategy=policy))
-        >>> subject.fit("greedy").report.total_message_count
+        >>> subject.fit("drop_newest").report.total_message_count
         9
     """
 
     name: str
-    """Stands over every page: of a file, or a session."""
     policies: Sequence[str]
-    """Words for the policies that are offered, the one that is shown first before the others."""
     fit: Callable[[str], Fitted[Any]]
-    """Fits the conversation under the policy of a word, or under JSON of a strategy.
-
-    It may raise `ContextError`; a `BudgetExceededError` is shown with its attempt.
-    """
     play: Callable[[str, str, int | None], Replayed] | None = None
-    """Replays the conversation under a policy, at a price list, in a room of so many tokens; None: its own.
-
-    None: there is no bill by call.
-    """
     replayed: Sequence[str] = ()
-    """Words for what `play` knows beside `policies`, as "none" and "default"."""
     pricings: Sequence[str] = ()
-    """Names of price lists, the one that is used first before the others."""
     session: Session | None = None
-    """The session whose log this is; None for a file."""
     read_only: bool = False
-    """Whether nothing may be taken back in the log."""

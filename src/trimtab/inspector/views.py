@@ -209,10 +209,10 @@ class Views:
             ContextError: There is no such policy, or it cannot be applied.
         """
         key = (policy, self._stamp(policy))
-        base = _kept(self._bases, key, lambda: self._base(policy))
+        base = _keep(self._bases, key, lambda: self._base(policy))
         if window is None or window == base.report.window_tokens:
             return base
-        return _kept(self._views, (key, window), lambda: _at(base, window))
+        return _keep(self._views, (key, window), lambda: _at(base, window))
 
     def more(self, view: View, policy: str) -> More:
         """Say what a budget with more tokens would bring back."""
@@ -272,7 +272,7 @@ def _view(make: Callable[[], Fitted[Any]]) -> View:
     return View(fitted, error, sources=fitted._plan.given)
 
 
-def _kept(kept: OrderedDict[object, View], key: object, make: Callable[[], View]) -> View:
+def _keep(kept: OrderedDict[object, View], key: object, make: Callable[[], View]) -> View:
     """Return what is at hand, or make it; the one that nobody asked for longest goes."""
     if key not in kept:
         kept[key] = make()
