@@ -70,25 +70,12 @@ def test_options_of_room_and_policy_do_what_they_do_for_fit(tmp_path: Path) -> N
     """A page of a file: its line, its policy, the room beside the answer; and the policy is offered first."""
     (tmp_path / "two.jsonl").write_text(f"[]\n{json.dumps(CHAT)}\n", encoding="utf-8")
     (tmp_path / "newest.json").write_text('{"kind": "drop_newest"}', encoding="utf-8")
-    options = (
-        "--line",
-        2,
-        "--input",
-        "jsonl",
-        "--policy",
-        "newest.json",
-        "--budget",
-        "300",
-        "--output-reserve",
-        50,
-    )
-    with inspector(tmp_path, "two.jsonl", *options, "--counter", "chars:4") as address:
-        fitted = CliRunner().invoke(
-            cli.command(),
-            ["fit", "-", "--budget", "300", "--output-reserve", "50", "--counter", "chars:4"]
-            + ["--strategy", '{"kind": "drop_newest"}', "--output", "text"],
-            input=json.dumps(CHAT),
-        )
+    room = ("--budget", "300", "--output-reserve", "50", "--counter", "chars:4")
+    options = ("--line", 2, "--input", "jsonl", "--policy", "newest.json", *room)
+    with inspector(tmp_path, "two.jsonl", *options) as address:
+        strategy = ("--strategy", '{"kind": "drop_newest"}')
+        args = ["fit", "-", *room, *strategy, "--output", "text"]
+        fitted = CliRunner().invoke(cli.command(), args, input=json.dumps(CHAT))
         said = re.search(r"[\d,]+ of 250 tokens", fitted.output)
         assert said
         assert said[0] in _read(address)
@@ -98,7 +85,7 @@ def test_options_of_room_and_policy_do_what_they_do_for_fit(tmp_path: Path) -> N
 def test_a_policy_with_blocks_is_applied(tmp_path: Path) -> None:
     """Parts of a request go into the blocks of a policy, as with `trimtab fit --policy`."""
     (tmp_path / "policy.toml").write_text(
-        'budget = 400\ncounter = "chars:4"\n[[blocks]]\nname = "system"\npriority = "required"\n'
+        'budget = 400\ncounter = "chars:4"\n[[blocks]]\nname = "system"\npriority = 100\n'
         '[[blocks]]\nname = "history"\n',
         encoding="utf-8",
     )

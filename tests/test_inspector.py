@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from trimtab import CharCounter, Context, Session, fit
+from trimtab import Budget, CharCounter, Context, Session, fit
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.inspector import Subject, make_app, serve
 from trimtab.stores import MemoryStore
@@ -463,3 +463,46 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "trimtab.inspector")
     with pytest.raises(MissingExtraError, match=r"trimtab\[inspect\]"):
         importlib.import_module("trimtab.inspector")
+
+
+class _Refusing(CharCounter):
+    """A counter that cannot count one message, which no fit of the newest needs."""
+
+    def count_message(self, message: Any, /) -> int:
+        """Count, or fail."""
+        if message["content"].endswith("number 0"):
+            raise ValueError("no")
+        return 20
+
+    def count_back(self, messages: Any, start: int, stop: int, room_tokens: int, known: Any) -> int:
+        """Count one by one."""
+        while stop > start and room_tokens >= 0:
+            stop -= 1
+            known[stop] = self.count_message(messages[stop])
+            room_tokens -= known[stop]
+        return stop
+
+
+def test_a_message_that_cannot_be_counted_is_shown_without_a_size() -> None:
+    """A fit that did not need it is no failure."""
+    subject = Subject(
+        name="chat", policies=POLICIES, fit=lambda word: fit(CHAT, 200, strategy=word, counter=_Refusing(4))
+    )
+    client = _client(subject)
+    assert 'role="alert"' not in client.get("/").text
+    assert "? tokens" in client.get("/rows").text
+
+
+def test_a_margin_that_is_worked_out_is_worked_out_anew() -> None:
+    """Twice the room has another margin, as fit itself says."""
+    budgets = [Budget(tokens, margin="auto") for tokens in (20_000, 40_000)]
+    chat = [{"role": "user", "content": "word " * 400} for _ in range(200)]
+    rooms = [fit(chat, budget, model="gpt-4o").report.input_tokens for budget in budgets]
+    subject = Subject(
+        name="chat",
+        policies=POLICIES,
+        fit=lambda word: fit(chat, budgets[0], model="gpt-4o", strategy=word),
+        is_margin_auto=True,
+    )
+    assert rooms[1] != rooms[0] * 2
+    assert f"of {rooms[1]:,} tokens" in _client(subject).get("/?budget=40000").text

@@ -38,7 +38,7 @@ Open = Callable[..., Page]
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Open]:
-    """Give what opens an address in a browser that knows nothing yet; what it complained of fails the test."""
+    """Give what opens an address in a browser that knows nothing yet; what it complained of is a failure."""
     contexts, complaints = [], list[str]()
 
     def open_one(address: str, *, width: int = 1280, scheme: Any = "light") -> Page:
@@ -298,7 +298,7 @@ PAGES = ("", "compare", "bill?policy_a=default", "search?q=belt")
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_bars_people(chat: str, open_page: Open, scheme: str) -> None:
-    """The axe finds no serious fault, at the width of a desk and of a phone; no page is wider than a phone."""
+    """The axe finds no serious fault, at the width of a desk and of a phone, and nothing is wider."""
     script = axe()
     page = open_page(chat, scheme=scheme)
     for path in PAGES:

@@ -241,6 +241,7 @@ def subject_of(value: Any, given: Mapping[str, Any], words: Sequence[str], *, na
         play=_player(record, given, value),
         replayed=WORDS,
         pricings=_PRICINGS,
+        is_margin_auto=given["margin"] == "auto",
     )
 
 
@@ -279,4 +280,5 @@ def session_subject(one: Session, given: Mapping[str, Any], words: Sequence[str]
         pricings=_PRICINGS,
         session=one,
         read_only=given["read_only"],
+        is_margin_auto=given["margin"] == "auto",
     )

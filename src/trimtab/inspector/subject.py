@@ -28,6 +28,8 @@ class Subject:
         pricings: Names of price lists, the one that is used first before the others.
         session: The session whose log this is; None for a file.
         read_only: Whether nothing may be taken back in the log.
+        is_margin_auto: Whether the margin of another budget is worked out anew, as `margin="auto"` says;
+            otherwise it is the number that `fit` had.
 
     Example:
         >>> from trimtab import fit
@@ -46,3 +48,4 @@ class Subject:
     pricings: Sequence[str] = ()
     session: Session | None = None
     read_only: bool = False
+    is_margin_auto: bool = False

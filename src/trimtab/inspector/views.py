@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from trimtab.budget import Budget
 from trimtab.context import Fitted
-from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, CountingError
 from trimtab.formats import Format, get_format, mapping_of
 from trimtab.inspector.subject import Subject
 from trimtab.report import InsertedRow, MessageRow, Report
@@ -39,6 +40,11 @@ _WHY: Mapping[str, str] = {
     "cannot_lead": "it may not stand first",
 }
 """Reasons of a report in words."""
+_WHY_CHANGED: Mapping[str, str] = {
+    "over_limit": "so that the budget has room for the rest",
+    "over_cap": "so that its block has room for the rest",
+}
+"""Where they are of a message of which something is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +168,7 @@ def _entry(row: MessageRow, place: int | None, actions: Sequence[str], *, named:
     return Entry(
         kind=kind_of(row),
         fate=_fate(row, actions),
-        why="" if row.reason is None else _WHY[row.reason],
+        why=_why(row),
         tokens=_tokens(row),
         role=row.role,
         title=f"#{row.index}",
@@ -170,6 +176,12 @@ def _entry(row: MessageRow, place: int | None, actions: Sequence[str], *, named:
         index=row.index,
         place=place,
     )
+
+
+def _why(row: MessageRow) -> str:
+    if row.reason is None:
+        return ""
+    return _WHY_CHANGED.get(row.reason, _WHY[row.reason]) if row.fate == "changed" else _WHY[row.reason]
 
 
 def _fate(row: MessageRow, actions: Sequence[str]) -> str:
@@ -212,12 +224,15 @@ class Views:
         base = _keep(self._bases, key, lambda: self._base(policy))
         if window is None or window == base.report.window_tokens:
             return base
-        return _keep(self._views, (key, window), lambda: _at(base, window))
+        return _keep(self._views, (key, window), lambda: self._at(base, window))
 
-    def more(self, view: View, policy: str) -> More:
-        """Say what a budget with more tokens would bring back."""
+    def more(self, view: View, policy: str) -> More | None:
+        """Say what a budget with more tokens would bring back; None where that cannot be worked out."""
         report = view.report
-        wider = self.view(policy, report.window_tokens + MORE_TOKENS)
+        try:
+            wider = self.view(policy, report.window_tokens + MORE_TOKENS)
+        except ContextError:  # what is shown needs no answer to what might be
+            return None
         back = sorted(wider.stays() - view.stays())
         whole = [row.index for row in view.report.messages if row.fate == "changed"]
         again = [row.index for row in wider.report.messages if row.fate == "kept" and row.index in set(whole)]
@@ -239,25 +254,23 @@ class Views:
             edited = path.stat().st_mtime_ns if path.is_file() else None
         return edited, None if session is None else session.version
 
+    def _at(self, base: View, window: int) -> View:
+        report = base.report
+        if window <= report.output_reserve_tokens:
+            raise ConfigurationError(
+                f"a budget of {window:,} tokens has no room beside the {report.output_reserve_tokens:,} kept"
+                " for the answer: choose more"
+            )
+        budget = Budget(
+            window,
+            output_reserve=report.output_reserve_tokens,
+            overhead_tokens=report.overhead_tokens,
+            margin="auto" if self._subject.is_margin_auto else report.margin_tokens,
+        )
+        return _view(lambda: base.fitted.at(budget))
+
     def _base(self, policy: str) -> View:
         return _view(lambda: self._subject.fit(policy))
-
-
-def _at(base: View, window: int) -> View:
-    report = base.report
-    if window <= report.output_reserve_tokens:
-        raise ConfigurationError(
-            f"a budget of {window:,} tokens has no room beside the {report.output_reserve_tokens:,} kept for"
-            " the answer: choose more"
-        )
-    budget = Budget(
-        window,
-        output_reserve=report.output_reserve_tokens,
-        overhead_tokens=report.overhead_tokens,
-        margin=report.margin_tokens,
-    )
-    found = _view(lambda: base.fitted.at(budget))
-    return replace(found, sources=base.sources)
 
 
 def _view(make: Callable[[], Fitted[Any]]) -> View:
@@ -267,7 +280,8 @@ def _view(make: Callable[[], Fitted[Any]]) -> View:
         if refusal.attempt is None:
             raise
         fitted, error = refusal.attempt, str(refusal)
-    fitted.count_all()
+    with suppress(CountingError):  # what the fit did not need has no size then, and the page says ?
+        fitted.count_all()
     # What a report's rows are of, in their order; no door offers it for a message that was changed.
     return View(fitted, error, sources=fitted._plan.given)
 
