@@ -263,21 +263,29 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("path", ["/", "/rows", "/message?at=0", "/search?q=script", "/compare?only=all"])
-def test_text_of_others_is_text(path: str) -> None:
-    """No markup of it is markup, and no control or mark of direction of it is left."""
-    chat = [
-        {"role": "user", "content": HOSTILE},
-        {"role": HOSTILE, "content": "b"},
-        {"role": "user", "content": "c"},
-    ]
-    client = _client(Subject(name=HOSTILE, policies=POLICIES, fit=lambda word: _fit(word, chat)))
-    page = client.get(path).text
-    assert "&lt;" in page
+def _check_harmless(page: str) -> None:
+    assert "&lt;script&gt;" in page
     assert "<script>" not in page
     assert "<img" not in page
     assert not {"\x1b", "\u202e", "\u2066", "\x07"}.intersection(page)
-    assert "49" not in _texts(page, r"onerror(.{0,40})")
+    assert "{{ 7 * 7 }}" in page
+
+
+@pytest.mark.parametrize("path", ["/", "/rows", "/message?at=0", "/search?q=script", "/compare?only=all"])
+def test_text_of_others_is_text(path: str) -> None:
+    """No markup of it is markup, and no control or mark of direction of it is left."""
+    chat = [{"role": "user", "content": HOSTILE}, {"role": "assistant", "content": HOSTILE, "name": HOSTILE}]
+    page = _client(Subject(name=HOSTILE, policies=POLICIES, fit=lambda word: _fit(word, chat))).get(path).text
+    assert 'role="alert"' not in page
+    _check_harmless(page)
+
+
+def test_an_error_that_quotes_others_is_text() -> None:
+    """The role that no provider has is quoted, and does as little."""
+    chat = [{"role": HOSTILE, "content": "b"}]
+    page = _client(Subject(name=HOSTILE, policies=POLICIES, fit=lambda word: _fit(word, chat))).get("/").text
+    assert "no provider has the role" in page
+    _check_harmless(page)
 
 
 # Search, comparison, one message.

@@ -68,7 +68,7 @@ def _take(page: Page, address: str, path: str, name: str) -> None:
 
 
 PICTURES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
-    ("inspector", "file", "?policy=agent&budget=8000", {"width": 1100, "height": 900}),
+    ("inspector", "file", "?policy=agent&budget=8000", {"width": 1060, "height": 780}),
     (
         "inspector-compare",
         "file",

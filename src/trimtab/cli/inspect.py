@@ -251,7 +251,7 @@ def session_subject(one: Session, given: Mapping[str, Any], words: Sequence[str]
         model = one.fit().report.model
     except ContextError:  # the page says why its view does not fit
         model = None
-    options = {**given, "model": given["model"] or model}
+    options: dict[str, Any] = {**given, "model": given["model"] or model}
     if options["budget"] is None:
         options["budget"] = one.budget_tokens
     options["format"] = one.format.name

@@ -125,7 +125,6 @@ class Inspector:
             loader=PackageLoader("trimtab.inspector"), autoescape=True, undefined=StrictUndefined
         )
         environment.filters["plain"] = plain
-        environment.globals["count"] = plural
         self._environment = environment
 
     # From requests to answers.
@@ -175,6 +174,7 @@ class Inspector:
     def _render(self, template: str, request: Request, *, status: int = 200, **values: Any) -> Response:
         names = {
             "subject": self._subject,
+            "count": plural,
             "path": request.url.path,
             "part": "hx-request" in request.headers or request.url.path.endswith(("rows", "message")),
         }
@@ -228,7 +228,8 @@ class Inspector:
             question = self._question(request)
             view = self._view(question)
         except ContextError as error:
-            return self._render("conversation.html", request, **{**values, "error": mask(str(error))})
+            values["error"] = mask(str(error))
+            return self._render("conversation.html", request, **values)
         is_session = question.policy == SESSION and self._log is not None
         shown = view.report.window_tokens
         values |= {
