@@ -54,7 +54,7 @@ def chart_page(
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>{escape(title)}</h1>",
         _table(totals),
