@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -144,3 +145,14 @@ def test_it_listens_where_it_is_told_to(tmp_path: Path) -> None:
         assert port
         local = re.sub(r"//[^/]+/", f"//127.0.0.1:{port[1]}/", address)
         assert "trimtab" in _read(local)
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    """With its number, and an exit code of wrong usage."""
+    (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        path = str(tmp_path / "chat.json")
+        done = CliRunner().invoke(cli.command(), ["inspect", path, "--budget", "300", "--port", port])
+    assert done.exit_code == 2
+    assert f"port {port} of 127.0.0.1 cannot be used" in done.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from trimtab.inspector import Subject, make_app, serve
 from trimtab.stores import MemoryStore
 from trimtab.strategies import create_strategy
 
+HTMX = "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130"
 TOKEN = "a-token-that-nobody-guesses"
 CHAT = [
     {"role": role, "content": f"{role} says words about the belt, number {turn}"}
@@ -514,3 +516,10 @@ def test_a_margin_that_is_worked_out_is_worked_out_anew() -> None:
     )
     assert rooms[1] != rooms[0] * 2
     assert f"of {rooms[1]:,} tokens" in _client(subject).get("/?budget=40000").text
+
+
+def test_the_file_of_htmx_is_that_of_npm() -> None:
+    """Byte for byte dist/htmx.min.js of htmx.org 4.0.1, with its licence beside it."""
+    served = _client().get("/static/htmx.min.js").content
+    assert hashlib.sha256(served).hexdigest() == HTMX
+    assert "Zero-Clause BSD" in _client().get("/static/htmx.LICENSE.txt").text
