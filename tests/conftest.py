@@ -25,6 +25,7 @@ LONGEST = (
     "tests/fuzz/test_fuzz.py",
     "tests/test_cli_session.py",
     "tests/stores/test_servers_growth.py",
+    "tests/test_inspector_browser.py",
     "tests/session/test_against_plain.py",
     "tests/stores/test_servers_crash.py",
     "tests/docs/test_documents.py",

@@ -38,7 +38,7 @@ class NoServer(Exception):
     """There is none here, and why."""
 
 
-def _program(name: str, *, package: str, folders: str) -> Path:
+def find_program(name: str, *, package: str, folders: str) -> Path:
     """Find a program of a server, installing it if the system allows."""
     found = _found(name, folders)
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
@@ -313,7 +313,9 @@ def _postgres() -> PostgresServer | NoServer:
         return PostgresServer(given)
     try:
         programs = (
-            _program("postgres", package="postgresql", folders="usr/lib/postgresql/*/bin").resolve().parent
+            find_program("postgres", package="postgresql", folders="usr/lib/postgresql/*/bin")
+            .resolve()
+            .parent
         )
         folder = _kept("trimtab-postgres-")
         dsn = f"postgresql://postgres:trimtab@127.0.0.1:{free_port()}/postgres"
@@ -327,7 +329,7 @@ def _postgres() -> PostgresServer | NoServer:
 
 def make_redis(*options: str) -> RedisServer:
     """Start a Redis of one's own; it ends with this process at the latest."""
-    program = _program("redis-server", package="redis-server", folders="usr/bin")
+    program = find_program("redis-server", package="redis-server", folders="usr/bin")
     folder = _kept("trimtab-redis-")
     server = RedisServer(f"redis://:trimtab@127.0.0.1:{free_port()}/0", folder, program)
     server.start(*options)

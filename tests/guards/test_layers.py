@@ -21,6 +21,7 @@ FLOORS = (
     ("_fit", "context", "history", "telemetry"),
     ("session", "policy", "summaries", "testing"),
     ("replay", "integrations"),
+    ("inspector",),
     ("cli",),
     ("__init__", "__main__"),
 )

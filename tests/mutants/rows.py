@@ -6,6 +6,7 @@ from tests.mutants.baseline import BASELINE
 from tests.mutants.bedrock import BEDROCK
 from tests.mutants.contexts import CONTEXTS
 from tests.mutants.front import FRONT
+from tests.mutants.inspector import INSPECTOR
 from tests.mutants.kernel import KERNEL
 from tests.mutants.models import MODELS
 from tests.mutants.near import NEAR
@@ -20,4 +21,4 @@ from tests.mutants.summaries import SUMMARIES
 
 SERVICES = (*STORES, *SERVERS, *SESSIONS, *BASELINE)
 ENGINE = (*KERNEL, *READING, *RESPONSES, *BEDROCK, *FRONT)
-MODULES = (*ENGINE, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES, *REPLAY, *NEAR)
+MODULES = (*ENGINE, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES, *REPLAY, *NEAR, *INSPECTOR)

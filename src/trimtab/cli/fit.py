@@ -261,11 +261,12 @@ def fit(full: bool, bare: bool, policy: str | None, **given: Any) -> Callable[[A
     """
     if full and bare:
         raise Refused("--report is the report alone and --messages-only the messages alone: give one")
-    fit_value = _by_options(given) if policy is None else PolicyFit(policy, given).fit
+    fit_value = fit_by_options(given) if policy is None else PolicyFit(policy, given).fit
     return lambda value: _answer(fit_value(value), only_report=full)
 
 
-def _by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
+def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
+    """Make what fits a request by options, without a policy."""
     asked = RequestOptions(given)
     if given["budget"] is not None or asked.model is not None:
         asked.budget(asked.model)  # what is wrong is refused at once

@@ -285,7 +285,9 @@ def encode(text: str) -> bytes:
 # What an error of the library says, in words of the command line: `--strict` for `strict=True`.
 
 
-_OPTIONS = "budget|model|counter|format|system|tools|strategy|margin|output_reserve|pin|repair|strict"
+_OPTIONS = (
+    "allow_remote|budget|model|counter|format|system|tools|strategy|margin|output_reserve|pin|repair|strict"
+)
 """Parameters of front doors that are options of a command under the same name."""
 
 _PHRASES = {

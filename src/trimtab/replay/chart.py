@@ -17,7 +17,8 @@ _MOST_POINTS = 600
 """Points of a line: more than that nobody sees apart."""
 _COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7e22ce", "#be123c", "#0f766e", "#a16207", "#475569")
 
-_STYLE = """
+_STYLE = (
+    """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 1em }
 table { border-collapse: collapse; margin: 1em 0 } th, td { padding: .25em .7em; text-align: right }
 th { border-bottom: 1px solid #a8a29e } td:first-child, th:first-child { text-align: left }
@@ -27,6 +28,8 @@ svg { width: 100%; height: auto } text { font: 12px system-ui, sans-serif; fill:
 :root { color-scheme: light dark } line { stroke: #a8a29e; stroke-opacity: .4 }
 @media (prefers-color-scheme: dark) { body { background: #1c1917; color: #e7e5e4 } text { fill: #a8a29e } }
 """.strip()
+    + "".join(f"\n.k{place} {{ background: {colour} }}" for place, colour in enumerate(_COLOURS))
+)
 
 
 def chart_page(
@@ -51,6 +54,7 @@ def chart_page(
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>{escape(title)}</h1>",
         _table(totals),
@@ -72,7 +76,7 @@ def _table(results: Sequence[Replayed]) -> str:
     for place, one in enumerate(results):
         told = cells_of(one, results[0])
         cells = (*(told[word] for word in words), f"{one.totals.invalid:,}")
-        name = f'<td><span class="key" style="background:{_colour(place)}"></span>{escape(one.policy)}</td>'
+        name = f'<td><span class="key k{place % len(_COLOURS)}"></span>{escape(one.policy)}</td>'
         rows.append("<tr>" + name + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     note = "<p>Reuse and fill are of the calls to be trimmed; the cost is in units of the first row.</p>"
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>{note}"

@@ -24,7 +24,7 @@ from trimtab.report.text import (
 if TYPE_CHECKING:
     from trimtab.report import Report
 
-__all__ = ["facts_fragment", "fragment", "page", "table_fragment"]
+__all__ = ["facts_fragment", "fragment", "kind_of", "overview_fragment", "page", "table_fragment"]
 
 _MOST_CELLS = 300
 """Cells of the strip of messages: of a longer conversation each stands for several neighbours."""
@@ -105,6 +105,15 @@ def page(report: Report, *, include_text: bool, title: str) -> str:
 
 def fragment(report: Report, *, include_text: bool) -> str:
     """Write the report as a part of a page, with the style it needs; nothing of it reaches beyond it."""
+    return _whole(report, _table(report, include_text=include_text))
+
+
+def overview_fragment(report: Report) -> str:
+    """Write the report without its table of messages, for a page that lists them itself."""
+    return _whole(report, ())
+
+
+def _whole(report: Report, table: Iterable[str]) -> str:
     line = verdict(report)
     parts = [
         f'<div class="trimtab"><style>{_STYLE}</style>',
@@ -112,7 +121,8 @@ def fragment(report: Report, *, include_text: bool) -> str:
         f"<dl>{_facts(facts_of(report))}</dl>",
         *_budget(report),
         *_blocks(report),
-        *_messages(report, include_text=include_text),
+        *_strip(report),
+        *table,
         *_list("Put in by trimtab, at its place in the output", map(_insertion, report.inserted)),
         *_list("What a provider would refuse in the input, and open calls", _violations(report)),
         *_list("Notes", report.notes),
@@ -235,7 +245,7 @@ def _colour(place: int) -> str:
 # The messages: a strip of all of them, and a table of what fared alike.
 
 
-def _messages(report: Report, *, include_text: bool) -> Iterator[str]:
+def _strip(report: Report) -> Iterator[str]:
     rows = list(report.messages)
     if not rows and not report.inserted:
         return
@@ -247,8 +257,14 @@ def _messages(report: Report, *, include_text: bool) -> Iterator[str]:
     ]
     there = {cell.kind for cell in cells}
     yield "<h3>The messages, oldest first</h3>"
-    yield _svg(drawn, f"{plural(len(rows), 'message')}, and what became of them; the table below says it")
+    yield _svg(drawn, f"{plural(len(rows), 'message')}, and what became of them")
     yield _key([(kind, name) for kind, name in _NAMES.items() if kind in there])
+
+
+def _table(report: Report, *, include_text: bool) -> Iterator[str]:
+    rows = list(report.messages)
+    if not rows and not report.inserted:
+        return
     runs = [tuple(run) for _, run in groupby(rows, key=fate_key)]
     named = len(report.blocks) > 1
     table = [_run(run, named=named, include_text=include_text) for run in runs]
@@ -267,7 +283,7 @@ def _cells(rows: Sequence[MessageRow], inserted: Sequence[InsertedRow]) -> Itera
         while row.fate != "evicted" and waiting and waiting[0].position <= place:
             yield _Cell("inserted", _insertion(waiting.pop(0)))
             place += 1
-        yield _Cell(_kind(row), _sentence(row))
+        yield _Cell(kind_of(row), _sentence(row))
         place += row.fate != "evicted"
     yield from (_Cell("inserted", _insertion(row)) for row in waiting)
 
@@ -286,7 +302,8 @@ def _join(cells: Sequence[_Cell]) -> Sequence[_Cell]:
     return found
 
 
-def _kind(row: MessageRow) -> str:
+def kind_of(row: MessageRow) -> str:
+    """Say in one word what became of a message, as the strip does."""
     if row.fate == "evicted":
         told: Reason = "superseded_by_summary"
         return "summarized" if row.reason == told else "evicted"

@@ -31,10 +31,11 @@ from trimtab.cli.output import encode, leave_pipe
 from trimtab.context import Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import Format, Request, detect, format_of
-from trimtab.report.text import clip, plain, plural, runs
+from trimtab.formats import Format, Request, format_of
+from trimtab.report.text import clip, plain
 from trimtab.session import Session
 from trimtab.session.options import session_budget
+from trimtab.session.text import event_text
 from trimtab.stores import Event
 
 InputKind = Literal["auto", "json", "messages-jsonl"]
@@ -237,7 +238,7 @@ def event_line(event: Event, *, ids: bool = False) -> str:
     It is cut to the width of a terminal, and whole anywhere else.
     """
     second = plain(event.id) if ids else when(event.time)
-    line = f"{event.version:>6}  {second}  {plain(_what(event))}"
+    line = f"{event.version:>6}  {second}  {plain(event_text(event))}"
     # Who reads from a pipe searches in it, or pages through it: only a terminal has a width.
     return clip(line, shutil.get_terminal_size().columns) if sys.stdout.isatty() else line
 
@@ -245,42 +246,6 @@ def event_line(event: Event, *, ids: bool = False) -> str:
 def when(time: float) -> str:
     """Write a time in UTC, for people."""
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _what(event: Event) -> str:
-    if event.kind == "message":
-        return str(detect([event.message]).transcript(event.message))
-    return f"({event.kind}) {_DETAILS[event.kind](event.data) if event.kind in _DETAILS else ''}".rstrip()
-
-
-def _runs(units: Iterable[Iterable[int]]) -> str:
-    return runs(version for unit in units for version in unit)
-
-
-_DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "options": lambda data: (
-        f"{data['options']['budget_tokens']:,} tokens, counted by {data['options']['counted_by']}"
-    ),
-    "evicted": lambda data: f"{_runs(data['units'])} left the recent messages",
-    "summary": lambda data: (
-        "removed by redact" if data.get("stale") else f"of {_runs(data['covers'])}: {data['text']}"
-    ),
-    "recalled": lambda data: f"{_runs(data['units']) or 'nothing'} for the question in {data['question']}",
-    "fact": lambda data: "removed by redact" if data.get("stale") else data["text"],
-    "facts": lambda data: f"{data['facts']:,} from {data['messages']:,} messages",
-    "failed": lambda data: f"no {data.get('of', 'summary')}: {data['why']}",
-    "budget": lambda data: f"{data['budget_tokens']:,} tokens from here",
-    "usage": lambda data: (
-        f"{data['input_tokens']:,} tokens reported for a view counted as {data['counted_tokens']:,}"
-    ),
-    "anchors": lambda data: f"{plural(len(data['anchors']), 'anchor')} from here",
-    "abridged": lambda data: f"goes on from version {data['of']:,} of a log that is not here",
-    "pinned": lambda data: f"{data['event']}",
-    "unpinned": lambda data: f"{data['event']}",
-    "undone": lambda data: f"{data['event']} (version {data['version']}) and every decision after it",
-    "redacted": lambda data: ", ".join(data["events"]),
-    "popped": lambda data: f"{data['event']} (version {data['gone'][-1][0]})",
-}
 
 
 def view_data(form: Format, fitted: Fitted[Any]) -> Any:

@@ -1,0 +1,20 @@
+"""An inspector: a page that shows what of a conversation is sent, what is not, and why.
+
+`trimtab inspect` runs it, on this machine and for who has its token. It needs the extra `inspect`.
+"""
+# What is missing is said before it is imported.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+from trimtab._shared.lazy import package_of
+
+package_of("inspect", package="starlette", needed_by="trimtab inspect")
+package_of("inspect", package="jinja2", needed_by="trimtab inspect")
+package_of("inspect", package="uvicorn", needed_by="trimtab inspect")
+
+from trimtab.inspector.app import make_app
+from trimtab.inspector.serve import serve
+from trimtab.inspector.subject import Subject
+
+__all__ = ["Subject", "make_app", "serve"]

@@ -1,0 +1,520 @@
+"""The pages of an inspector, and the parts of them that are asked for one by one."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from trimtab._shared.checks import unknown_name
+from trimtab.errors import ConfigurationError, ContextError, UnknownNameError
+from trimtab.inspector.guard import Guard, policy_for_style, style_of
+from trimtab.inspector.log import Log, told_of
+from trimtab.inspector.questions import SESSION, Question, whole
+from trimtab.inspector.subject import Subject
+from trimtab.inspector.views import Entry, View, Views, in_lines, preview_in
+from trimtab.replay import Replayed, chart_page, replay_table
+from trimtab.report.html import overview_fragment
+from trimtab.report.text import plain, plural
+from trimtab.stores.secrets import mask
+
+__all__ = ["make_app"]
+
+MOST_ROWS = 100
+"""Rows a page asks for at once; three such windows are the most that it ever holds."""
+FIRST_ROWS = 40
+MOST_FOUND = 50
+MOST_RECALLED = 20
+SHOWN_CHARS = 20_000
+"""Of a message that is opened; all of it is one click away."""
+FOUND_CHARS = 120
+"""Around what was searched for."""
+BILL_ROWS = 100
+FORM_BYTES = 10_000
+
+Handler = Callable[["Inspector", Request], Response]
+
+
+def make_app(
+    subject: Subject,
+    /,
+    *,
+    token: str,
+    hosts: Sequence[str] = ("127.0.0.1", "localhost", "::1"),
+) -> Guard:
+    """Make the inspector of a conversation, an ASGI application.
+
+    Args:
+        subject: What is looked at.
+        token: What a visitor has in the address of the first visit (`?token=…`), or as a bearer.
+        hosts: Names it may be asked by.
+
+    Raises:
+        ConfigurationError: The token is shorter than 16 characters.
+    """
+    if len(token) < 16 or not token.isascii() or not token.isprintable() or set(token) & set(' ";,\\'):
+        raise ConfigurationError(
+            "token is what keeps others out: give at least 16 characters of ASCII without spaces, quotes,"
+            " commas and semicolons, as secrets.token_urlsafe() makes them"
+        )
+    inspector = Inspector(subject)
+    pages: Mapping[str, Handler] = {
+        "/": Inspector.conversation,
+        "/rows": Inspector.rows,
+        "/message": Inspector.message,
+        "/text": Inspector.text,
+        "/search": Inspector.search,
+        "/compare": Inspector.compare,
+        "/compare/rows": Inspector.compare_rows,
+        "/timeline": Inspector.timeline,
+        "/timeline/rows": Inspector.timeline_rows,
+        "/recall": Inspector.recall,
+        "/undo": Inspector.undo,
+        "/bill": Inspector.bill,
+        "/bill/charts": Inspector.charts,
+    }
+    routes: list[Route | Mount] = [Route(path, inspector.answer(page)) for path, page in pages.items()]
+    routes.append(Route("/undo", inspector.take_back, methods=["POST"]))
+    routes.append(Mount("/static", StaticFiles(directory=Path(__file__).with_name("static"))))
+    guarded = Guard(Starlette(routes=routes), token=token, hosts=hosts)
+    inspector.is_token = guarded.is_token
+    inspector.token = token
+    return guarded
+
+
+class Pair(NamedTuple):
+    """A message on both sides of a comparison."""
+
+    entry: Entry
+    view: View
+    left: Entry | None
+    right: Entry | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether something else becomes of it."""
+        if self.left is None or self.right is None:
+            return True
+        return (self.left.kind, self.left.tokens) != (self.right.kind, self.right.tokens)
+
+
+class Inspector:
+    """Answers for one subject, one question after the other."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._views = Views(subject)
+        self._log = None if subject.session is None else Log(subject.session)
+        self._lock = threading.Lock()
+        self._texts: tuple[View | None, list[str]] = (None, [])
+        self.is_token: Callable[[str], bool] = lambda given: False
+        self.token = ""
+        environment = Environment(
+            loader=PackageLoader("trimtab.inspector"), autoescape=True, undefined=StrictUndefined
+        )
+        environment.filters["plain"] = plain
+        self._environment = environment
+
+    # From requests to answers.
+
+    def answer(self, page: Handler) -> Callable[[Request], Any]:
+        """Make what answers requests of a page: in a thread, one at a time, errors in words."""
+
+        @functools.wraps(page)
+        async def run(request: Request) -> Response:
+            return await run_in_threadpool(self._run, page, request)
+
+        return run
+
+    def _run(self, page: Handler, request: Request) -> Response:
+        with self._lock:
+            try:
+                return page(self, request)
+            except ContextError as error:
+                status = 404 if isinstance(error, UnknownNameError) else 400
+                return self._render("error.html", request, status=status, error=mask(str(error)))
+
+    async def take_back(self, request: Request) -> Response:
+        """Undo a decision, as a form that holds the token asked for."""
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > FORM_BYTES:
+                return PlainTextResponse("The form is too large.\n", status_code=413)
+        form = {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
+        return await run_in_threadpool(self._run, lambda self, one: self._take_back(form), request)
+
+    def _take_back(self, form: Mapping[str, str]) -> Response:
+        if not self.is_token(form.get("token", "")):
+            return PlainTextResponse("The form lacks the token of this inspector.\n", status_code=403)
+        if self._subject.read_only:
+            return PlainTextResponse("This inspector is read-only.\n", status_code=403)
+        log = self._session_log()
+        log.undone_by(form.get("event", ""))  # else a form sent twice takes back what nobody asked for
+        event = log.undo(form["event"])
+        return RedirectResponse(f"/timeline?{urlencode({'done': event.version})}", status_code=303)
+
+    def _session_log(self) -> Log:
+        if self._log is None:
+            raise UnknownNameError("there is no timeline: this is a file, not a session", name="timeline")
+        return self._log
+
+    def _render(self, template: str, request: Request, *, status: int = 200, **values: Any) -> Response:
+        names = {
+            "subject": self._subject,
+            "count": plural,
+            "path": request.url.path,
+            "part": "hx-request" in request.headers or request.url.path.endswith(("rows", "message")),
+        }
+        page = self._environment.get_template(template).render({**names, **values})
+        return HTMLResponse(page, status_code=status)
+
+    # Views.
+
+    @property
+    def _policies(self) -> list[str]:
+        return ([SESSION] if self._log else []) + list(self._subject.policies)
+
+    def _question(self, request: Request, suffix: str = "", place: int = 0) -> Question:
+        policies = self._policies
+        default = policies[min(place, len(policies) - 1)]
+        return Question.of(request.query_params, default, suffix)
+
+    def _view(self, question: Question) -> View:
+        if question.policy == SESSION and self._log is not None:
+            return self._log.view(question.version)
+        if not question.policy.startswith("{"):  # else a page could have any file of the machine read
+            _check_known(question.policy, self._policies)
+        return self._views.view(question.policy, question.window)
+
+    def _row(self, view: View, at: int, entry: Entry) -> dict[str, Any]:
+        return {"at": at, "entry": entry, "preview": preview_in(view.text(entry)[:2_000])}
+
+    def _window(self, request: Request, count: int) -> range:
+        start = min(whole(request.query_params, "start") or 0, max(0, count - 1))
+        asked = whole(request.query_params, "count", least=1) or FIRST_ROWS
+        return range(start, min(count, start + min(asked, MOST_ROWS)))
+
+    # The conversation.
+
+    def conversation(self, request: Request) -> Response:
+        """Show what is sent, and what is not."""
+        asked = request.query_params
+        values: dict[str, Any] = {
+            "error": "",
+            "view": None,
+            "policies": self._policies,
+            "chosen": asked.get("policy") or self._policies[0],
+            "typed": asked.get("json", ""),
+            "window": asked.get("budget", ""),
+            "version": asked.get("version", ""),
+            "newest": None if self._log is None else self._log.version,
+            "slider": None,
+            "left": 0,
+        }
+        try:
+            question = self._question(request)
+            view = self._view(question)
+        except ContextError as error:
+            values["error"] = mask(str(error))
+            return self._render("conversation.html", request, **values)
+        is_session = question.policy == SESSION and self._log is not None
+        shown = view.report.window_tokens
+        values |= {
+            "error": view.error,
+            "view": view,
+            "query": question.to_query(),
+            "window": shown,
+            "slider": None if is_session else _slider(view),
+            "left": sum(entry.kind in ("evicted", "summarized") for entry in view.entries),
+            "overview": Markup(overview_fragment(view.report)),
+            "more": None if is_session else self._views.more(view, question.policy),
+            "entries": view.entries,
+            "rows": [self._row(view, at, one) for at, one in enumerate(view.entries[:FIRST_ROWS])],
+        }
+        return self._render("conversation.html", request, **values)
+
+    def rows(self, request: Request) -> Response:
+        """Show some rows of the list, those that are seen."""
+        view = self._view(self._question(request))
+        entries = view.entries
+        rows = [self._row(view, at, entries[at]) for at in self._window(request, len(entries))]
+        return self._render("rows.html", request, rows=rows, total=len(entries))
+
+    def _entry(self, request: Request, view: View) -> tuple[int, Entry]:
+        at = whole(request.query_params, "at")
+        if at is None or at >= len(view.entries):
+            there = f"there are {plural(len(view.entries), 'row')}"
+            raise UnknownNameError(f"no row {at}: {there}", name=str(at))
+        return at, view.entries[at]
+
+    def message(self, request: Request) -> Response:
+        """Show one message: as it came and as it is sent, as much as a page holds well."""
+        question = self._question(request)
+        view = self._view(question)
+        at, entry = self._entry(request, view)
+        parts = []
+        source = view.source_text(entry)
+        sent = view.sent_text(entry)
+        if entry.index is not None:
+            parts.append(("As it came", "came", source))
+        if (entry.place is not None and sent != source) or entry.index is None:
+            parts.append(("As it is sent", "sent", sent))
+        shown = [
+            {
+                "title": title,
+                "text": in_lines(text[:SHOWN_CHARS]),
+                "chars": len(text),
+                "cut": len(text) > SHOWN_CHARS,
+                "query": question.to_query(at=at, which=which),
+            }
+            for title, which, text in parts
+        ]
+        return self._render("message.html", request, entry=entry, parts=shown, most=SHOWN_CHARS)
+
+    def text(self, request: Request) -> Response:
+        """Give all of a message as plain text."""
+        view = self._view(self._question(request))
+        _, entry = self._entry(request, view)
+        is_sent = request.query_params.get("which") == "sent"
+        text = view.sent_text(entry) if is_sent else view.source_text(entry)
+        return PlainTextResponse(text.encode("utf-8", "replace"))
+
+    def search(self, request: Request) -> Response:
+        """Find words in everything that was said, what left included."""
+        question = self._question(request)
+        view = self._view(question)
+        words = request.query_params.get("q", "").strip()[:200]
+        folded, found, total = words.casefold(), list[dict[str, Any]](), 0
+        start = whole(request.query_params, "start") or 0
+        for at, text in enumerate(self._search_texts(view)) if folded else ():
+            place = text.find(folded)
+            if place < 0:
+                continue
+            total += 1
+            if start < total <= start + MOST_FOUND:
+                entry = view.entries[at]
+                found.append({"at": at, "entry": entry, "around": _around(view.source_text(entry), folded)})
+        more = question.to_query(q=words, start=start + MOST_FOUND) if total > start + MOST_FOUND else None
+        return self._render(
+            "search.html", request, words=words, found=found, total=total, start=start, more=more
+        )
+
+    def _search_texts(self, view: View) -> list[str]:
+        """Return what each entry says, folded; kept for the view that was searched last."""
+        if self._texts[0] is not view:
+            self._texts = view, [view.source_text(entry).casefold() for entry in view.entries]
+        return self._texts[1]
+
+    # Two of them.
+
+    def compare(self, request: Request) -> Response:
+        """Show two views side by side."""
+        given = request.query_params
+        sides, error = [], ""
+        only = given.get("only", "differ")
+        try:
+            for place, suffix in enumerate(("_a", "_b")):
+                question = self._question(request, suffix, place)
+                view = self._view(question)
+                sides.append((question, view, Markup(overview_fragment(view.report))))
+        except ContextError as problem:
+            error = mask(str(problem))
+        pairs = self._pairs(sides[0][1], sides[1][1], only) if len(sides) == 2 else []
+        query = urlencode(
+            {
+                **{
+                    key: value
+                    for (question, _, _), suffix in zip(sides, ("_a", "_b"), strict=False)
+                    for key, value in question.words(suffix).items()
+                },
+                "only": only,
+            }
+        )
+        policies = self._policies
+        return self._render(
+            "compare.html",
+            request,
+            error=error,
+            sides=sides,
+            given=given,
+            policies=policies,
+            defaults={"_a": policies[0], "_b": policies[min(1, len(policies) - 1)]},
+            only=only,
+            query=query,
+            total=len(pairs),
+            rows=self._pair_rows(pairs, range(min(len(pairs), FIRST_ROWS))),
+            newest=None if self._log is None else self._log.version,
+        )
+
+    def compare_rows(self, request: Request) -> Response:
+        """Show some rows of a comparison."""
+        views = [self._view(self._question(request, suffix, at)) for at, suffix in enumerate(("_a", "_b"))]
+        pairs = self._pairs(views[0], views[1], request.query_params.get("only", "differ"))
+        window = self._window(request, len(pairs))
+        return self._render(
+            "compare_rows.html", request, rows=self._pair_rows(pairs, window), total=len(pairs)
+        )
+
+    def _pairs(self, left: View, right: View, only: str) -> list[Pair]:
+        return [pair for pair in _align(left, right) if only != "differ" or pair.differs]
+
+    def _pair_rows(self, pairs: Sequence[Pair], window: range) -> list[dict[str, Any]]:
+        return [{**self._row(pairs[at].view, at, pairs[at].entry), "pair": pairs[at]} for at in window]
+
+    # A session.
+
+    def timeline(self, request: Request) -> Response:
+        """Show everything that happened in a session."""
+        log = self._session_log()
+        total = len(log.events())
+        return self._render(
+            "timeline.html",
+            request,
+            rows=list(enumerate(log.moments(0, FIRST_ROWS))),
+            total=total,
+            done=whole(request.query_params, "done"),
+            numbers=log.status(),
+        )
+
+    def timeline_rows(self, request: Request) -> Response:
+        """Show some rows of it."""
+        log = self._session_log()
+        total = len(log.events())
+        window = self._window(request, total)
+        rows = list(enumerate(log.moments(window.start, window.stop), window.start))
+        return self._render("timeline_rows.html", request, rows=rows, total=total)
+
+    def recall(self, request: Request) -> Response:
+        """Find what the view of a session no longer shows."""
+        words = request.query_params.get("q", "").strip()[:200]
+        found = self._session_log().recall(words, MOST_RECALLED) if words else []
+        return self._render("recall.html", request, words=words, found=found)
+
+    def undo(self, request: Request) -> Response:
+        """Ask before a decision is taken back."""
+        log = self._session_log()
+        events = log.undone_by(request.query_params.get("event", ""))
+        return self._render(
+            "undo.html", request, told=told_of(events), event=events[0], rest=events[1:], token=self.token
+        )
+
+    # The bill.
+
+    def _bill(self, request: Request) -> list[Replayed]:
+        play = self._subject.play
+        if play is None:
+            raise UnknownNameError("there is no bill for this conversation", name="bill")
+        given = request.query_params
+        pricing = given.get("pricing") or self._subject.pricings[0]
+        window = whole(given, "budget", least=1)
+        known = (*self._subject.replayed, *self._subject.policies)
+        words = [given.get(name, "") for name in ("policy_a", "policy_b")]
+        asked = list(dict.fromkeys(filter(None, words)))
+        for word in asked:
+            _check_known(word, known)
+        _check_known(pricing, self._subject.pricings)
+        return [play(word, pricing, window) for word in asked]
+
+    def bill(self, request: Request) -> Response:
+        """Show what each call costs under a policy or two."""
+        given, error, results = request.query_params, "", list[Replayed]()
+        try:
+            results = self._bill(request)
+        except ContextError as problem:
+            error = mask(str(problem))
+        start = whole(given, "start") or 0
+        count = max((len(one.calls) for one in results), default=0)
+        calls = [
+            (at, [one.calls[at] if at < len(one.calls) else None for one in results])
+            for at in range(start, min(count, start + BILL_ROWS))
+        ]
+        query = {name: given.get(name, "") for name in ("policy_a", "policy_b", "pricing", "budget")}
+        return self._render(
+            "bill.html",
+            request,
+            error=error,
+            given=given,
+            words=tuple(dict.fromkeys((*self._subject.policies, *self._subject.replayed))),
+            results=results,
+            table=replay_table(results) if results else "",
+            calls=calls,
+            start=start,
+            count=count,
+            step=BILL_ROWS,
+            query=urlencode(query),
+        )
+
+    def charts(self, request: Request) -> Response:
+        """Draw the bill."""
+        page = chart_page({self._subject.name: self._bill(request)}, title=f"Bill of {self._subject.name}")
+        return HTMLResponse(page, headers={"Content-Security-Policy": policy_for_style(style_of(page))})
+
+
+def _check_known(word: str, known: Sequence[str]) -> None:
+    """Refuse what was not offered.
+
+    Raises:
+        UnknownNameError: It was not.
+    """
+    if word not in known:
+        raise unknown_name(f"{word[:80]!r} is not offered here; there are: {', '.join(known)}", word, known)
+
+
+def _slider(view: View) -> dict[str, int]:
+    """Say between which budgets a slider goes: from nothing to all, as far as the model's window."""
+    report = view.report
+    beside = report.output_reserve_tokens + report.overhead_tokens + report.margin_tokens
+    most = max(report.window_tokens, (report.tokens_before or report.window_tokens * 2) + beside)
+    if report.model_window_tokens is not None:
+        most = min(most, max(report.model_window_tokens, report.window_tokens))
+    least = report.output_reserve_tokens + 1
+    return {"least": least, "most": most, "step": max(1, (most - least) // 400)}
+
+
+def _around(text: str, folded: str) -> tuple[str, str, str]:
+    """Cut a text around the first place where something stands in it."""
+    at = text.casefold().find(folded)
+    # Folding may lengthen what stands before; then the place is near, and what is marked is not the word.
+    word = text[at : at + len(folded)]
+    before, after = (
+        text[max(0, at - FOUND_CHARS) : at],
+        text[at + len(folded) : at + len(folded) + FOUND_CHARS],
+    )
+    return plain(before), plain(word), plain(after)
+
+
+def _align(left: View, right: View) -> list[Pair]:
+    """Put the messages of two views side by side: the same message, or the same place from the end."""
+    own = {id(message): at for at, message in enumerate(left.sources)}
+    shares = any(id(message) in own for message in right.sources)
+    shift = 0 if shares else len(left.sources) - len(right.sources)
+    sides: dict[int, Entry] = {}
+    beyond: list[Entry] = []
+    for entry in right.entries:
+        if entry.index is None:
+            continue
+        key = own.get(id(right.sources[entry.index])) if shares else entry.index + shift
+        if key is None or key < 0:
+            beyond.append(entry)
+        else:
+            sides[key] = entry
+    pairs = [
+        Pair(entry, left, entry, sides.pop(entry.index, None))
+        for entry in left.entries
+        if entry.index is not None
+    ]
+    rest = [*beyond, *sides.values()]
+    return pairs + [Pair(entry, right, None, entry) for entry in rest]

@@ -1,0 +1,67 @@
+"""What a page asks for: policies, budgets, versions and places, read from an address and written into one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from trimtab.errors import ConfigurationError
+
+__all__ = ["Question", "whole"]
+
+SESSION = "session"
+"""Stands for the view of the session itself, where policies are named."""
+
+
+class Question(NamedTuple):
+    """Which view is asked for."""
+
+    policy: str
+    """A word, or a strategy as JSON."""
+    window: int | None = None
+    """Its budget in tokens; None: the policy's own."""
+    version: int | None = None
+    """Of a session's log; None: the newest."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str], default: str, suffix: str = "") -> Question:
+        """Read it out of an address; `suffix` tells the sides of a comparison apart.
+
+        Raises:
+            ConfigurationError: A number is none.
+        """
+        typed = given.get(f"json{suffix}", "").strip()
+        policy = typed or given.get(f"policy{suffix}", "") or default
+        return cls(
+            policy,
+            whole(given, f"budget{suffix}", least=1),
+            whole(given, f"version{suffix}"),
+        )
+
+    def words(self, suffix: str = "") -> dict[str, str]:
+        """Write it for an address."""
+        found = {f"policy{suffix}": self.policy}
+        if self.window is not None:
+            found[f"budget{suffix}"] = str(self.window)
+        if self.version is not None:
+            found[f"version{suffix}"] = str(self.version)
+        return found
+
+    def to_query(self, **more: object) -> str:
+        """Write it as the query of an address, with other values."""
+        return urlencode({**self.words(), **{name: str(value) for name, value in more.items()}})
+
+
+def whole(given: Mapping[str, str], name: str, *, least: int = 0) -> int | None:
+    """Read a whole number; None where it is left out.
+
+    Raises:
+        ConfigurationError: It is none, or below the least.
+    """
+    text = given.get(name, "").strip().replace(",", "").replace("_", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 15) or int(text) < least:
+        raise ConfigurationError(f"{name} is a whole number from {least} on, not {text[:40]!r}")
+    return int(text)

@@ -1,0 +1,75 @@
+"""An inspector on a port."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from trimtab.errors import ConfigurationError
+from trimtab.inspector.app import make_app
+from trimtab.inspector.subject import Subject
+
+__all__ = ["serve"]
+
+LOOPBACK = "127.0.0.1"
+
+
+def serve(
+    subject: Subject,
+    /,
+    *,
+    port: int = 0,
+    host: str = LOOPBACK,
+    allow_remote: bool = False,
+    token: str | None = None,
+    ready: Callable[[str], object] | None = None,
+) -> None:
+    """Serve an inspector until the process is told to end.
+
+    Args:
+        subject: What is looked at.
+        port: The port; 0 takes a free one.
+        host: The address it listens on; other machines reach it only where that is not of the loopback.
+        allow_remote: Whether it may be one that other machines reach. They send the token, and read what
+            they are shown, without encryption.
+        token: What a visitor has; None: a new one.
+        ready: Called with the address and the token in it, as soon as it can be opened.
+
+    Raises:
+        ConfigurationError: The port is taken or not to be had, or the host is not of the loopback and
+            nobody allowed that.
+    """
+    if not _is_loopback(host) and not allow_remote:
+        raise ConfigurationError(
+            f"host {host!r} can be reached from other machines, and what is sent is not encrypted: use"
+            f" {LOOPBACK}, or say allow_remote=True"
+        )
+    made = secrets.token_urlsafe(24) if token is None else token
+    shown = f"[{host}]" if ":" in host else host
+    names = ["127.0.0.1", "localhost", "::1", host]
+    if host in ("0.0.0.0", "::"):
+        shown = socket.gethostname()
+        names.append(shown)
+    app = make_app(subject, token=made, hosts=names)
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        place = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ConfigurationError(f"port {port} of {host} cannot be used: {error.strerror}") from error
+    with place:
+        if ready is not None:
+            ready(f"http://{shown}:{place.getsockname()[1]}/?token={made}")
+        config: Any = uvicorn.Config(app, log_level="warning", server_header=False, access_log=False)
+        uvicorn.Server(config).run(sockets=[place])
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,47 @@
+"""Events of a log in words, a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from trimtab.formats import detect
+from trimtab.report.text import plural, runs
+from trimtab.stores import Event
+
+
+def event_text(event: Event) -> str:
+    """Say what an event is: a message as it reads, or what was decided."""
+    if event.kind == "message":
+        return str(detect([event.message]).transcript(event.message))
+    return f"({event.kind}) {_DETAILS[event.kind](event.data) if event.kind in _DETAILS else ''}".rstrip()
+
+
+def _runs(units: Iterable[Iterable[int]]) -> str:
+    return runs(version for unit in units for version in unit)
+
+
+_DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "options": lambda data: (
+        f"{data['options']['budget_tokens']:,} tokens, counted by {data['options']['counted_by']}"
+    ),
+    "evicted": lambda data: f"{_runs(data['units'])} left the recent messages",
+    "summary": lambda data: (
+        "removed by redact" if data.get("stale") else f"of {_runs(data['covers'])}: {data['text']}"
+    ),
+    "recalled": lambda data: f"{_runs(data['units']) or 'nothing'} for the question in {data['question']}",
+    "fact": lambda data: "removed by redact" if data.get("stale") else data["text"],
+    "facts": lambda data: f"{data['facts']:,} from {data['messages']:,} messages",
+    "failed": lambda data: f"no {data.get('of', 'summary')}: {data['why']}",
+    "budget": lambda data: f"{data['budget_tokens']:,} tokens from here",
+    "usage": lambda data: (
+        f"{data['input_tokens']:,} tokens reported for a view counted as {data['counted_tokens']:,}"
+    ),
+    "anchors": lambda data: f"{plural(len(data['anchors']), 'anchor')} from here",
+    "abridged": lambda data: f"goes on from version {data['of']:,} of a log that is not here",
+    "pinned": lambda data: f"{data['event']}",
+    "unpinned": lambda data: f"{data['event']}",
+    "undone": lambda data: f"{data['event']} (version {data['version']}) and every decision after it",
+    "redacted": lambda data: ", ".join(data["events"]),
+    "popped": lambda data: f"{data['event']} (version {data['gone'][-1][0]})",
+}

@@ -1,0 +1,158 @@
+"""The command `trimtab inspect`: what it refuses, and what its options do, over plain HTTP."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.inspectors import conversation, inspector
+from trimtab import cli
+
+CHAT = conversation(20)
+
+
+def _read(address: str, path: str = "", **more: str) -> str:
+    """Ask for a page with the token of an address."""
+    base, _, token = address.partition("?token=")
+    request = urllib.request.Request(base + path, headers={"Authorization": f"Bearer {token}", **more})
+    with urllib.request.urlopen(request) as answer:
+        return str(answer.read().decode())
+
+
+def _alerts(page: str) -> list[str]:
+    return re.findall(r'role="alert">(.*?)</p>', page, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "give a FILE, or --store URL"),
+        (("nothing.json",), "No such file"),
+        (("chat.json", "--session", "ada"), "give --store URL, too"),
+        (("chat.json", "--policy", "nothing.toml"), "nothing.toml"),
+        (("bad.json",), "bad.json: not JSON"),
+        (("two.jsonl",), "--line 1"),
+        (("two.jsonl", "--line", "9"), "no conversation in line 9"),
+        (("chat.json", "--host", "0.0.0.0"), "--allow-remote"),
+    ],
+)
+def test_the_command_says_what_is_wrong(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    """Before a port is opened, with an exit code of wrong usage."""
+    (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
+    (tmp_path / "bad.json").write_text("{", encoding="utf-8")
+    (tmp_path / "two.jsonl").write_text(f"{json.dumps(CHAT)}\n{json.dumps(CHAT)}\n", encoding="utf-8")
+    given = [str(tmp_path / one) if one.endswith((".json", ".jsonl", ".toml")) else one for one in arguments]
+    done = CliRunner().invoke(cli.command(), ["inspect", *given, *(["--budget", "300"] if given else [])])
+    assert done.exit_code == 2
+    assert words in done.output
+
+
+def test_the_command_says_which_session_is_missing(tmp_path: Path) -> None:
+    """With the names there are."""
+    path = tmp_path / "chats.db"
+    for name in ("ada", "bob"):
+        args = ["session", "add", "--store", str(path), "--id", name, "--budget", "300"]
+        assert CliRunner().invoke(cli.command(), args, input=json.dumps(CHAT[:2])).exit_code == 0
+    missing = CliRunner().invoke(cli.command(), ["inspect", "--store", str(path), "--session", "adda"])
+    assert missing.exit_code == 1
+    assert "'ada'" in missing.output
+    several = CliRunner().invoke(cli.command(), ["inspect", "--store", str(path)])
+    assert "ada, bob" in several.output
+
+
+def test_options_of_room_and_policy_do_what_they_do_for_fit(tmp_path: Path) -> None:
+    """A page of a file: its line, its policy, the room beside the answer; and the policy is offered first."""
+    (tmp_path / "two.jsonl").write_text(f"[]\n{json.dumps(CHAT)}\n", encoding="utf-8")
+    (tmp_path / "newest.json").write_text('{"kind": "drop_newest"}', encoding="utf-8")
+    room = ("--budget", "300", "--output-reserve", "50", "--counter", "chars:4")
+    options = ("--line", 2, "--input", "jsonl", "--policy", "newest.json", *room)
+    with inspector(tmp_path, "two.jsonl", *options) as address:
+        strategy = ("--strategy", '{"kind": "drop_newest"}')
+        args = ["fit", "-", *room, *strategy, "--output", "text"]
+        fitted = CliRunner().invoke(cli.command(), args, input=json.dumps(CHAT))
+        said = re.search(r"[\d,]+ of 250 tokens", fitted.output)
+        assert said
+        assert said[0] in _read(address)
+        assert re.findall(r'<option value="([^"]+)"', _read(address))[0] == "newest.json"
+
+
+def test_a_policy_with_blocks_is_applied(tmp_path: Path) -> None:
+    """Parts of a request go into the blocks of a policy, as with `trimtab fit --policy`."""
+    (tmp_path / "policy.toml").write_text(
+        'budget = 400\ncounter = "chars:4"\n[[blocks]]\nname = "system"\npriority = 100\n'
+        '[[blocks]]\nname = "history"\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "chat.json").write_text(
+        json.dumps([{"role": "system", "content": "Be brief."}, *CHAT]), encoding="utf-8"
+    )
+    with inspector(tmp_path, "chat.json", "--policy", "policy.toml") as address:
+        page = _read(address)
+        assert _alerts(page) == []
+        assert "block system" in page
+        assert "block history" in page
+        assert "system</span>" in _read(address, "rows")
+
+
+def test_a_session_of_a_store_is_looked_at(tmp_path: Path) -> None:
+    """By its name; read-only, nothing is offered that changes it; other policies fit its whole log."""
+    store = tmp_path / "chats.db"
+    for name in ("ada", "bob"):
+        args = [
+            "session",
+            "add",
+            "--store",
+            str(store),
+            "--id",
+            name,
+            "--budget",
+            "300",
+            "--system",
+            "Be brief.",
+        ]
+        assert CliRunner().invoke(cli.command(), args, input=json.dumps(CHAT)).exit_code == 0
+    with inspector(tmp_path, "--store", store, "--session", "ada", "--read-only", "--port", 0) as address:
+        page = _read(address)
+        assert "session ada (read-only)" in page
+        assert "Undo" not in _read(address, "timeline")
+        fitted = _read(address, "?policy=sliding_window")
+        assert _alerts(fitted) == []
+        assert "21 in:" in fitted, "20 messages, and the system text"
+        bill = _read(address, "bill?policy_a=session")
+        assert _alerts(bill) == []
+        assert bill.count('<th scope="row">') == 10
+
+
+def test_it_listens_where_it_is_told_to(tmp_path: Path) -> None:
+    """At an address of the loopback that is asked for; another one only with an option that says so."""
+    (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
+    with inspector(tmp_path, "chat.json", "--budget", "300", "--host", "127.0.0.2") as address:
+        assert address.startswith("http://127.0.0.2:")
+        assert "trimtab" in _read(address)
+        with pytest.raises(urllib.error.HTTPError, match="421"):
+            _read(address, Host="evil.example")
+    with inspector(
+        tmp_path, "chat.json", "--budget", "300", "--host", "0.0.0.0", "--allow-remote"
+    ) as address:
+        port = re.search(r":(\d+)/", address)
+        assert port
+        local = re.sub(r"//[^/]+/", f"//127.0.0.1:{port[1]}/", address)
+        assert "trimtab" in _read(local)
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    """With its number, and an exit code of wrong usage."""
+    (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        path = str(tmp_path / "chat.json")
+        done = CliRunner().invoke(cli.command(), ["inspect", path, "--budget", "300", "--port", port])
+    assert done.exit_code == 2
+    assert f"port {port} of 127.0.0.1 cannot be used" in done.output
