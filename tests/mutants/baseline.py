@@ -43,13 +43,11 @@ BASELINE = (
         ("Learned.with_deviation", "deviations=seen[-_KEPT:]", "deviations=seen"),
         (
             "Learned.margin_tokens",
-            "_part(self._worst, _SAFETY)",
+            "_part(max(self.deviations), _SAFETY)",
             "_part(min(self.deviations), _SAFETY)",
         ),
         ("Learned.margin_tokens", "max(_UNITS, _part(", "max(0, _part("),
         ("Learned.margin_tokens", "min(worst, _MOST)", "worst"),
-        ("Learned._worst", "len(others) < _FEW", "not others"),
-        ("Learned._worst", "min(worst, _SURPRISE", "max(worst, _SURPRISE"),
     ),
     module(
         "counting/baseline.py",
@@ -65,8 +63,6 @@ BASELINE = (
             "bills.fixed_tokens",
         ),
         ("UsageBaseline.margin_tokens", "abs(tokens - bills.total_tokens)", "tokens"),
-        ("UsageBaseline.margin_tokens", "min(margin, _LEAST_TOKENS + tokens", "max(0, margin or tokens"),
-        ("_nearest", "(2 * tokens + by)", "(2 * tokens)"),
         (
             "UsageBaseline.margin_tokens",
             "margin if inside is None or bills.of_model.deviations else min(inside, margin)",
@@ -97,9 +93,11 @@ BASELINE = (
     module(
         "counting/baseline.py",
         "test_usage_baseline.py",
-        ("Readings.of", "reading = self._known.get(said)", "reading = None"),
-        ("UsageBaseline._with_counter", "form is not self._format or counter is not self._counter", "False"),
-        ("_said", '    raise TypeError(f"{kind.__name__} may change")\n', "    return id(value)\n"),
+        ("read_billed", " or read.held != message", ""),
+        ("read_billed", " or read.form is not form", ""),
+        ("read_billed", "by_id.get(id(message)) or (before[at] if at < len(before) else None)", "None"),
+        ("_plain_copy", "    return object()\n", "    return value\n"),
+        ("_plain_copy", "{key: _plain_copy(item, depth + 1) for key", "{key: item for key"),
     ),
     module(
         "counting/baseline.py",
@@ -109,7 +107,7 @@ BASELINE = (
         ("Bill.added_to", "        if whole > self.tokens:\n", "        if False:\n"),
         ("Bill._after", "goes_on = bills.latest <= self.counted.keys()", "goes_on = True"),
         ("Bill._after", "goes_on and counted and learned.believable(counted, left)", "goes_on and counted"),
-        ("Bill._after", "{key: _nearest(size * to, whole) for key", "{key: size for key"),
+        ("Bill._after", "{key: size * to // whole for key", "{key: size for key"),
         (
             "Bill._after",
             "min(max(self.tokens - fixed, whole * low // high), whole * high // low)",

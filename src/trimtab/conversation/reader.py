@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 from trimtab._shared.checks import move
 from trimtab.conversation.pairing import last_turn_of, open_calls, pair
@@ -242,8 +242,19 @@ class History:
         Returns:
             The lowest position counted; None if the format cannot count while it reads.
         """
-        span = range(self._walked_from - 1, start - 1, -1)
-        low = self.format.count_back(self.messages, span, room_tokens, sizes, self.walked, prices)
+        low: int | None = self._walked_from
+        while low is not None:
+            high, (times, by) = low, prices.scale
+            span = range(high - 1, start - 1, -1)
+            room = room_tokens * by // times
+            low = self.format.count_back(self.messages, span, room, sizes, self.walked, prices)
+            if low is None or times == by:
+                break
+            known = cast("list[int]", sizes[low:high])
+            sizes[low:high] = priced = [(2 * size * times + by) // (2 * by) for size in known]
+            room_tokens -= sum(priced)
+            if room_tokens < 0 or low <= start:  # sizes that were rounded down left room for more
+                break
         if low is None:
             return None
         self._walked_from = low

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from math import isqrt
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
 from trimtab._shared.checks import is_whole
 from trimtab.counting.base import SYSTEM_ROLES, AdditiveCounter, counter_name
 from trimtab.counting.door import as_additive
 from trimtab.counting.measurement import read_given
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import Format, Prices, get_format, mapping_of
+from trimtab.formats import Format, get_format, mapping_of
 from trimtab.formats.values import Dict, item_of
 
 _INSIDE = ("usage", "usage_metadata", "usageMetadata")
@@ -141,58 +141,40 @@ def _whole(value: object, key: str, *, least: int) -> int:
 _DEEPEST = 64
 """Messages that are nested deeper are read each time."""
 
-_MOST_READINGS = 256
-"""Remembered beside four times those of the latest bill."""
-
 _FINAL = frozenset((str, int, float, bool, bytes, type(None)))
 
 
-class Reading(NamedTuple):
-    """What was read of a message."""
+class Read(NamedTuple):
+    """A message of a bill, as it was when it was read."""
 
+    id: int
+    form: Format
+    held: object
+    """Its content; shares the texts."""
     key: str
     """By content."""
     tokens: int
     """As the counter inside counts it."""
 
 
-class Readings:
-    """What was read of messages, by what they say.
+def read_billed(
+    messages: Sequence[Dict], form: Format, counter: AdditiveCounter, before: Sequence[Read]
+) -> list[Read]:
+    """Read the messages of a bill; those of the bill before only if they have changed.
 
-    A conversation is counted again and again, each time with little that is new. Callers edit messages in
-    place, and SDKs send copies, so being the same object says nothing. Texts know their hash, so that being
-    equal to what was read costs next to nothing. (1 and True are equal, and cost the same.)
+    A conversation is recorded again and again, each time with little that is new. Callers edit messages in
+    place, so being the same object says nothing: one counts as read if it is equal to what it was, which
+    for texts that are the same objects costs next to nothing. (1 and True are equal, and cost the same.)
     """
-
-    def __init__(self, form: Format, counter: AdditiveCounter) -> None:
-        self._form, self._counter = form, counter
-        self._known: dict[Hashable, Reading] = {}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Leave texts of messages behind."""
-        return Readings, (self._form, self._counter)
-
-    def of(self, message: Dict, /) -> Reading:
-        """Read a message, unless one that says the same was read."""
-        try:
-            said = _said(message)
-            reading = self._known.get(said)
-        except TypeError:  # it holds other things
-            return self._read(message)
-        if reading is None:
-            reading = self._known[said] = self._read(message)
-        return reading
-
-    def of_bill(self, messages: Sequence[Dict], /) -> list[Reading]:
-        """Read the messages of a bill; what was read before is forgotten where there is much of it."""
-        found = [self.of(message) for message in messages]
-        if len(self._known) > _MOST_READINGS + 4 * len(found):
-            there = {reading.key for reading in found}
-            self._known = {said: one for said, one in [*self._known.items()] if one.key in there}
-        return found
-
-    def _read(self, message: Dict) -> Reading:
-        return Reading(key_of_message(message, self._form), self._counter.count_message(message))
+    by_id = {read.id: read for read in before}
+    found = []
+    for at, message in enumerate(messages):
+        read = by_id.get(id(message)) or (before[at] if at < len(before) else None)
+        if read is None or read.form is not form or read.held != message:
+            key = key_of_message(message, form)
+            read = Read(id(message), form, _plain_copy(message), key, counter.count_message(message))
+        found.append(read._replace(id=id(message)))
+    return found
 
 
 def key_of_message(entry: Dict, form: Format) -> str:
@@ -203,22 +185,15 @@ def key_of_message(entry: Dict, form: Format) -> str:
     return blake2b(pieces, digest_size=16).hexdigest()
 
 
-def _said(value: Any, depth: int = 0) -> Hashable:
-    """Make plain data a key.
-
-    Raises:
-        TypeError: It holds other things, or is too deep.
-    """
-    kind, deeper = type(value), depth + 1
-    if kind is dict and depth < _DEEPEST:
-        if _FINAL.issuperset(map(type, value.values())):
-            return frozenset(value.items())
-        return frozenset([(key, _said(item, deeper)) for key, item in value.items()])
-    if kind is list and depth < _DEEPEST:
-        return tuple([_said(item, deeper) for item in value])
-    if kind in _FINAL:
-        return cast("Hashable", value)
-    raise TypeError(f"{kind.__name__} may change")
+def _plain_copy(value: object, depth: int = 0) -> object:
+    """Copy plain data; what holds other things, or is too deep, is equal to nothing."""
+    if type(value) in _FINAL:
+        return value
+    if depth < _DEEPEST and type(value) is dict:
+        return {key: _plain_copy(item, depth + 1) for key, item in value.items()}
+    if depth < _DEEPEST and type(value) is list:
+        return [_plain_copy(item, depth + 1) for item in value]
+    return object()
 
 
 # All of these were chosen on half of the recorded calls (by hash), 2026-11-22: pi_coding_sessions and the
@@ -242,6 +217,7 @@ _COLD, _SAFETY = 2_000, (5, 4)
 """How many times that is allowed for before anything is known, and above the worst seen since."""
 _MOST = 9_000
 """Allowed for at most: a margin grows slower than what it is of, or a budget had no largest count."""
+
 _FEW, _SURPRISE = 4, 2
 """Of more deviations than so few the worst counts as so many times the next at most: once is no rule."""
 _LARGEST_PART = 4
@@ -326,6 +302,21 @@ class Learned:
         """The worst deviation; one that stands alone, as that of a picture does, is no rule for texts."""
         *others, worst = sorted(self.deviations)
         return worst if len(others) < _FEW else min(worst, _SURPRISE * max(_UNITS, others[-1]))
+
+    def margin_of_request(self, tokens: int, billed_tokens: int, inside: int | None, /) -> int | None:
+        """Say how far off the count of a whole request may be.
+
+        Args:
+            tokens: The count.
+            billed_tokens: The latest bill, which the request goes on from; 0: there is none.
+            inside: What the counter that estimates says; None if it does not.
+        """
+        if not billed_tokens:
+            return inside
+        margin = self.margin_tokens(abs(tokens - billed_tokens))
+        margin = min(margin, _LEAST_TOKENS + tokens // _LARGEST_PART)
+        # before a second bill nothing was seen to go wrong: no less is known than without a bill
+        return margin if inside is None or self.deviations else min(inside, margin)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data."""
@@ -420,9 +411,8 @@ class Bill:
             sizes = {key: learned.factor.of(size) for key, size in self.counted.items()}
         whole = self._sum(sizes)
         if whole > self.tokens:
-            sizes = {
-                key: size * self.tokens // whole for key, size in sizes.items()
-            }  # rounded down: no more than it
+            # rounded down: no more than it
+            sizes = {key: size * self.tokens // whole for key, size in sizes.items()}
         return Bills(
             model=model,
             total_tokens=self.tokens,
@@ -446,7 +436,7 @@ class Bill:
         if goes_on:
             learned = learned.with_deviation(part, abs(left - part))
         if goes_on and counted and learned.believable(counted, left):
-            shares = {key: _nearest(size * left, counted) for key, size in new.items()}
+            shares = {key: nearest(size * left, counted) for key, size in new.items()}
             return learned.with_report(counted, left), {**known, **shares}
         sizes = {**known, **estimated}
         whole = self._sum(sizes)
@@ -455,13 +445,13 @@ class Bill:
         # Shares move towards the bill, not far: what left with other messages may be behind the difference.
         low, high = _NARROW
         to = min(max(self.tokens - fixed, whole * low // high), whole * high // low)
-        return learned, {key: _nearest(size * to, whole) for key, size in sizes.items()}
+        return learned, {key: nearest(size * to, whole) for key, size in sizes.items()}
 
     def _sum(self, sizes: Mapping[str, int]) -> int:
         return sum(size * self.times[key] for key, size in sizes.items())
 
 
-def _nearest(tokens: int, by: int) -> int:
+def nearest(tokens: int, by: int) -> int:
     """Divide to the nearest: rounded down, each bill would move tokens to the fixed part for good."""
     return (2 * tokens + by) // (2 * by)
 
@@ -511,26 +501,22 @@ class UsageBaseline(AdditiveCounter):
         self._format = self._given or inside.format
         self._counter = inside.with_format(self._format)
         self._bills = Bills()
-        self._readings = Readings(self._format, self._counter)
+        self._billed: list[Read] = []
         self._lock = threading.Lock()
         self.name = counter_name(inside)
 
     def with_format(self, format: str | Format, /) -> Self:
         """Return the same counter, with what was recorded so far, for another wire form."""
         twin = copy(self)
-        twin._given = form = get_format(format)
-        return twin._with_counter(form, self._counter.with_format(form))
+        twin._given = twin._format = get_format(format)
+        twin._counter = self._counter.with_format(twin._format)
+        return twin
 
     def charge_as(self, format: str | Format, /) -> Self:
         """Return the same counter for messages sent in another wire form."""
         twin = copy(self)
-        return twin._with_counter(self._format, self._counter.charge_as(format))
-
-    def _with_counter(self, form: Format, counter: AdditiveCounter) -> Self:
-        if form is not self._format or counter is not self._counter:
-            self._readings = Readings(form, counter)
-        self._format, self._counter = form, counter
-        return self
+        twin._counter = self._counter.charge_as(format)
+        return twin
 
     def snapshot(self) -> Self:
         """Return the counter as it stands, which no later report changes."""
@@ -538,8 +524,8 @@ class UsageBaseline(AdditiveCounter):
             return copy(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave behind the lock."""
-        return {**self.__dict__, "_lock": None}
+        """Leave behind the lock, and what was read of the messages that were billed."""
+        return {**self.__dict__, "_lock": None, "_billed": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a lock of its own."""
@@ -555,27 +541,11 @@ class UsageBaseline(AdditiveCounter):
         """Return the share of a message in what was billed; the estimate of a new one."""
         entry = mapping_of(message)
         bills = self._bills
-        if not bills.sizes:
-            return self._estimate(self._counter.count_message(entry), bills)
-        key, tokens = self._readings.of(entry)
-        size = bills.sizes.get(key)
-        return self._estimate(tokens, bills) if size is None else size
-
-    @property
-    def prices(self) -> Prices | None:
-        """What plain messages cost; with a bill each message has its own price."""
-        prices = self._counter.prices
-        if prices is None or not self._bills.total_tokens:
-            return prices
-        bills, of = self._bills, self._readings.of
-        shares, factor = bills.sizes, bills.of_model.factor
-
-        def in_full(message: Dict) -> int:
-            key, tokens = of(message)
-            share = shares.get(key)
-            return factor.of(tokens) if share is None else share
-
-        return replace(prices, bases={}, in_full=in_full)
+        if bills.sizes:
+            size = bills.sizes.get(key_of_message(entry, self._format))
+            if size is not None:
+                return size
+        return self._estimate(self._counter.count_message(entry), bills)
 
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
@@ -598,13 +568,9 @@ class UsageBaseline(AdditiveCounter):
             a bill, the margin of the counter inside; None if it does not say.
         """
         bills = self._bills
-        inside = self._counter.margin_tokens(tokens)
-        if not bills.total_tokens:
-            return inside
-        margin = bills.of_model.margin_tokens(abs(tokens - bills.total_tokens))
-        margin = min(margin, _LEAST_TOKENS + tokens // _LARGEST_PART)
-        # before a second bill nothing was seen to go wrong: no less is known than without a bill
-        return margin if inside is None or bills.of_model.deviations else min(inside, margin)
+        return bills.of_model.margin_of_request(
+            tokens, bills.total_tokens, self._counter.margin_tokens(tokens)
+        )
 
     def _estimate(self, tokens: int, bills: Bills | None = None) -> int:
         bills = self._bills if bills is None else bills
@@ -651,9 +617,7 @@ class UsageBaseline(AdditiveCounter):
         counter = self._counter.with_format(form)
         has_system = bool(beside.system or (messages and messages[0].get("role") in SYSTEM_ROLES))
         fixed = counter.fixed_tokens(beside.system, beside.tools, has_system=has_system, extra=beside.extra)
-        is_known = form is self._format and counter is self._counter
-        readings = self._readings if is_known else Readings(form, counter)
-        billed = readings.of_bill(messages)
+        billed = read_billed(messages, form, counter, self._billed)
         bill = Bill(
             tokens=reported.input_tokens,
             counted={read.key: read.tokens for read in billed},
@@ -662,8 +626,8 @@ class UsageBaseline(AdditiveCounter):
         )
         back = None if answer is None else key_of_message(mapping_of(answer), form)
         with self._lock:
-            # as the messages are, for who asks without a fit
-            self._format, self._counter, self._readings = form, counter, readings
+            self._billed = billed
+            self._format, self._counter = form, counter  # as the messages are, for who asks without a fit
             self._bills = bill.added_to(self._bills, model)
             # a tokenizer that is right needs no report, which counts without the framing of the next request
             if back is not None and reported.answer_tokens and not counter.exact:

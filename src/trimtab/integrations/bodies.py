@@ -1,9 +1,9 @@
 """What the modules of providers' clients share: a call's body is fitted, and what was billed for it taken in.
 
-A client is asked about many conversations, and a `UsageBaseline` is made for one. So each conversation has
-one of its own, found by its first messages. What is learned from bill to bill moves the sizes of messages a
-little, and a cut that is worked out anew each time would move back and forth. So a conversation's cut stays
-where it was as long as what is behind it fits, and a result that was cut keeps its text.
+A client is asked about many conversations, and a baseline is made for one. So each conversation has one of its
+own, found by its first messages. What is learned from bill to bill moves the sizes of messages a little, and a
+cut that is worked out anew each time would move back and forth. So a conversation's cut stays where it was as
+long as what is behind it fits, and a result that was cut keeps its text.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from operator import is_
+from typing import Any, NamedTuple
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.request import known_budget
 from trimtab.budget import Budget
 from trimtab.context import Context
-from trimtab.counting import EstimateCounter, UsageBaseline, counter_for
+from trimtab.counting import EstimateCounter, counter_for
+from trimtab.counting.base import SYSTEM_ROLES
 from trimtab.counting.baseline import key_of_message, usage_of
 from trimtab.counting.door import as_additive
+from trimtab.counting.totals import TotalBaseline
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path, Request, mapping_of
 from trimtab.formats.values import item_of
@@ -41,15 +43,29 @@ _LEAST_BILLED = 4
 """A bill below this part of the count is of something else: some servers report one token, whatever came."""
 
 
+class _Kept(NamedTuple):
+    """Which messages of a call were sent."""
+
+    cut: int
+    """All from this one on."""
+    before: int
+    """How many before it."""
+    count: int
+    """How many there were."""
+
+    def goes_on(self, latest: _Kept) -> bool:
+        """Tell whether what was sent holds what another call sent, and what is newer."""
+        return self[:2] == latest[:2] and self.count >= latest.count
+
+
 @dataclass(slots=True)
 class _Chat:
     """What is known of one conversation."""
 
-    baseline: UsageBaseline | None
+    baseline: TotalBaseline | None
     """What counts it; None: the caller's own counter does, and takes in no bill."""
-    exact: bool
-    """Whether nothing is estimated."""
-    bills: int = 0
+    billed: _Kept = _Kept(0, 0, 0)
+    """What the latest bill was for."""
     cut: int = 0
     """Where the last call was cut; 0: nowhere."""
     at_cut: Any = None
@@ -59,7 +75,7 @@ class _Chat:
 
     def twin(self) -> _Chat:
         """Return what another conversation that begins alike starts from."""
-        return replace(self, baseline=copy(self.baseline), texts=dict(self.texts))
+        return replace(self, texts=dict(self.texts))
 
     def as_before(self, place: tuple[int, Path, int], text: str) -> str:
         """Say what became of a result when it was cut first; else what it becomes now, for later calls."""
@@ -73,18 +89,13 @@ class _Chat:
         goes_on = len(messages) > self.cut and messages[self.cut] == self.at_cut
         return self.cut if goes_on else 0
 
-    def learn(self, messages: Sequence[Any], fitted: Fitted[Any]) -> None:
+    def learn(self, messages: Sequence[Any], fitted: Fitted[Any], kept: _Kept) -> None:
         """Remember where a call was cut: behind the newest message that left for room."""
-        newest = len(messages) - 1
-        for place in reversed(fitted.positions):
-            if place is not None and place != newest:
-                break
-            newest -= place is not None
-        if newest < 0 or newest + 1 == self.cut:
+        if kept.cut in (0, self.cut):
             return
-        stay = {place for place in fitted.positions if place is not None}
+        stay = {*fitted.positions}
         rows = fitted.report.messages
-        left = (place for place in range(newest, -1, -1) if place not in stay)
+        left = (place for place in range(kept.cut - 1, -1, -1) if place not in stay)
         cut = next((place + 1 for place in left if rows[place].reason == "over_limit"), 0)
         if 0 < cut < len(messages):
             self.cut, self.at_cut = cut, messages[cut]
@@ -96,25 +107,32 @@ class Sent:
     """A call as it is sent."""
 
     body: Mapping[str, Any]
-    fitted: Mapping[str, Any] | None = None
-    """The same without what the SDK writes for what was left out."""
     chat: _Chat | None = None
     """The conversation its bill is for; None: the server adds what nobody here sees."""
+    baseline: TotalBaseline | None = None
+    """What counted it; None: it takes in no bill."""
     tokens: int = 0
     """What was counted for it."""
+    fixed_counted: int = 0
+    """Of these, beside its messages, as the counter inside counts."""
+    kept: _Kept = _Kept(0, 0, 0)
 
     def record(self, answer: Any) -> None:
         """Take in what an answer says it was billed; nothing where it does not say."""
-        if self.chat is None or self.chat.baseline is None:
+        if self.chat is None or self.baseline is None:
             return
         try:
             usage = usage_of(answer)
         except ConfigurationError:  # servers that report none, or nothing
             return
-        known = self.chat.exact and not self.chat.bills and usage.input_tokens == self.tokens
-        if not known and usage.input_tokens * _LEAST_BILLED >= self.tokens:
-            self.chat.baseline.record(self.fitted, usage.input_tokens)
-            self.chat.bills += 1
+        billed, baseline = usage.input_tokens, self.baseline
+        known = not baseline.estimates and not baseline.bills and billed == self.tokens
+        if not known and billed * _LEAST_BILLED >= self.tokens:
+            goes_on = self.kept.goes_on(self.chat.billed)
+            self.chat.baseline = baseline.with_bill(
+                billed, of=self.tokens, fixed_counted=self.fixed_counted, goes_on=goes_on
+            )
+            self.chat.billed = self.kept
 
     def watch(self, events: Iterator[Any], billed: Callable[[Any], Any]) -> Iterator[Any]:
         """Pass on the events of a stream, and take in the last bill that is found in one."""
@@ -187,12 +205,13 @@ class Bodies(Trimmer[Any]):
         if request is None:
             return Sent(body)
         chat = self._chat(request.messages, model)
+        baseline = chat.baseline
         if isinstance(self._budget, Context):
-            fitted = self._in_context(self._budget, request, chat, model).fit()
+            fitted = self._in_context(self._budget, request, baseline, model).fit()
         else:
-            limit, given = self._limit(request, chat, model), self._options_of(request, chat, model)
+            limit, given = self._asked(request, chat, baseline, model)
             fitted = fit(request.body or {}, limit, **given)
-        return self._sent(body, request, chat, fitted)
+        return self._sent(body, request, chat, baseline, fitted)
 
     async def afit_body(self, body: Mapping[str, Any], *, model: str | None) -> Sent:
         """Do what `fit_body` does; wait for async counters and summarizers."""
@@ -200,12 +219,13 @@ class Bodies(Trimmer[Any]):
         if request is None:
             return Sent(body)
         chat = self._chat(request.messages, model)
+        baseline = chat.baseline
         if isinstance(self._budget, Context):
-            fitted = await self._in_context(self._budget, request, chat, model).afit()
+            fitted = await self._in_context(self._budget, request, baseline, model).afit()
         else:
-            limit, given = self._limit(request, chat, model), self._options_of(request, chat, model)
+            limit, given = self._asked(request, chat, baseline, model)
             fitted = await afit(request.body or {}, limit, **given)
-        return self._sent(body, request, chat, fitted)
+        return self._sent(body, request, chat, baseline, fitted)
 
     def _request_of(self, body: Mapping[str, Any]) -> Request | None:
         """Read a body; None if the server keeps what it goes on from."""
@@ -245,28 +265,33 @@ class Bodies(Trimmer[Any]):
             known = name is not None and _facts_of(name) is not None
             counter = counter_for(name) if known and name is not None else EstimateCounter()
         try:
-            baseline = UsageBaseline(as_additive(counter), format=self._format)
+            return _Chat(TotalBaseline(as_additive(counter).with_format(self._format)))
         except ConfigurationError:  # it counts whole requests, or is awaited: such counts need no bill
-            return _Chat(None, exact=True)
-        return _Chat(baseline, exact=as_additive(counter).exact)
+            return _Chat(None)
 
-    def _options_of(self, request: Request, chat: _Chat, model: str | None) -> dict[str, Any]:
-        """Say with what a call is fitted."""
+    def _asked(
+        self, request: Request, chat: _Chat, baseline: TotalBaseline | None, model: str | None
+    ) -> tuple[Budget | None, dict[str, Any]]:
+        """Say to what a call is fitted, and with what."""
         given = self._ask(model, None, None, None)
-        given["counter"] = chat.baseline or self._own
+        given["counter"] = baseline or self._own
         if self._holds:
             plan = chat.plan(request.messages)
             window = SlidingWindow(target_ratio=self._target_ratio)
             held = HeldCut(plan, self._target_ratio, chat.as_before)
             given["strategy"] = Cascade(held, window, TruncateText())
-        return given
+        return self._limit(request, baseline, model), given
 
-    def _in_context(self, context: Context, request: Request, chat: _Chat, model: str | None) -> Context:
+    def _in_context(
+        self, context: Context, request: Request, baseline: TotalBaseline | None, model: str | None
+    ) -> Context:
         given = self._ask(model, None, request.system, request.tools)
-        given["counter"] = chat.baseline or self._own
+        given["counter"] = baseline or self._own
         return _Blocks(context, request.messages, self._format, None, given).context
 
-    def _limit(self, request: Request, chat: _Chat, model: str | None) -> Budget | None:
+    def _limit(
+        self, request: Request, baseline: TotalBaseline | None, model: str | None
+    ) -> Budget | None:
         """Return the budget of a call: an answer has its room, and an estimate keeps some free."""
         if self._exactly:
             return self._tokens(model, None)
@@ -281,7 +306,7 @@ class Bodies(Trimmer[Any]):
             limit = self._tokens(model, None)
             if isinstance(self._budget, str) and output and window and limit:
                 limit = Budget(max(1, min(limit.window, window - output)))
-        estimated = chat.baseline is not None and chat.bills and not chat.exact
+        estimated = baseline is not None and baseline.bills and baseline.estimates
         return replace(limit, margin="auto") if limit is not None and estimated else limit
 
     def _output_of(self, request: Request) -> int | None:
@@ -294,14 +319,49 @@ class Bodies(Trimmer[Any]):
                 return value
         return None
 
-    def _sent(self, body: Mapping[str, Any], request: Request, chat: _Chat, fitted: Fitted[Any]) -> Sent:
+    def _sent(
+        self,
+        body: Mapping[str, Any],
+        request: Request,
+        chat: _Chat,
+        baseline: TotalBaseline | None,
+        fitted: Fitted[Any],
+    ) -> Sent:
         self._tell(fitted)
+        kept = _kept(fitted, request.messages)
         if self._holds:
-            chat.learn(request.messages, fitted)
+            chat.learn(request.messages, fitted, kept)
         written = fitted.request
         if isinstance(self._budget, Context):
             written = self._format.write_request(replace(request, system=fitted.system), fitted.messages)
-        return Sent({**body, **written}, written, chat, fitted._plan.tokens)
+        made = {**body, **written}
+        if baseline is None:
+            return Sent(made)
+        first = mapping_of(request.messages[0]) if request.messages else {}
+        fixed_counted = baseline.fixed_counted(
+            request.system,
+            request.tools,
+            has_system=bool(request.system) or first.get("role") in SYSTEM_ROLES,
+            extra=request.extra,
+        )
+        return Sent(made, chat, baseline, fitted._plan.tokens, fixed_counted, kept)
+
+
+def _kept(fitted: Fitted[Any], messages: Sequence[Any]) -> _Kept:
+    """Tell which messages of a call are sent."""
+    count = len(messages)
+    if len(fitted.messages) == count and all(map(is_, fitted.messages, messages)):
+        return _Kept(0, 0, count)
+    positions = fitted.positions
+    newest = count - 1
+    """The newest that left."""
+    behind = 0
+    for place in reversed(positions):
+        if place is not None and place != newest:
+            break
+        behind += 1
+        newest -= place is not None
+    return _Kept(newest + 1, len(positions) - behind, count)
 
 
 def _has(body: Mapping[str, Any], key: str) -> bool:
