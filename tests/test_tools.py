@@ -139,7 +139,8 @@ def test_two_tools_of_the_provider_in_one_entry_are_two(tool: Any) -> None:
     ]
     said = [{"role": "user", "parts": [{"text": "hi"}]}]
     one, two, search = (
-        measure(said, model="gemini-2.5-flash", tools=tools).tools_tokens for tools in ([tool], apart, apart[:1])
+        measure(said, model="gemini-2.5-flash", tools=tools).tools_tokens
+        for tools in ([tool], apart, apart[:1])
     )
     assert one == two > search
 

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 from trimtab._shared.checks import move
 from trimtab.conversation.pairing import last_turn_of, open_calls, pair
@@ -242,24 +242,22 @@ class History:
         Returns:
             The lowest position counted; None if the format cannot count while it reads.
         """
-        low: int | None = self._walked_from
-        while low is not None:
-            high, (times, by) = low, prices.scale
-            span = range(high - 1, start - 1, -1)
-            room = room_tokens * by // times
-            low = self.format.count_back(self.messages, span, room, sizes, self.walked, prices)
-            if low is None or times == by:
-                break
-            known = cast("list[int]", sizes[low:high])
-            sizes[low:high] = priced = [(2 * size * times + by) // (2 * by) for size in known]
-            room_tokens -= sum(priced)
-            if room_tokens < 0 or low <= start:  # sizes that were rounded down left room for more
-                break
+        high, (times, by) = self._walked_from, prices.scale
+        span = range(high - 1, start - 1, -1)
+        room = room_tokens * by // times
+        low = self.format.count_back(self.messages, span, room, sizes, self.walked, prices)
         if low is None:
             return None
         self._walked_from = low
+        left_tokens = -1
+        if times != by:
+            priced = [(2 * (size or 0) * times + by) // (2 * by) for size in sizes[low:high]]
+            sizes[low:high] = priced
+            left_tokens = room_tokens - sum(priced)
         if not self.walked.foreign:  # plain messages, each of them: nothing that could be mistaken
             self._looked_from = min(low, self._looked_from)
+        if left_tokens >= 0 and start < low < high:  # what was rounded down left room for more
+            return self.walk(start, left_tokens, sizes, prices)
         return low
 
     def is_result(self, index: int, /) -> bool:

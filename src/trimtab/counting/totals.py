@@ -122,7 +122,12 @@ class TotalBaseline(AdditiveCounter):
         factor = learned.factor if learned.factor.of(messages) <= tokens else Factor(tokens, messages)
         twin = copy(self)
         twin.bills = self.bills + 1
-        twin._bill_tokens, twin._counted_tokens, twin._learned, twin._factor = tokens, counted, learned, factor
+        twin._bill_tokens, twin._counted_tokens, twin._learned, twin._factor = (
+            tokens,
+            counted,
+            learned,
+            factor,
+        )
         twin._unseen_tokens = tokens - factor.of(messages) - factor.of(fixed_counted)
         twin.name = f"{counter_name(self._counter)}, calibrated"
         return twin

@@ -1,9 +1,9 @@
 """What the modules of providers' clients share: a call's body is fitted, and what was billed for it taken in.
 
-A client is asked about many conversations, and a baseline is made for one. So each conversation has one of its
-own, found by its first messages. What is learned from bill to bill moves the sizes of messages a little, and a
-cut that is worked out anew each time would move back and forth. So a conversation's cut stays where it was as
-long as what is behind it fits, and a result that was cut keeps its text.
+A client is asked about many conversations, and a baseline is made for one. So each conversation has one of
+its own, found by its first messages. What is learned from bill to bill moves the sizes of messages a little,
+and a cut that is worked out anew each time would move back and forth. So a conversation's cut stays where it
+was as long as what is behind it fits, and a result that was cut keeps its text.
 """
 
 from __future__ import annotations
@@ -58,13 +58,16 @@ class _Kept(NamedTuple):
         return self[:2] == latest[:2] and self.count >= latest.count
 
 
+_NOTHING = _Kept(0, 0, 0)
+
+
 @dataclass(slots=True)
 class _Chat:
     """What is known of one conversation."""
 
     baseline: TotalBaseline | None
     """What counts it; None: the caller's own counter does, and takes in no bill."""
-    billed: _Kept = _Kept(0, 0, 0)
+    billed: _Kept = _NOTHING
     """What the latest bill was for."""
     cut: int = 0
     """Where the last call was cut; 0: nowhere."""
@@ -115,7 +118,7 @@ class Sent:
     """What was counted for it."""
     fixed_counted: int = 0
     """Of these, beside its messages, as the counter inside counts."""
-    kept: _Kept = _Kept(0, 0, 0)
+    kept: _Kept = _NOTHING
 
     def record(self, answer: Any) -> None:
         """Take in what an answer says it was billed; nothing where it does not say."""
@@ -289,9 +292,7 @@ class Bodies(Trimmer[Any]):
         given["counter"] = baseline or self._own
         return _Blocks(context, request.messages, self._format, None, given).context
 
-    def _limit(
-        self, request: Request, baseline: TotalBaseline | None, model: str | None
-    ) -> Budget | None:
+    def _limit(self, request: Request, baseline: TotalBaseline | None, model: str | None) -> Budget | None:
         """Return the budget of a call: an answer has its room, and an estimate keeps some free."""
         if self._exactly:
             return self._tokens(model, None)

@@ -187,9 +187,9 @@ class TrimHandler(CustomLogger):
             stored = next((key for key in STORED if kwargs.get(key) is not None), None)
             if stored is not None:
                 raise ConfigurationError(
-                    f"{stored}={kwargs[stored]!r:.80} names a prompt that is stored elsewhere, and the call has"
-                    f" no {FORMS[form].messages}=: nobody here sees what will be sent, and nothing of it can be"
-                    f" fitted. Give {FORMS[form].messages}=, or take the TrimHandler out of litellm.callbacks"
+                    f"{stored}={kwargs[stored]!r:.80} names a prompt that is stored elsewhere, and the call"
+                    f" has no {FORMS[form].messages}=: nobody here sees what will be sent, and nothing of it"
+                    f" can be fitted. Give {FORMS[form].messages}=, or take the TrimHandler out of litellm.callbacks"
                     " for this call"
                 )
             raise ConfigurationError(
@@ -469,10 +469,7 @@ def _deployment(function: Any, named: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     found = router.get_model_list(model_name=str(named.get("model"))) or []
     return min(
-        (
-            {"model": one["litellm_params"].get("model"), "model_info": one.get("model_info")}
-            for one in found
-        ),
+        ({"model": one["litellm_params"].get("model"), "model_info": one.get("model_info")} for one in found),
         key=_least_tokens,
         default={},
     )

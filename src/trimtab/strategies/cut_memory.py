@@ -63,8 +63,8 @@ class HeldCut:
 def _next_cut(request: EvictionRequest, stride_tokens: int) -> int:
     """Say where to cut a stride further; 0: nowhere.
 
-    Where a result that had to be cut is in view, one unit is as large as a stride: what it takes along when it
-    leaves is room that nobody uses, and a shorter stride makes up for it (design/029).
+    Where a result that had to be cut is in view, one unit is as large as a stride: what it takes along when
+    it leaves is room that nobody uses, and a shorter stride makes up for it (design/029).
     """
     if any(index >= request.planned_cut for index in request.edits):
         stride_tokens = stride_tokens * 3 // 4

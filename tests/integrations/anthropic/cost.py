@@ -37,6 +37,8 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
     if message["role"] == "tool":
         result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": text}
         return {"role": "user", "content": [result]}
-    made = [{"type": "tool_use", "id": one, "name": name, "input": args} for one, name, args in calls_of(message)]
+    made = [
+        {"type": "tool_use", "id": one, "name": name, "input": args} for one, name, args in calls_of(message)
+    ]
     said = [{"type": "text", "text": text}] if text else []
     return {"role": message["role"], "content": [*said, *made] if made else text}

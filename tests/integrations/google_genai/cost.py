@@ -34,6 +34,8 @@ def _content(message: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
         call = message["tool_call_id"]
         result = {"id": call, "name": names.get(call, "look"), "response": {"output": text}}
         return {"role": "user", "parts": [{"functionResponse": result}]}
-    made = [{"functionCall": {"id": one, "name": name, "args": args}} for one, name, args in calls_of(message)]
+    made = [
+        {"functionCall": {"id": one, "name": name, "args": args}} for one, name, args in calls_of(message)
+    ]
     said = [{"text": text}] if text or not made else []
     return {"role": "model" if message["role"] == "assistant" else "user", "parts": [*said, *made]}

@@ -358,10 +358,17 @@ def test_a_call_that_is_sent_as_it_was_given_is_warned_of(served: Provider) -> N
 def test_a_completion_of_one_text_is_warned_of(served: Provider) -> None:
     """Awaited or not: nothing of its prompt can leave, and the warning names what can be fitted."""
     litellm.callbacks = [TrimHandler(400)]
-    call: Any = {"model": "openai/gpt-4o", "prompt": "Hello " * 900, "api_base": f"{served.address}/v1", **KEYS}
+    call: Any = {
+        "model": "openai/gpt-4o",
+        "prompt": "Hello " * 900,
+        "api_base": f"{served.address}/v1",
+        **KEYS,
+    }
     with pytest.warns(UserWarning, match=r"litellm\.text_completion was sent as it was given: its prompt"):
         litellm.text_completion(**call)
-    with pytest.warns(UserWarning, match=r"litellm\.atext_completion was sent .* Write the prompt as messages"):
+    with pytest.warns(
+        UserWarning, match=r"litellm\.atext_completion was sent .* Write the prompt as messages"
+    ):
         asyncio.run(litellm.atext_completion(**call))
     assert len(served.bodies) == 2
 
