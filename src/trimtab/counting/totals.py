@@ -64,11 +64,11 @@ class TotalBaseline(AdditiveCounter):
 
     def count_text(self, text: str, /) -> int:
         """Count a bare text, by what was learned."""
-        return self._priced(self._counter.count_text(text))
+        return self._price(self._counter.count_text(text))
 
     def count_message(self, message: Any, /) -> int:
         """Count a message, by what was learned."""
-        return self._priced(self._counter.count_message(message))
+        return self._price(self._counter.count_message(message))
 
     @property
     def prices(self) -> Prices | None:
@@ -94,7 +94,7 @@ class TotalBaseline(AdditiveCounter):
         inside = self._counter.margin_tokens(tokens)
         return self._learned.margin_of_request(tokens, self._bill_tokens, inside)
 
-    def _priced(self, tokens: int) -> int:
+    def _price(self, tokens: int) -> int:
         times, by = self._factor
         return tokens if times == by else nearest(tokens * times, by)
 

@@ -212,9 +212,9 @@ class Bodies(Trimmer[Any]):
         if isinstance(self._budget, Context):
             fitted = self._in_context(self._budget, request, baseline, model).fit()
         else:
-            limit, given = self._asked(request, chat, baseline, model)
+            limit, given = self._arguments(request, chat, baseline, model)
             fitted = fit(request.body or {}, limit, **given)
-        return self._sent(body, request, chat, baseline, fitted)
+        return self._outcome(body, request, chat, baseline, fitted)
 
     async def afit_body(self, body: Mapping[str, Any], *, model: str | None) -> Sent:
         """Do what `fit_body` does; wait for async counters and summarizers."""
@@ -226,9 +226,9 @@ class Bodies(Trimmer[Any]):
         if isinstance(self._budget, Context):
             fitted = await self._in_context(self._budget, request, baseline, model).afit()
         else:
-            limit, given = self._asked(request, chat, baseline, model)
+            limit, given = self._arguments(request, chat, baseline, model)
             fitted = await afit(request.body or {}, limit, **given)
-        return self._sent(body, request, chat, baseline, fitted)
+        return self._outcome(body, request, chat, baseline, fitted)
 
     def _request_of(self, body: Mapping[str, Any]) -> Request | None:
         """Read a body; None if the server keeps what it goes on from."""
@@ -272,7 +272,7 @@ class Bodies(Trimmer[Any]):
         except ConfigurationError:  # it counts whole requests, or is awaited: such counts need no bill
             return _Chat(None)
 
-    def _asked(
+    def _arguments(
         self, request: Request, chat: _Chat, baseline: TotalBaseline | None, model: str | None
     ) -> tuple[Budget | None, dict[str, Any]]:
         """Say to what a call is fitted, and with what."""
@@ -320,7 +320,7 @@ class Bodies(Trimmer[Any]):
                 return value
         return None
 
-    def _sent(
+    def _outcome(
         self,
         body: Mapping[str, Any],
         request: Request,
@@ -329,7 +329,7 @@ class Bodies(Trimmer[Any]):
         fitted: Fitted[Any],
     ) -> Sent:
         self._tell(fitted)
-        kept = _kept(fitted, request.messages)
+        kept = _stay(fitted, request.messages)
         if self._holds:
             chat.learn(request.messages, fitted, kept)
         written = fitted.request
@@ -348,7 +348,7 @@ class Bodies(Trimmer[Any]):
         return Sent(made, chat, baseline, fitted._plan.tokens, fixed_counted, kept)
 
 
-def _kept(fitted: Fitted[Any], messages: Sequence[Any]) -> _Kept:
+def _stay(fitted: Fitted[Any], messages: Sequence[Any]) -> _Kept:
     """Tell which messages of a call are sent."""
     count = len(messages)
     if len(fitted.messages) == count and all(map(is_, fitted.messages, messages)):

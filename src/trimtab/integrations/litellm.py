@@ -189,8 +189,8 @@ class TrimHandler(CustomLogger):
                 raise ConfigurationError(
                     f"{stored}={kwargs[stored]!r:.80} names a prompt that is stored elsewhere, and the call"
                     f" has no {FORMS[form].messages}=: nobody here sees what will be sent, and nothing of it"
-                    f" can be fitted. Give {FORMS[form].messages}=, or take the TrimHandler out of litellm.callbacks"
-                    " for this call"
+                    f" can be fitted. Give {FORMS[form].messages}=, or take the TrimHandler out of"
+                    " litellm.callbacks for this call"
                 )
             raise ConfigurationError(
                 f"litellm.{call_type.value if call_type else ''} was given its messages by position, where no"
