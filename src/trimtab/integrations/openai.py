@@ -57,7 +57,7 @@ def with_budget(
         "/responses": Bodies(
             budget,
             format="openai_responses",
-            target_ratio=0.85,
+            target_ratio=0.84,
             stored=("previous_response_id", "conversation"),
             most_output=("max_output_tokens",),
             on_fitted=on_fitted,
