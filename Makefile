@@ -39,8 +39,13 @@ types: $(DEV_READY)  ## mypy and pyright, both strict, on src/, tests/typing, ex
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m tests.docs.typed
 
-docs: $(DEV_READY)  ## examples run, links resolve, CLI help is current
+docs: $(DEV_READY)  ## examples run, links resolve, CLI help is current; the site is built into build/site
 	$(BIN)/python -m pytest tests/docs
+	$(MAKE) site
+
+.PHONY: site
+site: $(DEV_READY)  ## the documents and the reference as pages in build/site; warnings and dead links are errors
+	$(BIN)/python -m tests.docs.site
 
 bench: $(BENCH_READY)  ## trimtab against its peers and the floors; the peers live in .venv-bench
 	$(BENCH_BIN)/python bench/bench.py $(BENCH)

@@ -42,10 +42,18 @@ PYRIGHT = {
 
 
 def write(pages: Iterable[Path], folder: Path) -> list[Path]:
-    """Write a file of each document that has Python examples, line by line as they stand there."""
+    """Write a file of each document that has Python examples, line by line as they stand there.
+
+    Each example of the start page is a program, and a file of its own as well: none leans on another.
+    """
     written = []
     for document in pages:
         text = document.read_text(encoding="utf-8")
+        if document == ROOT / "docs" / "index.md":
+            programs = [block.text for block in blocks(text) if block.kind == "python"]
+            for number, program in enumerate(programs):
+                written.append(folder / f"program_{number}.py")
+                written[-1].write_text(program, encoding="utf-8")
         lines = [""] * (text.count("\n") + 1)
         for block in blocks(text):
             if block.kind == "python":

@@ -465,7 +465,7 @@ class Session:
         """Say where the session stands, in numbers; see `status`."""
         return status_of(await self._runner.arun(Core.ready), self._runner.core)
 
-    def messages(self) -> list[dict[str, Any]]:
+    def messages(self) -> list[Any]:
         """Return the view, ready to send: it fits, and is as valid as what was added.
 
         Who changes a message of it changes no later view. Two views share the messages nobody changed.
@@ -475,11 +475,11 @@ class Session:
         """
         return self.fit().messages
 
-    async def amessages(self) -> list[dict[str, Any]]:
+    async def amessages(self) -> list[Any]:
         """Return the view; see `messages`."""
         return (await self.afit()).messages
 
-    def fit(self, *, at: int | None = None) -> Fitted[dict[str, Any]]:
+    def fit(self, *, at: int | None = None) -> Fitted[Any]:
         """Return the view with its report.
 
         Args:
@@ -487,11 +487,11 @@ class Session:
         """
         return self._runner.run(fit_view, at)
 
-    async def afit(self, *, at: int | None = None) -> Fitted[dict[str, Any]]:
+    async def afit(self, *, at: int | None = None) -> Fitted[Any]:
         """Return the view with its report; see `fit`."""
         return await self._runner.arun(fit_view, at)
 
-    def view_at(self, version: int, /) -> list[dict[str, Any]]:
+    def view_at(self, version: int, /) -> list[Any]:
         """Return the view as it was at a version of the log.
 
         Redacted messages say what is left of them.
@@ -501,7 +501,7 @@ class Session:
         """
         return self.fit(at=version).messages
 
-    async def aview_at(self, version: int, /) -> list[dict[str, Any]]:
+    async def aview_at(self, version: int, /) -> list[Any]:
         """Return the view as it was at a version; see `view_at`."""
         return (await self.afit(at=version)).messages
 
