@@ -59,7 +59,7 @@ def with_budget(
     bodies = Bodies(
         budget,
         format="anthropic",
-        target_ratio=0.88,
+        target_ratio=0.87,
         stored=("thread",),
         most_output=("max_tokens",),
         on_fitted=on_fitted,
