@@ -123,6 +123,28 @@ def test_what_stands_beside_tools_in_one_entry_is_read_and_counted(tool: Any, ot
         assert whole.tools_tokens > bare.tools_tokens + sum(len(one.description or "") for one in others) // 8
 
 
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"googleSearch": {}, "codeExecution": {}},
+        types.Tool(google_search=types.GoogleSearch(), code_execution=types.ToolCodeExecution()),
+    ],
+)
+def test_two_tools_of_the_provider_in_one_entry_are_two(tool: Any) -> None:
+    """They cost what they cost in an entry each, and functions beside them change nothing."""
+    apart = [{"googleSearch": {}}, {"codeExecution": {}}]
+    assert [one.name.replace("_", "").lower() for one in read_tools([tool])] == [
+        "googlesearch",
+        "codeexecution",
+    ]
+    said = [{"role": "user", "parts": [{"text": "hi"}]}]
+    one, two, search = (
+        measure(said, model="gemini-2.5-flash", tools=tools).tools_tokens
+        for tools in ([tool], apart, apart[:1])
+    )
+    assert one == two > search
+
+
 def weather(place: str) -> str:
     """Tells the weather."""
     return place

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import assistant, call, result, system, user, without_address
-from trimtab import ConfigurationError, Context, EstimateCounter, counter_for, fit
+from trimtab import Budget, ConfigurationError, Context, EstimateCounter, counter_for, fit
 from trimtab.counting import CountRequest, FixedCounter, UsageBaseline
 from trimtab.testing import WordCounter, check_counter, conversations
 
@@ -365,6 +365,40 @@ def test_a_margin_grows_with_what_was_seen_to_be_wrong_and_shrinks_again() -> No
     for _ in range(16):
         off_by(baseline, messages, 1_000, 10)
     assert 100 < margin_of(baseline, 1_000) < 200
+
+
+def test_a_surprise_that_stands_alone_is_no_rule() -> None:
+    """A picture billed for a hundred times its count is believed by twice the worst of the others."""
+    baseline, messages = UsageBaseline(WordCounter()), [user(text(100))]
+    baseline.record(messages, 100)
+    for _ in range(4):
+        off_by(baseline, messages, 1_000, 10)
+    off_by(baseline, messages, 10, 1_000_000)
+    assert 200 < margin_of(baseline, 1_000) < 350  # twice and a quarter of what is usual of 1,000: 116
+    off_by(baseline, messages, 10, 1_000_000)
+    assert margin_of(baseline, 1_000) > 1_000
+
+
+def test_a_margin_takes_a_fifth_of_a_budget_at_most() -> None:
+    """However far off the bills were: what was billed once is known."""
+    baseline, messages = UsageBaseline(WordCounter()), [user(text(900))]
+    baseline.record(messages, 900)
+    off_by(baseline, messages, 10, 400)
+    total = baseline.to_dict()["total_tokens"]
+    budget = Budget(total - 100, margin="auto").resolved(baseline)
+    assert budget.input_tokens >= 0.78 * total - 100
+
+
+def test_tokens_do_not_wander_from_messages_to_what_stands_beside_them() -> None:
+    """A chat whose oldest message leaves at each call: roundings do not add up, call after call."""
+    baseline = UsageBaseline(WordCounter())
+    for turn in range(200):
+        messages = [user(f"{turn + at} {text(20 + (turn + at) * 7 % 31)}") for at in range(20)]
+        billed = sum(len(message["content"].split()) * 13 // 10 for message in messages)
+        baseline.record(
+            messages, 100 + billed
+        )  # 100 tokens that nobody sees; shares that move err by as many
+    assert baseline.to_dict()["fixed_tokens"] <= 250
 
 
 def test_a_margin_grows_slower_than_what_it_is_of() -> None:

@@ -54,6 +54,7 @@ DISTRIBUTIONS = {
     "agent_framework": "agent_framework_core",
     "agents": "openai_agents",
     "google.adk": "google_adk",
+    "google.genai": "google_genai",
     "haystack": "haystack_ai",
     "opentelemetry.trace": "opentelemetry_api",
     "pydantic_ai": "pydantic_ai_slim",

@@ -19,7 +19,12 @@ HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = ROOT / ".venv-integrations"
 IN_TURN = 3
 
-CORE = ("src/trimtab/_fit", "src/trimtab/integrations/base.py", "tests/integrations/loops.py")
+CORE = (
+    "src/trimtab/_fit",
+    "src/trimtab/integrations/base.py",
+    "src/trimtab/integrations/bodies.py",
+    "tests/integrations/loops.py",
+)
 """What every adapter stands on: where one of these changed, all are run."""
 
 

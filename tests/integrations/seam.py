@@ -14,9 +14,23 @@ Run = Callable[[], object]
 MODEL = "gpt-4o"
 
 
-def bare(messages: list[Any], budget: int, *, format: str = "openai_chat", strategy: Any = STEADY) -> Run:
+def bare(
+    messages: list[Any],
+    budget: int,
+    *,
+    model: str = MODEL,
+    format: str = "openai_chat",
+    strategy: Any = STEADY,
+) -> Run:
     """Return a fit of wire messages as an adapter asks for it."""
-    return lambda: fit(messages, budget, model=MODEL, format=format, strategy=strategy).messages
+    return lambda: fit(messages, budget, model=model, format=format, strategy=strategy).messages
+
+
+def bill_below(
+    messages: list[Any], budget: int, *, model: str = MODEL, format: str = "openai_chat", part: float = 0.9
+) -> int:
+    """Return a bill for what fits that is a part of its count: an adapter that takes it in has to learn."""
+    return round(part * fit(messages, budget, model=model, format=format).report.tokens_after)
 
 
 def calls_of(message: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:

@@ -73,6 +73,10 @@ class Upstream:
 
     loop: Loop
     budget_tokens: int
+    bills: bool = False
+    """Whether answers say what the request was billed; else what the smallest answer of the form says."""
+    charges: tuple[str, float] = ("gpt-4o", 1.0)
+    """Whose tokens are charged: a model trimtab counts for, and the part of that count which is billed."""
     address: str = ""
     score: Score = field(default_factory=Score)
     _place: tuple[int, int] = (0, 0)
@@ -87,7 +91,7 @@ class Upstream:
         """Take a request, and answer as the script says."""
         number, step = self._place
         question = self.loop.questions[number]
-        self._look(form, body, question, begins=not step)
+        tokens = self._look(form, body, question, begins=not step)
         said = question.steps[step]
         self._place = (number + 1, 0) if isinstance(said, Says) else (number, step + 1)
         self._came = said.places if isinstance(said, Calls) else ()
@@ -95,16 +99,16 @@ class Upstream:
         if "id" in answer:  # a framework takes two answers of one id for the same
             answer["id"] += f"_{self.score.requests}"
         self._whole_tokens += self._count(json.dumps(said))
-        return answer
+        return {**answer, **_bill(form, tokens)} if self.bills else answer
 
-    def _look(self, form: str, body: dict[str, Any], question: Question, *, begins: bool) -> None:
+    def _look(self, form: str, body: dict[str, Any], question: Question, *, begins: bool) -> int:
         score, text = self.score, json.dumps(body, ensure_ascii=False)
         score.requests += 1
         score.invalid += [refusal.words for refusal in judge(form, body)]
         labels = [question.label, *map(label_of, self._came)]
         if missing := [label for label in labels if label not in text]:
             score.blind.append(f"request {score.requests}: {', '.join(missing)}")
-        tokens = _tokens(form, body)
+        tokens = self._charge(form, body)
         if tokens > self.budget_tokens:
             score.over.append(tokens)
         self._whole_tokens += sum(self._count(self.loop.answer(place)) for place in self._came)
@@ -116,22 +120,40 @@ class Upstream:
         pairs = zip(written, self._before, strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         score.tokens += tokens
-        score.shared_tokens += _tokens(form, {**body, key: body[key][:same]}) if same else 0
+        score.shared_tokens += self._charge(form, {**body, key: body[key][:same]}) if same else 0
         self._before = written
+        return tokens
 
     def _count(self, text: str) -> int:
-        return counter_for("gpt-4o").count([{"role": "user", "content": text}])
+        model, part = self.charges
+        return round(part * counter_for(model).count([{"role": "user", "content": text}]))
+
+    def _charge(self, form: str, body: dict[str, Any]) -> int:
+        """Count a request as trimtab does; a provider may charge less."""
+        model, part = self.charges
+        counted = fit(body, Budget(10**7), counter=counter_for(model), format=form)
+        return round(part * counted.report.tokens_after)
 
 
-def _tokens(form: str, body: dict[str, Any]) -> int:
-    """Count a request as trimtab does."""
-    return fit(body, Budget(10**7), counter=counter_for("gpt-4o"), format=form).report.tokens_after
+def _bill(form: str, tokens: int) -> dict[str, Any]:
+    """Write what a provider says a request was billed; of the answer that it had one token."""
+    if form == "gemini":
+        return {"usageMetadata": {"promptTokenCount": tokens, "totalTokenCount": tokens + 1}}
+    if form == "openai_chat":
+        return {"usage": {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}}
+    return {"usage": {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}}
 
 
 @contextmanager
-def upstream(loop: Loop, *, budget_tokens: int = BUDGET_TOKENS) -> Iterator[Upstream]:
+def upstream(
+    loop: Loop,
+    *,
+    budget_tokens: int = BUDGET_TOKENS,
+    bills: bool = False,
+    charges: tuple[str, float] = ("gpt-4o", 1.0),
+) -> Iterator[Upstream]:
     """Serve the model of a loop for as long as the block lasts; what it would refuse is answered, too."""
-    state = Upstream(loop, budget_tokens)
+    state = Upstream(loop, budget_tokens, bills, charges)
 
     class Answering(JSONHandler):
         def do_POST(self) -> None:

@@ -43,11 +43,20 @@ BASELINE = (
         ("Learned.with_deviation", "deviations=seen[-_KEPT:]", "deviations=seen"),
         (
             "Learned.margin_tokens",
-            "_part(max(self.deviations), _SAFETY)",
+            "_part(self._worst, _SAFETY)",
             "_part(min(self.deviations), _SAFETY)",
         ),
         ("Learned.margin_tokens", "max(_UNITS, _part(", "max(0, _part("),
         ("Learned.margin_tokens", "min(worst, _MOST)", "worst"),
+        ("Learned._worst", "len(others) < _FEW", "not others"),
+        ("Learned._worst", "min(worst, _SURPRISE", "max(worst, _SURPRISE"),
+        ("Learned.margin_of_request", "abs(tokens - billed_tokens)", "tokens"),
+        ("Learned.margin_of_request", "min(margin, _LEAST_TOKENS + tokens", "max(0, margin or tokens"),
+        (
+            "Learned.margin_of_request",
+            "margin if inside is None or self.deviations else min(inside, margin)",
+            "margin",
+        ),
     ),
     module(
         "counting/baseline.py",
@@ -62,12 +71,7 @@ BASELINE = (
             "bills.fixed_tokens + self._estimate(counted - bills.fixed_counted, bills)",
             "bills.fixed_tokens",
         ),
-        ("UsageBaseline.margin_tokens", "abs(tokens - bills.total_tokens)", "tokens"),
-        (
-            "UsageBaseline.margin_tokens",
-            "margin if inside is None or bills.of_model.deviations else min(inside, margin)",
-            "margin",
-        ),
+        ("nearest", "(2 * tokens + by)", "(2 * tokens)"),
         (
             "UsageBaseline.record",
             "Counter(read.key for read in billed)",
@@ -107,7 +111,7 @@ BASELINE = (
         ("Bill.added_to", "        if whole > self.tokens:\n", "        if False:\n"),
         ("Bill._after", "goes_on = bills.latest <= self.counted.keys()", "goes_on = True"),
         ("Bill._after", "goes_on and counted and learned.believable(counted, left)", "goes_on and counted"),
-        ("Bill._after", "{key: size * to // whole for key", "{key: size for key"),
+        ("Bill._after", "{key: nearest(size * to, whole) for key", "{key: size for key"),
         (
             "Bill._after",
             "min(max(self.tokens - fixed, whole * low // high), whole * high // low)",

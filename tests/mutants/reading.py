@@ -24,8 +24,8 @@ READING = (
         ("History.user_at_or_before", "self._turn = (user, index)", "self._turn = (user, index + 1)"),
         (
             "History.walk",
-            "range(self._walked_from - 1, start - 1, -1)",
-            "range(self._walked_from - 1, start, -1)",
+            "range(high - 1, start - 1, -1)",
+            "range(high - 1, start, -1)",
         ),
         ("History.walk", "        self._walked_from = low\n", "        self._walked_from = start\n"),
         (

@@ -298,13 +298,22 @@ class History:
         Returns:
             The lowest position counted; None if the format cannot count while it reads.
         """
-        span = range(self._walked_from - 1, start - 1, -1)
-        low = self.format.count_back(self.messages, span, room_tokens, sizes, self.walked, prices)
+        high, (times, by) = self._walked_from, prices.scale
+        span = range(high - 1, start - 1, -1)
+        room = room_tokens * by // times
+        low = self.format.count_back(self.messages, span, room, sizes, self.walked, prices)
         if low is None:
             return None
         self._walked_from = low
+        left_tokens = -1
+        if times != by:
+            priced = [(2 * (size or 0) * times + by) // (2 * by) for size in sizes[low:high]]
+            sizes[low:high] = priced
+            left_tokens = room_tokens - sum(priced)
         if not self.walked.foreign:  # plain messages, each of them: nothing that could be mistaken
             self._looked_from = min(low, self._looked_from)
+        if left_tokens >= 0 and start < low < high:  # what was rounded down left room for more
+            return self.walk(start, left_tokens, sizes, prices)
         return low
 
     def is_result(self, index: int, /) -> bool:

@@ -218,6 +218,11 @@ _COLD, _SAFETY = 2_000, (5, 4)
 _MOST = 9_000
 """Allowed for at most: a margin grows slower than what it is of, or a budget had no largest count."""
 
+_FEW, _SURPRISE = 4, 2
+"""Of more deviations than so few the worst counts as so many times the next at most: once is no rule."""
+_LARGEST_PART = 4
+"""A margin is at most such a part of the whole count: what was billed once is known better than that."""
+
 
 class Factor(NamedTuple):
     """How many tokens a provider bills for those that were counted."""
@@ -289,8 +294,29 @@ class Learned:
 
     def margin_tokens(self, part_tokens: int, /) -> int:
         """Return how far off the next prediction of a part may be."""
-        worst = max(_UNITS, _part(max(self.deviations), _SAFETY)) if self.deviations else _COLD
+        worst = max(_UNITS, _part(self._worst, _SAFETY)) if self.deviations else _COLD
         return -(-_usual(part_tokens) * min(worst, _MOST) // _UNITS)
+
+    @property
+    def _worst(self) -> int:
+        """The worst deviation; one that stands alone, as that of a picture does, is no rule for texts."""
+        *others, worst = sorted(self.deviations)
+        return worst if len(others) < _FEW else min(worst, _SURPRISE * max(_UNITS, others[-1]))
+
+    def margin_of_request(self, tokens: int, billed_tokens: int, inside: int | None, /) -> int | None:
+        """Say how far off the count of a whole request may be.
+
+        Args:
+            tokens: The count.
+            billed_tokens: The latest bill, which the request goes on from; 0: there is none.
+            inside: What the counter that estimates says; None if it does not.
+        """
+        if not billed_tokens:
+            return inside
+        margin = self.margin_tokens(abs(tokens - billed_tokens))
+        margin = min(margin, _LEAST_TOKENS + tokens // _LARGEST_PART)
+        # before a second bill nothing was seen to go wrong: no less is known than without a bill
+        return margin if inside is None or self.deviations else min(inside, margin)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data."""
@@ -385,6 +411,7 @@ class Bill:
             sizes = {key: learned.factor.of(size) for key, size in self.counted.items()}
         whole = self._sum(sizes)
         if whole > self.tokens:
+            # rounded down: no more than it
             sizes = {key: size * self.tokens // whole for key, size in sizes.items()}
         return Bills(
             model=model,
@@ -409,7 +436,7 @@ class Bill:
         if goes_on:
             learned = learned.with_deviation(part, abs(left - part))
         if goes_on and counted and learned.believable(counted, left):
-            shares = {key: size * left // counted for key, size in new.items()}
+            shares = {key: nearest(size * left, counted) for key, size in new.items()}
             return learned.with_report(counted, left), {**known, **shares}
         sizes = {**known, **estimated}
         whole = self._sum(sizes)
@@ -418,10 +445,15 @@ class Bill:
         # Shares move towards the bill, not far: what left with other messages may be behind the difference.
         low, high = _NARROW
         to = min(max(self.tokens - fixed, whole * low // high), whole * high // low)
-        return learned, {key: size * to // whole for key, size in sizes.items()}
+        return learned, {key: nearest(size * to, whole) for key, size in sizes.items()}
 
     def _sum(self, sizes: Mapping[str, int]) -> int:
         return sum(size * self.times[key] for key, size in sizes.items())
+
+
+def nearest(tokens: int, by: int) -> int:
+    """Divide to the nearest: rounded down, each bill would move tokens to the fixed part for good."""
+    return (2 * tokens + by) // (2 * by)
 
 
 def newest(sizes: dict[str, int]) -> dict[str, int]:
@@ -536,12 +568,9 @@ class UsageBaseline(AdditiveCounter):
             a bill, the margin of the counter inside; None if it does not say.
         """
         bills = self._bills
-        inside = self._counter.margin_tokens(tokens)
-        if not bills.total_tokens:
-            return inside
-        margin = bills.of_model.margin_tokens(abs(tokens - bills.total_tokens))
-        # before a second bill nothing was seen to go wrong: no less is known than without a bill
-        return margin if inside is None or bills.of_model.deviations else min(inside, margin)
+        return bills.of_model.margin_of_request(
+            tokens, bills.total_tokens, self._counter.margin_tokens(tokens)
+        )
 
     def _estimate(self, tokens: int, bills: Bills | None = None) -> int:
         bills = self._bills if bills is None else bills

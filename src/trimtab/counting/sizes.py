@@ -35,6 +35,7 @@ __all__ = [
     "Sizes",
     "counter_name",
     "fixed_tokens_of",
+    "known_fixed_count",
     "shared_out",
     "sizes_for",
 ]
@@ -104,7 +105,7 @@ class Sizes:
         has_system = leads_system or bool(self._fixed.system)
         made = self._fixed_counts.get(has_system)
         if made is None:
-            count = _known_fixed_count if self._own is not None else _fixed_count
+            count = known_fixed_count if self._own is not None else _fixed_count
             made = self._fixed_counts[has_system] = count(self.counter, self._fixed, has_system)
         return made
 
@@ -164,7 +165,7 @@ class Sizes:
         Of a message with a price for its role and one text, that text alone is charged otherwise.
         """
         prices, messages, known = self.counter.prices, self.messages, self.known
-        if prices is None or not text:
+        if prices is None or not text or prices.scale != (1, 1):
             return [None for _ in indices]
         counts, bases, found = cast("dict[Any, int]", prices.counts), prices.bases, list[int | None]()
         text_tokens = counts[text]
@@ -422,7 +423,7 @@ class FixedCount(NamedTuple):
     tools_tokens: int
 
 
-def _known_fixed_count(counter: AdditiveCounter, fixed: Fixed, has_system: bool) -> FixedCount:
+def known_fixed_count(counter: AdditiveCounter, fixed: Fixed, has_system: bool) -> FixedCount:
     """Count what each call of a chat sends again, under a counter of ours, once for its content.
 
     It is written byte for byte with the kind of every value in it, so that a tool that was changed in place

@@ -159,6 +159,8 @@ class Prices:
     """Whether reasoning that can be read is charged; None: what thinks is counted in full."""
     sealed_chars_per_token: float | None = None
     """Characters of encrypted reasoning a token; None where it is not charged."""
+    scale: tuple[int, int] = (1, 1)
+    """What a message costs in the end, to the nearest token: so many times its price, by so many."""
 
     def sealed_tokens(self, chars: int, /) -> int:
         """Count the encrypted reasoning of a message.

@@ -97,16 +97,16 @@ def tools_in(tools: object, /) -> Iterator[tuple[str, object]]:
 def _entries(path: str, tool: object) -> Iterator[tuple[str, object]]:
     entry = as_dict(tool) or {}
     key = next((key for key in _DECLARED_KEYS if entry.get(key) is not None), None)
-    if key is None:
-        if not is_cache_point(entry):
-            yield path, tool
-        return
-    rest = without_keys(entry, (key,))
-    if "type" in rest:  # as a namespace of Responses, which has a name and a description of its own
-        yield path, rest
+    rest = entry if key is None else without_keys(entry, (key,))
+    given = [name for name in rest if _is_by_provider(name) and rest[name] is not None]
+    if "type" in rest or (key is None and len(given) < 2):
+        # one tool, or a namespace of Responses, which has a name and a description of its own
+        if key is not None or not is_cache_point(entry):
+            yield path, tool if key is None else rest
     else:
-        given = [name for name in rest if _is_by_provider(name) and rest[name] is not None]
         yield from ((path, {name: rest[name]}) for name in given)
+    if key is None:
+        return
     listed = as_list(entry[key])
     for at, one in enumerate((entry[key],) if listed is None else listed):
         yield from _entries(f"{path}.{key}[{at}]", one)

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from inspect import iscoroutinefunction, signature
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, Unpack
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -84,6 +85,12 @@ CALLS: Final = {
 
 UNSEEN: Final = ("completion", "responses")
 """Calls that are not awaited: a handler is asked for the second alone, where its provider has that API."""
+
+TEXTS: Final = ("text_completion", "atext_completion")
+"""Calls of one text, of which nothing can leave."""
+
+STORED: Final = ("prompt_id", "prompt")
+"""Arguments that name a prompt which is stored at LiteLLM or at the provider."""
 
 NATIVE: Final = {
     "claude": (("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai"), "anthropic"),
@@ -181,6 +188,14 @@ class TrimHandler(CustomLogger):
         if form is None or self._is_fitted(form, log):
             return None
         if kwargs.get(FORMS[form].messages) is None:
+            stored = next((key for key in STORED if kwargs.get(key) is not None), None)
+            if stored is not None:
+                raise ConfigurationError(
+                    f"{stored}={kwargs[stored]!r:.80} names a prompt that is stored elsewhere, and the call"
+                    f" has no {FORMS[form].messages}=: nobody here sees what will be sent, and nothing of it"
+                    f" can be fitted. Give {FORMS[form].messages}=, or take the TrimHandler out of"
+                    " litellm.callbacks for this call"
+                )
             raise ConfigurationError(
                 f"litellm.{call_type.value if call_type else ''} was given its messages by position, where no"
                 f" callback sees them: name {FORMS[form].messages}=, or call the function of that name in"
@@ -234,6 +249,13 @@ class TrimHandler(CustomLogger):
         call_type, call_id = kwargs.get("call_type"), kwargs.get("litellm_call_id")
         if self not in litellm.callbacks:  # LiteLLM goes on to tell those that were taken out of them
             return
+        if call_type in TEXTS:
+            warnings.warn(
+                f"litellm.{call_type} was sent as it was given: its prompt is one text, and nothing of it can"
+                " leave. Write the prompt as messages, and call trimtab.integrations.litellm.completion or"
+                " litellm.acompletion",
+                stacklevel=2,
+            )
         if call_type in UNSEEN and call_id not in self._asked and call_id not in _FITTED:
             warnings.warn(
                 f"litellm.{call_type} was sent as it was given: no callback sees the messages of a call that"
@@ -394,7 +416,7 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
 
     It takes the same arguments, and is fitted by the `TrimHandler` in `litellm.callbacks`. `completion`,
     `responses` and the others of this module are made so; `trim_call(router.completion)` is that of a Router,
-    fitted for the first deployment of the model that is asked for.
+    fitted for the deployment with the smallest window of those that the model's name means.
 
     Args:
         function: A call of LiteLLM's, sync or async.
@@ -442,16 +464,28 @@ def _by_name(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, 
 
 
 def _deployment(function: Any, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what a Router calls the model that it is asked for; nothing where it is no Router's call."""
+    """Say what a Router calls the model that it is asked for; nothing where it is no Router's call.
+
+    Which of several deployments it takes it decides later: what fits the smallest window fits each.
+    """
     router = getattr(function, "__self__", None)
     if not isinstance(router, Router):
         return {}
     found = router.get_model_list(model_name=str(named.get("model"))) or []
-    return (
-        {"model": found[0]["litellm_params"].get("model"), "model_info": found[0].get("model_info")}
-        if found
-        else {}
+    return min(
+        ({"model": one["litellm_params"].get("model"), "model_info": one.get("model_info")} for one in found),
+        key=_least_tokens,
+        default={},
     )
+
+
+def _least_tokens(deployment: Mapping[str, Any]) -> float:
+    """Say what a deployment's window holds; what nobody knows is held for the largest."""
+    name, window = _model(deployment)
+    if window is not None:
+        return window.input_tokens
+    facts = _facts_of(name)
+    return inf if facts is None or facts.window_tokens is None else facts.window_tokens
 
 
 completion = trim_call(litellm.completion)

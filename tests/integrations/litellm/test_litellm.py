@@ -355,6 +355,54 @@ def test_a_call_that_is_sent_as_it_was_given_is_warned_of(served: Provider) -> N
     assert len(served.bodies) == 5
 
 
+def test_a_completion_of_one_text_is_warned_of(served: Provider) -> None:
+    """Awaited or not: nothing of its prompt can leave, and the warning names what can be fitted."""
+    litellm.callbacks = [TrimHandler(400)]
+    call: Any = {
+        "model": "openai/gpt-4o",
+        "prompt": "Hello " * 900,
+        "api_base": f"{served.address}/v1",
+        **KEYS,
+    }
+    with pytest.warns(UserWarning, match=r"litellm\.text_completion was sent as it was given: its prompt"):
+        litellm.text_completion(**call)
+    with pytest.warns(
+        UserWarning, match=r"litellm\.atext_completion was sent .* Write the prompt as messages"
+    ):
+        asyncio.run(litellm.atext_completion(**call))
+    assert len(served.bodies) == 2
+
+
+def test_a_stored_prompt_is_refused_by_its_name(served: Provider) -> None:
+    """Its messages are put in where no callback sees them; that is no call by position."""
+    litellm.callbacks = [TrimHandler(400)]
+    call: Any = {"model": "openai/gpt-4o", "api_base": f"{served.address}/v1", **KEYS}
+    with pytest.raises(ConfigurationError, match=r"prompt_id='greeting' names a prompt .* no messages="):
+        asyncio.run(litellm.acompletion(prompt_id="greeting", **call))
+    nothing: Any = None
+    with pytest.raises(ConfigurationError, match=r"prompt=\{'id': 'pmpt_1'\} names a prompt .* no input="):
+        asyncio.run(litellm.aresponses(input=nothing, prompt={"id": "pmpt_1"}, **call))
+    assert served.bodies == []
+
+
+def test_a_call_of_a_router_that_is_not_awaited_fits_its_smallest_deployment(served: Provider) -> None:
+    """Which one a Router takes it decides after the fit; the order they are listed in says nothing."""
+    params: Any = {"api_base": f"{served.address}/v1", "api_key": "none"}
+
+    def model_of(name: str, **info: Any) -> dict[str, Any]:
+        params_of = {"model": f"openai/{name}", **params}
+        return {"model_name": "fast", "litellm_params": params_of, "model_info": info}
+
+    large, small, unknown = model_of("gpt-4o"), model_of("gpt-4", max_input_tokens=400), model_of("m")
+    for listed in ([large, small], [small, large], [unknown, small, large]):
+        seen: list[Any] = []
+        litellm.callbacks = [TrimHandler(on_fitted=seen.append)]
+        router = litellm.Router(model_list=listed, num_retries=0)
+        trim_call(router.completion)("fast", _talk(30))
+        assert seen[0].report.input_tokens == 400
+    assert all(len(body["messages"]) < 30 for _, body in served.bodies)
+
+
 def test_what_cannot_fit_sends_a_router_to_the_larger_model(served: Provider) -> None:
     """The error is trimtab's and LiteLLM's own for a window that is too small, and it can be pickled."""
     params: Any = {"api_base": f"{served.address}/v1", "api_key": "none"}

@@ -1,0 +1,133 @@
+"""Counts that go by the total of the latest bill: what a session does, for who sends whole conversations.
+
+A `UsageBaseline` shares each bill out among its messages, which takes as long as ten fits of them. Here a
+bill moves two numbers: a factor for every message, and what was billed beside all that is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
+
+from trimtab.counting.base import AdditiveCounter, counter_name
+from trimtab.counting.baseline import NOTHING_LEARNED, Factor, Learned, nearest
+from trimtab.counting.sizes import Fixed, known_fixed_count
+from trimtab.formats import Format, Prices
+
+_EVEN = Factor(1, 1)
+
+
+class TotalBaseline(AdditiveCounter):
+    """A counter that gives for a request that was billed what was billed.
+
+    It never changes: `with_bill` returns another, so that a fit asks one and the same to its end.
+
+    Args:
+        counter: What estimates.
+    """
+
+    def __init__(self, counter: AdditiveCounter, /) -> None:
+        self._counter, self._format = counter, counter.format
+        self.name = counter_name(counter)
+        self.bills = 0
+        """How many were taken in."""
+        self._bill_tokens = self._counted_tokens = 0
+        """The latest bill, and what the counter inside gives for its request."""
+        self._learned: Learned = NOTHING_LEARNED
+        self._factor = _EVEN
+        self._unseen_tokens = 0
+        """What is billed beside the messages and is not counted; below zero: what is counted too much."""
+
+    @property
+    def estimates(self) -> bool:
+        """Whether anything here may be off: a tokenizer that is the model's own is not."""
+        return not self._counter.exact
+
+    def with_format(self, format: str | Format, /) -> Self:
+        """Return the same counter for another wire form."""
+        return self._with_counter(self._counter.with_format(format))
+
+    def charge_as(self, format: str | Format, /) -> Self:
+        """Return the same counter for messages sent in another wire form."""
+        return self._with_counter(self._counter.charge_as(format))
+
+    def _with_counter(self, counter: AdditiveCounter) -> Self:
+        if counter is self._counter:
+            return self
+        twin = copy(self)
+        twin._counter, twin._format = counter, counter.format
+        return twin
+
+    # -- counting
+
+    def count_text(self, text: str, /) -> int:
+        """Count a bare text, by what was learned."""
+        return self._price(self._counter.count_text(text))
+
+    def count_message(self, message: Any, /) -> int:
+        """Count a message, by what was learned."""
+        return self._price(self._counter.count_message(message))
+
+    @property
+    def prices(self) -> Prices | None:
+        """What plain messages cost: as the counter inside says, times the factor."""
+        prices, (times, by) = self._counter.prices, self._factor
+        return prices if prices is None or times == by else replace(prices, scale=(times, by))
+
+    def fixed_tokens(
+        self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
+    ) -> int:
+        """Return what the bill leaves beside the messages; what changed since is estimated."""
+        counted = self.fixed_counted(system, tools, has_system=has_system, extra=extra)
+        return max(0, self._factor.of(counted) + self._unseen_tokens)
+
+    def fixed_counted(
+        self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
+    ) -> int:
+        """Return what the counter inside gives for what stands beside the messages."""
+        return known_fixed_count(self._counter, Fixed(system, tools, extra), has_system).tokens
+
+    def margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far off the count of a whole request may be, either way."""
+        inside = self._counter.margin_tokens(tokens)
+        return self._learned.margin_of_request(tokens, self._bill_tokens, inside)
+
+    def _price(self, tokens: int) -> int:
+        times, by = self._factor
+        return tokens if times == by else nearest(tokens * times, by)
+
+    # -- what the provider said
+
+    def with_bill(self, tokens: int, /, *, of: int, fixed_counted: int, goes_on: bool) -> Self:
+        """Return the counter that a bill leaves.
+
+        Args:
+            tokens: What was billed for a request.
+            of: What this counter gives for that.
+            fixed_counted: What the counter inside gives for what stands beside its messages.
+            goes_on: Whether it holds what was billed before, and what is newer.
+        """
+        times, by = self._factor
+        fixed = max(0, self._factor.of(fixed_counted) + self._unseen_tokens)
+        messages = nearest(max(0, of - fixed) * by, times)
+        counted, learned = messages + fixed_counted, self._learned
+        if not self._bill_tokens:
+            learned = learned.with_first_report(counted, tokens, messages_tokens=messages)
+        elif goes_on:
+            learned = learned.with_deviation(max(0, of - self._bill_tokens), abs(tokens - of))
+            learned = learned.with_report(counted - self._counted_tokens, tokens - self._bill_tokens)
+        # What leaves frees no more than was billed for all.
+        factor = learned.factor if learned.factor.of(messages) <= tokens else Factor(tokens, messages)
+        twin = copy(self)
+        twin.bills = self.bills + 1
+        twin._bill_tokens, twin._counted_tokens, twin._learned, twin._factor = (
+            tokens,
+            counted,
+            learned,
+            factor,
+        )
+        twin._unseen_tokens = tokens - factor.of(messages) - factor.of(fixed_counted)
+        twin.name = f"{counter_name(self._counter)}, calibrated"
+        return twin

@@ -1,0 +1,68 @@
+"""Anthropic's client with a budget: what it sends to Messages fits."""
+# What is missing is said before it is imported.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+from typing import TypeVar, Unpack, cast
+
+from trimtab._shared.lazy import package_of
+from trimtab.errors import ConfigurationError
+from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted
+from trimtab.integrations.bodies import Bodies, fit_posts
+
+package_of("anthropic", package="anthropic", needed_by="trimtab.integrations.anthropic")
+
+from anthropic import Anthropic, AsyncAnthropic
+from anthropic.lib.bedrock import AnthropicBedrock, AsyncAnthropicBedrock
+from anthropic.lib.vertex import AnthropicVertex, AsyncAnthropicVertex
+
+__all__ = ["with_budget"]
+
+_SYNC = (Anthropic, AnthropicBedrock, AnthropicVertex)
+_ASYNC = (AsyncAnthropic, AsyncAnthropicBedrock, AsyncAnthropicVertex)
+
+C = TypeVar(
+    "C",
+    bound=Anthropic
+    | AnthropicBedrock
+    | AnthropicVertex
+    | AsyncAnthropic
+    | AsyncAnthropicBedrock
+    | AsyncAnthropicVertex,
+)
+
+
+def with_budget(
+    client: C, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+) -> C:
+    """Return the same client whose calls fit their budget.
+
+    `messages.create`, `.stream` and `.parse`, and those of `beta.messages` with its tool runner, are sent
+    what fits, and so is what `with_options` and `copy` give. `count_tokens` counts what it is given. What a
+    call was billed is taken into the count of its conversation. The client given is not changed; both share
+    their connections.
+
+    Args:
+        client: An `Anthropic` or `AsyncAnthropic`, or the one of Bedrock or Vertex.
+        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+            policy, or None for the window less what the answer may take.
+        on_fitted: Called with the `Fitted` of each call.
+        options: `strategy`, `counter`, `breakpoints` and other keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: It is no such client, or the budget or an option is not what it may be.
+        BudgetExceededError: At a call: what must stay does not fit.
+    """
+    if not isinstance(client, (*_SYNC, *_ASYNC)):
+        raise ConfigurationError(f"client is an Anthropic or AsyncAnthropic, not {client!r:.80}")
+    bodies = Bodies(
+        budget,
+        format="anthropic",
+        target_ratio=0.87,
+        stored=("thread",),
+        most_output=("max_tokens",),
+        on_fitted=on_fitted,
+        options=options,
+    )
+    return cast("C", fit_posts(client, {"/v1/messages": bodies}, is_async=isinstance(client, _ASYNC)))

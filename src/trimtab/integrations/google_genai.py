@@ -1,0 +1,138 @@
+"""Google's client with a budget: what it sends to Gemini to generate content fits."""
+# What is missing is said before it is imported.
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from copy import copy
+from typing import Any, TypeVar, Unpack, cast
+
+from trimtab._shared.lazy import package_of
+from trimtab.errors import ConfigurationError
+from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted
+from trimtab.integrations.bodies import Bodies, Sent
+
+package_of("google-genai", package="google.genai", needed_by="trimtab.integrations.google_genai")
+
+from google.genai import Client
+from google.genai.client import AsyncClient
+
+__all__ = ["with_budget"]
+
+C = TypeVar("C", Client, AsyncClient)
+
+_VERBS = ("generateContent", "streamGenerateContent")
+"""What is asked where content is generated."""
+
+
+def with_budget(
+    client: C, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+) -> C:
+    """Return the same client whose calls fit their budget.
+
+    `models.generate_content` and `generate_content_stream` are sent what fits, those of `aio` and of `chats`
+    too, and each step in which the SDK calls functions itself. What a call was billed is taken into the count
+    of its conversation. The client given is not changed; both share their connections.
+
+    Args:
+        client: A `google.genai.Client`, or its `aio`.
+        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+            policy, or None for the window less what the answer may take.
+        on_fitted: Called with the `Fitted` of each call.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
+
+    Raises:
+        ConfigurationError: It is no such client, or the budget or an option is not what it may be.
+        BudgetExceededError: At a call: what must stay does not fit.
+    """
+    if not isinstance(client, Client | AsyncClient):
+        raise ConfigurationError(f"client is a google.genai.Client or its aio, not {client!r:.80}")
+    bodies = Bodies(
+        budget,
+        format="gemini",
+        target_ratio=0.82,
+        most_output=("generationConfig.maxOutputTokens",),
+        on_fitted=on_fitted,
+        options=options,
+    )
+    given: Any = client
+    api = _Api(given, bodies)
+    if isinstance(client, AsyncClient):
+        return cast("C", _client_of(client, api))
+    made = _client_of(client, api)
+    made._aio = _client_of(given.aio, api)
+    # A client that is forgotten closes its connections, which are those of the one given: that one does so.
+    made.__class__ = type(type(client).__name__, (type(client),), {"__del__": lambda self: None})
+    return cast("C", made)
+
+
+def _client_of(owner: Any, api: _Api) -> Any:
+    """Return a copy of a client whose models ask by another way."""
+    made, models = copy(owner), copy(owner.models)
+    models._api_client, made._models = api, models
+    return made
+
+
+class _Api:
+    """What the models of a client ask by: the client's own, with bodies that fit."""
+
+    def __init__(self, client: Any, bodies: Bodies) -> None:
+        self._client = client
+        """Kept, since it closes its connections when it is forgotten."""
+        self._api = client._api_client
+        self._bodies = bodies
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    def request(self, method: str, path: str, body: dict[str, Any], *options: Any) -> Any:
+        """Send what fits."""
+        sent = self._fit(path, body)
+        answer = self._api.request(method, path, sent.body, *options)
+        sent.record(_usage_in(answer))
+        return answer
+
+    def request_streamed(self, method: str, path: str, body: dict[str, Any], *options: Any) -> Iterator[Any]:
+        """Send what fits."""
+        sent = self._fit(path, body)
+        return sent.watch(self._api.request_streamed(method, path, sent.body, *options), _usage_in)
+
+    async def async_request(self, method: str, path: str, body: dict[str, Any], *options: Any) -> Any:
+        """Send what fits."""
+        sent = await self._afit(path, body)
+        answer = await self._api.async_request(method, path, sent.body, *options)
+        sent.record(_usage_in(answer))
+        return answer
+
+    async def async_request_streamed(
+        self, method: str, path: str, body: dict[str, Any], *options: Any
+    ) -> AsyncIterator[Any]:
+        """Send what fits."""
+        sent = await self._afit(path, body)
+        answers = await self._api.async_request_streamed(method, path, sent.body, *options)
+        return sent.awatch(answers, _usage_in)
+
+    def _fit(self, path: str, body: dict[str, Any]) -> Sent:
+        model = _model_in(path)
+        return Sent(body) if model is None else self._bodies.fit_body(body, model=model)
+
+    async def _afit(self, path: str, body: dict[str, Any]) -> Sent:
+        model = _model_in(path)
+        return Sent(body) if model is None else await self._bodies.afit_body(body, model=model)
+
+
+def _model_in(path: str) -> str | None:
+    """Name the model that a path has generate content; None if it is another path."""
+    place, _, verb = path.partition("?")[0].rpartition(":")
+    return place.rpartition("/")[2] if verb in _VERBS else None
+
+
+def _usage_in(answer: Any) -> Any:
+    """Return what an answer, or a part of one that is streamed, says was billed; None if it does not."""
+    try:
+        usage = json.loads(answer.body).get("usageMetadata")
+    except (TypeError, ValueError):  # no JSON, and no usage
+        return None
+    return usage if usage and usage.get("promptTokenCount") else None
