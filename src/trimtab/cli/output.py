@@ -15,7 +15,8 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec
 
 import click
 
-from trimtab.cli.input import STANDARD_INPUT, Entry, Files, InputKind, dump, entries, files_of, open_input
+from trimtab._shared.strict_json import dump
+from trimtab.cli.input import STANDARD_INPUT, Entry, Files, InputKind, entries, files_of, open_input
 from trimtab.cli.options import input_options, page_options
 from trimtab.errors import (
     BudgetExceededError,
