@@ -21,6 +21,7 @@ FLOORS = (
     ("_fit", "context", "history"),
     ("session", "policy", "summaries", "testing"),
     ("replay", "integrations"),
+    ("batch",),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from trimtab.budget import Budget
 from trimtab.context import Context, Fitted
-from trimtab.counting import AdditiveCounter, EstimateCounter
+from trimtab.counting import AdditiveCounter, EstimateCounter, RequestCounter
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Request, get_format
 
@@ -62,9 +62,9 @@ def fit_conversation(
     request: Request,
     format: Format,
     *,
-    budget: Budget,
+    budget: Budget | None,
     model: str | None,
-    counter: AdditiveCounter | None,
+    counter: RequestCounter | None,
 ) -> FittedRequest:
     """Fit one conversation by a policy; what else its body is charged for has its place in the budget.
 
@@ -72,7 +72,8 @@ def fit_conversation(
         FormatError: There is no block for it to go into, or a message is none.
         BudgetExceededError: What must stay does not fit.
     """
-    if beside_tokens := _beside(request, counter):
+    beside_tokens = 0 if budget is None else _beside(request, counter)
+    if budget is not None and beside_tokens:
         budget = replace(budget, overhead_tokens=budget.overhead_tokens + beside_tokens)
     context = policy.clone(
         budget=budget, model=model, counter=counter, format=format, system=request.system, tools=request.tools
@@ -108,11 +109,11 @@ def write_fitted(fitted: Fitted[Any], request: Request, /) -> Any:
     return format.write_request(request, fitted.messages)
 
 
-def _beside(request: Request, counter: AdditiveCounter | None) -> int:
+def _beside(request: Request, counter: RequestCounter | None) -> int:
     """Count what else a body is charged for: legacy functions, an output schema."""
     extra = request.extra
     if not extra:
         return 0
-    made = EstimateCounter() if counter is None else counter
+    made = counter if isinstance(counter, AdditiveCounter) else EstimateCounter()
     with_extra = made.fixed_tokens(None, request.tools, has_system=True, extra=extra)
     return with_extra - made.fixed_tokens(None, request.tools, has_system=True)
