@@ -129,20 +129,18 @@ def ratios(*, rows: int = 10_000, megabytes: int = 100) -> Iterator[Ratio]:
         kernel = _cost("kernel", source, folder / "none")
         one = _cost("one worker", source, folder / "one.parquet")
         two = _cost("two workers", source, folder / "two.parquet")
-        yield _ratio(
-            "batch: one worker, files included, / kernel", 1 / 0.8, one.cpu_seconds, kernel.cpu_seconds
-        )
-        yield _ratio("batch: two workers / one, by the clock", 1 / 1.8, two.seconds, one.seconds)
-        yield _ratio("batch: two workers / one, seconds of processors", 1.1, two.cpu_seconds, one.cpu_seconds)
+        yield _ratio("one worker with its files / kernel", 1 / 0.8, one.cpu_seconds, kernel.cpu_seconds)
+        yield _ratio("two workers / one, by the clock", 1 / 1.8, two.seconds, one.seconds)
+        yield _ratio("two workers / one, of processors", 1.1, two.cpu_seconds, one.cpu_seconds)
         small = folder / "small.parquet"
         pq.write_table(table_of(data_folder(), rows // TIMES), small, row_group_size=GROUP)
         least = _cost("one worker", small, folder / "small.out.parquet")
-        yield _ratio(f"batch: peak memory of a worker, file x {TIMES}", 1.1, one.peak_bytes, least.peak_bytes)
+        yield _ratio(f"peak memory of a worker, file x {TIMES} / x 1", 1.1, one.peak_bytes, least.peak_bytes)
         lines = folder / "in.jsonl"
         _write_lines(lines, megabytes)
         command = _cost("command line", lines, folder / "command.jsonl")
         bare = _cost("bare json", lines, folder / "bare.jsonl")
-        name = f"`trimtab fit` of {megabytes} MB / fit and bare json"
+        name = f"trimtab fit, {megabytes} MB / fit and bare json"
         yield _ratio(name, 1.3, command.cpu_seconds, bare.cpu_seconds)
 
 
