@@ -1,0 +1,91 @@
+"""Write what a run found into the documents: docs/performance.md and docs/accuracy.md.
+
+    python bench/bench.py --only ratios --json ratios.json
+    python bench/accuracy.py --json accuracy.json
+    python bench/pages.py --ratios ratios.json --accuracy accuracy.json
+
+A table stands between two comments of a page; what is around them is written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def performance(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of the table of ratios: a way to call, what it costs at each budget, its aim."""
+    yield f"Measured on {_today()}, Python {found['python']}, {found['machine']}.\n"
+    yield "| way to call | into 8,000 tokens | into 128,000 tokens | aim |"
+    yield "| --- | --- | --- | --- |"
+    rows: dict[str, dict[int | None, dict[str, Any]]] = {}
+    for one in found["ratios"]:
+        rows.setdefault(one["name"], {})[one["budget"]] = one
+    for name, cells in rows.items():
+        aims = " / ".join(dict.fromkeys(f"{one['aim']:g}" for one in cells.values()))
+        if None in cells:
+            yield f"| {name} | {_ratio(cells[None])} | | {aims} |"
+        else:
+            yield f"| {name} | {_ratio(cells.get(8_000))} | {_ratio(cells.get(128_000))} | {aims} |"
+
+
+def _ratio(one: dict[str, Any] | None) -> str:
+    if one is None:
+        return ""
+    if one["found"] is None:
+        return "not measured"
+    ratio = f"{one['found']:.2f}" if one["found"] < 1 else f"{one['found']:.1f}"
+    return f"{ratio} ({one['milliseconds']:.2g} ms)" if one["milliseconds"] < 100 else ratio
+
+
+def accuracy(found: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of the table of counts: how far off they are, beside other counters."""
+    others = list(dict.fromkeys(name for one in found for name in one["others"]))
+    yield f"Measured on {_today()}. Behind each other counter: its median error, and how many it missed.\n"
+    yield f"| billed by | requests | median error | 95th percentile | missed | {' | '.join(others)} |"
+    yield "| --- " * (5 + len(others)) + "|"
+    for one in found:
+        name, _, kind = re.sub(r"  +", "\t", one["name"]).partition("\t")
+        if kind.strip() != "all":
+            continue
+        rivals = (f"{one['others'][other][0]:.1%}, {one['others'][other][1]}" for other in others)
+        numbers = f"{one['requests']} | {one['median_error']:.1%} | {one['p95_error']:.1%} | {one['missed']}"
+        yield f"| {name} | {numbers} | {' | '.join(rivals)} |"
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def put(page: Path, lines: Iterator[str]) -> None:
+    """Exchange what stands between the comments of a page."""
+    text = page.read_text(encoding="utf-8")
+    made = "\n".join(lines)
+    pattern = r"(<!-- made by [^\n]* -->\n).*?(<!-- end -->)"
+    text, times = re.subn(pattern, lambda match: f"{match[1]}\n{made}\n\n{match[2]}", text, flags=re.S)
+    if times != 1:
+        raise SystemExit(f"{page}: {times} places between `<!-- made by … -->` and `<!-- end -->`, not one")
+    page.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Write the pages whose numbers are given."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ratios", type=Path, metavar="FILE", help="what bench.py --json wrote")
+    parser.add_argument("--accuracy", type=Path, metavar="FILE", help="what accuracy.py --json wrote")
+    given = parser.parse_args()
+    if given.ratios:
+        put(DOCS / "performance.md", performance(json.loads(given.ratios.read_text(encoding="utf-8"))))
+    if given.accuracy:
+        put(DOCS / "accuracy.md", accuracy(json.loads(given.accuracy.read_text(encoding="utf-8"))))
+
+
+if __name__ == "__main__":
+    main()
