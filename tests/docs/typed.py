@@ -24,6 +24,7 @@ PYRIGHT = {
     "pythonVersion": "3.11",
     "typeCheckingMode": "strict",
     # What follows of functions without annotations.
+    "reportMissingTypeStubs": False,
     "reportMissingParameterType": False,
     "reportUnknownArgumentType": False,
     "reportUnknownLambdaType": False,
