@@ -80,5 +80,5 @@ $(DEV_READY): pyproject.toml constraints.txt
 
 $(BENCH_READY): pyproject.toml bench/constraints.txt
 	$(call make_venv,.venv-bench)
-	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact,extractive,mistral]' langchain-core litellm openai tiktoken
+	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact,extractive,mistral,cli,batch]' langchain-core litellm openai tiktoken
 	@touch $@

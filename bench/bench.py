@@ -38,7 +38,7 @@ REPLAYED_MESSAGES = 2_000
 RATIO_MESSAGES = 10_000
 RATIO_SECONDS = 2.0
 """A row of the ratios at one budget."""
-SECTIONS = ("fit", "first-call", "replay", "prefix", "ratios")
+SECTIONS = ("fit", "first-call", "replay", "prefix", "ratios", "batch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,8 @@ class Plan:
     first_call_runs: int = first_call.RUNS
     ratio_messages: int = RATIO_MESSAGES
     ratio_seconds: float = RATIO_SECONDS
+    batch_rows: int = 10_000
+    batch_megabytes: int = 100
 
 
 @dataclass(slots=True)
@@ -129,6 +131,8 @@ def _run(plan: Plan, results: Results) -> None:
             _prefix(results)
         if "ratios" in plan.sections and not cases.trimtab_missing():
             _ratios(plan, results)
+        if "batch" in plan.sections and not cases.trimtab_missing():
+            _batch(plan, results)
 
 
 def _fit(plan: Plan, results: Results, folder: Path) -> None:
@@ -208,6 +212,16 @@ def _ratios(plan: Plan, results: Results) -> None:
     _print(f"  {held} of {len(results.ratios)} hold")
 
 
+def _batch(plan: Plan, results: Results) -> None:
+    from batch import ratios
+
+    _print("", f"Batches of {plan.batch_rows:,} rows: each measured once, in processes of its own")
+    _print(table.RATIO_HEAD)
+    for one in ratios(rows=plan.batch_rows, megabytes=plan.batch_megabytes):
+        results.ratios.append(one)
+        _print(table.of_ratio(one))
+
+
 def _written(messages: Messages, folder: Path) -> Path:
     """Write the messages once a size, for contenders that run in their own process."""
     file = folder / f"{len(messages)}.json"
@@ -250,6 +264,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
             first_call_runs=3,
             ratio_messages=1_000,
             ratio_seconds=0.2,
+            batch_rows=2_000,
+            batch_megabytes=5,
         )
     return Plan(sections=sections, effort=cases.Effort(peer_seconds=limit, contenders=contenders))
 

@@ -96,12 +96,12 @@ RATIO_HEAD = f"  {'':<46}{'into':>8}{'ms':>10}{'ratio':>10}{'aim':>6}"
 def of_ratio(one: Ratio) -> str:
     """Return the line of one row at one budget."""
     into = f"{one.budget:,}" if one.budget else ""
-    if one.found is None or one.milliseconds is None:
+    if one.found is None:
         return f"  {one.name:<46}{into:>8}{'-':>10}{'-':>10}{one.aim:>6g}  {one.note}"
     verdict = "holds" if one.reached else "MISSED"
+    took = "-" if one.milliseconds is None else f"{one.milliseconds:.3f}"
     return (
-        f"  {one.name:<46}{into:>8}{one.milliseconds:>10.3f}{one.found:>10.2f}{one.aim:>6g}  {verdict}"
-        f" ({one.pairs} pairs)"
+        f"  {one.name:<46}{into:>8}{took:>10}{one.found:>10.2f}{one.aim:>6g}  {verdict} ({one.pairs} pairs)"
     )
 
 

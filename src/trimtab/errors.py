@@ -11,6 +11,7 @@ ContextError(Exception)
 ├── RankerError
 ├── FormatError(ValueError)
 ├── MissingExtraError(ImportError)
+├── BatchError
 └── StoreError
     ├── StoreUnavailableError(ConnectionError)
     ├── VersionConflictError
@@ -24,6 +25,7 @@ import re
 from typing import Any, ClassVar, Self
 
 __all__ = [
+    "BatchError",
     "BudgetExceededError",
     "ConfigurationError",
     "ContextError",
@@ -297,6 +299,14 @@ class MissingExtraError(ContextError, ImportError):
         """The extra to install, as in `pip install 'trimtab[extra]'`."""
         self.package = package
         """The distribution that is missing."""
+
+
+class BatchError(ContextError):
+    """A batch cannot go on.
+
+    Its workers die again and again, or its results cannot be written. What is done is kept, and the same run
+    goes on from there.
+    """
 
 
 class StoreError(ContextError):

@@ -297,7 +297,12 @@ def test_a_session_whose_budget_is_in_its_log_shows_none_before_it_was_read() ->
     assert " of 500 tokens" in repr(session)
 
 
-COMMAND_TESTS = {"mcp": "test_mcp.py", "replay": "test_cli_replay.py", "session": "test_cli_session.py"}
+COMMAND_TESTS = {
+    "batch": "test_cli_batch.py",
+    "mcp": "test_mcp.py",
+    "replay": "test_cli_replay.py",
+    "session": "test_cli_session.py",
+}
 """Where a command is tested whose options are the names of others' as well."""
 
 

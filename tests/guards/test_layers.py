@@ -21,7 +21,7 @@ FLOORS = (
     ("_fit", "context", "history", "telemetry"),
     ("session", "policy", "summaries", "testing"),
     ("replay", "integrations"),
-    ("inspector",),
+    ("batch", "inspector"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -28,6 +28,10 @@ CORE = (
 """What every adapter stands on: where one of these changed, all are run."""
 
 
+SOURCES = {"ray": "src/trimtab/batch/"}
+"""What is tested here and is no adapter."""
+
+
 def names() -> list[str]:
     """List the adapters that have tests: folders with the pins of an environment."""
     return sorted(file.parent.name for file in HERE.glob("*/constraints.txt"))
@@ -41,7 +45,9 @@ def chosen(known: list[str], changed: list[str], commits: int) -> list[str]:
         name
         for name in known
         if any(
-            path.startswith((f"src/trimtab/integrations/{name}.py", f"tests/integrations/{name}/"))
+            path.startswith(
+                (SOURCES.get(name, f"src/trimtab/integrations/{name}.py"), f"tests/integrations/{name}/")
+            )
             for path in changed
         )
     ]

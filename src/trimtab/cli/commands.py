@@ -23,14 +23,18 @@ Exit codes: 0  all is well
 
 
 class _Commands(click.Group):
-    """The commands; four are loaded when they are asked for: they take longer than all others together."""
+    """The commands; some are loaded when they are asked for: they take longer than all others together."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name all of them."""
-        return sorted([*super().list_commands(ctx), "inspect", "mcp", "replay", "session"])
+        return sorted([*super().list_commands(ctx), "batch", "inspect", "mcp", "replay", "session"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Find one."""
+        if cmd_name == "batch":
+            from trimtab.cli.batch import batch
+
+            return batch
         if cmd_name == "inspect":
             from trimtab.cli.inspect import inspect
 

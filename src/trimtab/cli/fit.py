@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -14,7 +14,6 @@ from trimtab.budget import Budget
 from trimtab.cli.options import (
     KINDS_ALONE,
     ROOM,
-    Conversation,
     RequestOptions,
     bare_option,
     complete_from,
@@ -25,24 +24,14 @@ from trimtab.cli.options import (
     strategy_of,
 )
 from trimtab.cli.output import Answer, Refused, on_conversations
-from trimtab.context import Context, Fitted
-from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats import Request, detect, formats, get_format
 from trimtab.policy import load_policy, with_path
-from trimtab.policy.conversations import blocks_for
+from trimtab.policy.conversations import FittedRequest, fill, fit_conversation, write_fitted
 from trimtab.report.text import fate_counts
 
 _BODY_KEYS = ("messages", "input", "contents")
 """One of these makes a mapping a request body, unless it names a block."""
-
-
-class FittedRequest(NamedTuple):
-    """A request that fits, and what is written of it."""
-
-    fitted: Fitted[Any]
-    request: Any
-    """The messages; or a body: the one they came in, or one for system text that is sent beside them."""
 
 
 class PolicyFit:
@@ -89,23 +78,26 @@ class PolicyFit:
         asked = self._asked
         parts = self._parts(value)
         if parts is not None:
-            context = self._ready(asked.model, counter=asked.counter(asked.model))
-            fitted = _fill(context.clone(system=asked.system, tools=asked.tools), parts).fit()
-            return FittedRequest(fitted, _write(fitted, Request(messages=(), tools=asked.tools)))
+            context = self._policy.clone(
+                budget=self._budget(asked.model),
+                model=asked.model,
+                counter=asked.counter(asked.model),
+                system=asked.system,
+                tools=asked.tools,
+            )
+            fitted = fill(context, parts).fit()
+            return FittedRequest(fitted, write_fitted(fitted, Request(messages=(), tools=asked.tools)))
         taken = asked.of(value)
         system = taken.request.system if asked.system is None else asked.system
         tools = taken.request.tools if asked.tools is None else asked.tools
-        context = self._ready(taken.model, counter=taken.counter, beside_tokens=_beside(taken, tools))
-        context = context.clone(format=taken.format, system=system, tools=tools)
-        parts = blocks_for(taken.request.messages, self._names, taken.format)
-        fitted = _fill(context, parts).fit()
-        return FittedRequest(fitted, _write(fitted, replace(taken.request, tools=tools)))
-
-    def _ready(self, model: str | None, *, counter: Any, beside_tokens: int = 0) -> Context:
-        budget = self._budget(model)
-        if beside_tokens:
-            budget = replace(budget, overhead_tokens=budget.overhead_tokens + beside_tokens)
-        return self._policy.clone(budget=budget, model=model, counter=counter)
+        return fit_conversation(
+            self._policy,
+            replace(taken.request, system=system, tools=tools),
+            taken.format,
+            budget=self._budget(taken.model),
+            model=taken.model,
+            counter=taken.counter,
+        )
 
     def _budget(self, model: str | None) -> Budget:
         """Make the budget: of the options, of the policy with what they change, or of the model."""
@@ -144,41 +136,10 @@ class PolicyFit:
         return all(key in self._names for key in value)
 
 
-def _write(fitted: Fitted[Any], request: Request) -> Any:
-    """Write a request that fits in the form's own shape.
-
-    The messages alone, if they came so and there is no system text beside them.
-    """
-    format = get_format(fitted.report.format)
-    request = replace(request, system=fitted.system)
-    if request.body is None and fitted.system is not None:
-        request = replace(request, body={format.rules.body_key: []}, key=format.rules.body_key)
-    return format.write_request(request, fitted.messages)
-
-
 def _unknown(key: str, names: list[str], why: str = "") -> str:
     hint = in_words(near_names(key, names))
     hint = "; tool schemas are given by --tools" if key == "tools" else hint
     return f"no block is called {key!r}{why}; the policy has: {', '.join(names)}{hint}"
-
-
-def _fill(context: Context, parts: Mapping[str, Any]) -> Context:
-    for name, content in parts.items():
-        try:
-            context.replace(name, content)
-        except ConfigurationError as error:
-            raise FormatError(str(error), path=name) from error
-    return context
-
-
-def _beside(taken: Conversation, tools: Any) -> int:
-    """Count what else a body is charged for: legacy functions, an output schema."""
-    extra = taken.request.extra
-    if not extra:
-        return 0
-    counter = EstimateCounter() if taken.counter is None else taken.counter
-    with_extra = counter.fixed_tokens(None, tools, has_system=True, extra=extra)
-    return with_extra - counter.fixed_tokens(None, tools, has_system=True)
 
 
 def _answer(found: FittedRequest, *, only_report: bool) -> Answer:

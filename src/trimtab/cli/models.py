@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 from trimtab._shared.checks import in_words
-from trimtab.cli.input import dump
+from trimtab._shared.strict_json import dump
 from trimtab.cli.options import complete_from, complete_models, output_option
 from trimtab.cli.output import usage
 from trimtab.errors import UnknownNameError

@@ -16,8 +16,9 @@ from click.shell_completion import CompletionItem
 
 from trimtab._fitting.request import window_of
 from trimtab._shared.checks import in_words
+from trimtab._shared.strict_json import parse
 from trimtab.budget import Budget
-from trimtab.cli.input import INPUT_KINDS, parse
+from trimtab.cli.input import INPUT_KINDS
 from trimtab.counting import AdditiveCounter, counter_for
 from trimtab.counting.door import counter_in_words
 from trimtab.counting.measurement import near_words

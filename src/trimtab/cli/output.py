@@ -15,7 +15,8 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec
 
 import click
 
-from trimtab.cli.input import STANDARD_INPUT, Entry, Files, InputKind, dump, entries, files_of, open_input
+from trimtab._shared.strict_json import dump
+from trimtab.cli.input import STANDARD_INPUT, Entry, Files, InputKind, entries, files_of, open_input
 from trimtab.cli.options import input_options, page_options
 from trimtab.errors import (
     BudgetExceededError,
@@ -340,15 +341,28 @@ class Progress:
     """A line on standard error that is rewritten; silent where nobody would see it.
 
     It needs a terminal, and is not shown where the results themselves scroll by.
+
+    Args:
+        files: How many files there are.
+        noun: What is counted.
+        into_files: Results go into files, and nothing scrolls by.
+        part: Says what else there is to say.
     """
 
-    def __init__(self, files: int, *, noun: str = "conversation") -> None:
+    def __init__(
+        self,
+        files: int,
+        *,
+        noun: str = "conversation",
+        into_files: bool = False,
+        part: Callable[[], str] = str,
+    ) -> None:
         self._files = files
         self._noun = noun
         self._begun = 0
-        self._active = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._active = sys.stderr.isatty() and (into_files or not sys.stdout.isatty())
         self._due_seconds = time.monotonic() + _FIRST_SECONDS
-        self._part: Callable[[], str] = str
+        self._part = part
         self._shown = False
 
     def begin(self, file: BinaryIO) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from trimtab.cli.input import dump
+from trimtab._shared.strict_json import dump
 from trimtab.cli.output import in_options, usage
 from trimtab.errors import ConfigurationError
 from trimtab.policy import load_policy, policy_data, policy_schema, read_file

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from trimtab.cli.input import STANDARD_INPUT, InputKind, dump, entries, files_of, open_input
+from trimtab._shared.strict_json import dump
+from trimtab.cli.input import STANDARD_INPUT, InputKind, entries, files_of, open_input
 from trimtab.cli.options import (
     KINDS_ALONE,
     Number,

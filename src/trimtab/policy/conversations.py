@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
-from trimtab.errors import FormatError
-from trimtab.formats import Format
+from trimtab.budget import Budget
+from trimtab.context import Context, Fitted
+from trimtab.counting import AdditiveCounter, EstimateCounter, RequestCounter
+from trimtab.errors import ConfigurationError, FormatError
+from trimtab.formats import Format, Request, get_format
 
 _HISTORY = "history"
 """The block that a conversation goes into, if there is one of that name."""
@@ -43,3 +47,73 @@ def _name_for_conversations(names: Collection[str]) -> str:
         f"a conversation goes into the block {_HISTORY!r}, and the policy has none: write an object with"
         f" a key for each block ({', '.join(names)})"
     )
+
+
+class FittedRequest(NamedTuple):
+    """A request that fits, and what is sent of it."""
+
+    fitted: Fitted[Any]
+    request: Any
+    """The messages; or a body: the one they came in, or one for system text that is sent beside them."""
+
+
+def fit_conversation(
+    policy: Context,
+    request: Request,
+    format: Format,
+    *,
+    budget: Budget | None,
+    model: str | None,
+    counter: RequestCounter | None,
+) -> FittedRequest:
+    """Fit one conversation by a policy; what else its body is charged for has its place in the budget.
+
+    Raises:
+        FormatError: There is no block for it to go into, or a message is none.
+        BudgetExceededError: What must stay does not fit.
+    """
+    beside_tokens = 0 if budget is None else _beside(request, counter)
+    if budget is not None and beside_tokens:
+        budget = replace(budget, overhead_tokens=budget.overhead_tokens + beside_tokens)
+    context = policy.clone(
+        budget=budget, model=model, counter=counter, format=format, system=request.system, tools=request.tools
+    )
+    names = [block.name for block in policy.blocks]
+    fitted = fill(context, blocks_for(request.messages, names, format)).fit()
+    return FittedRequest(fitted, write_fitted(fitted, request))
+
+
+def fill(context: Context, parts: Mapping[str, Any], /) -> Context:
+    """Put parts of a request into the blocks of their names.
+
+    Raises:
+        FormatError: What is given for a block is no content; its path is the block.
+    """
+    for name, content in parts.items():
+        try:
+            context.replace(name, content)
+        except ConfigurationError as error:
+            raise FormatError(str(error), path=name) from error
+    return context
+
+
+def write_fitted(fitted: Fitted[Any], request: Request, /) -> Any:
+    """Write a request that fits in the form's own shape.
+
+    The messages alone, if they came so and there is no system text beside them.
+    """
+    format = get_format(fitted.report.format)
+    request = replace(request, system=fitted.system)
+    if request.body is None and fitted.system is not None:
+        request = replace(request, body={format.rules.body_key: []}, key=format.rules.body_key)
+    return format.write_request(request, fitted.messages)
+
+
+def _beside(request: Request, counter: RequestCounter | None) -> int:
+    """Count what else a body is charged for: legacy functions, an output schema."""
+    extra = request.extra
+    if not extra:
+        return 0
+    made = counter if isinstance(counter, AdditiveCounter) else EstimateCounter()
+    with_extra = made.fixed_tokens(None, request.tools, has_system=True, extra=extra)
+    return with_extra - made.fixed_tokens(None, request.tools, has_system=True)

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab.cli.input import dump
+from trimtab._shared.strict_json import dump
 from trimtab.cli.options import output_option
 from trimtab.cli.output import Refused, encode, usage, wants_colour
 from trimtab.cli.session.commands import (

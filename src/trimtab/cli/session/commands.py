@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trimtab._shared.checks import in_words, near_names
-from trimtab.cli.input import dump, parse
+from trimtab._shared.strict_json import dump, parse
 from trimtab.cli.options import output_option
 from trimtab.cli.output import Refused, in_options, usage
 from trimtab.cli.session.io import event_data, event_line, read_bytes, say_missing, write, write_lines

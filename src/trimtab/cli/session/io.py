@@ -16,8 +16,9 @@ from typing import Any, BinaryIO, Literal
 
 import click
 
+from trimtab._shared.strict_json import dump, parse
 from trimtab.budget import Budget
-from trimtab.cli.input import LINE_SUFFIXES, dump, entries, parse, standard_input
+from trimtab.cli.input import LINE_SUFFIXES, entries, standard_input
 from trimtab.cli.options import (
     Number,
     RequestOptions,

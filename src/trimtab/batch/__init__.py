@@ -1,0 +1,23 @@
+"""Batches: whole data sets of conversations fitted, counted, checked or replayed, on one machine or on many.
+
+The kernel works on Arrow tables and knows no engine; `run_batch` gives it files. Needs extra `batch`.
+"""
+
+from __future__ import annotations
+
+from trimtab.batch.rows import OPERATIONS, Operation
+from trimtab.batch.run import ENGINES, BatchSummary, EngineName, run_batch
+from trimtab.batch.task import BatchTask, count_table, fit_table, validate_table
+
+__all__ = [
+    "ENGINES",
+    "OPERATIONS",
+    "BatchSummary",
+    "BatchTask",
+    "EngineName",
+    "Operation",
+    "count_table",
+    "fit_table",
+    "run_batch",
+    "validate_table",
+]

@@ -1,0 +1,127 @@
+"""Conversations in the columns of an Arrow table: read from text or nested values, and written back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.lazy import package_of
+from trimtab._shared.strict_json import parse
+from trimtab.errors import ConfigurationError, FormatError
+
+# pyarrow brings no types: these names say what is meant.
+Table: TypeAlias = Any
+"""A `pyarrow.Table`."""
+RecordBatch: TypeAlias = Any
+"""A `pyarrow.RecordBatch`."""
+Schema: TypeAlias = Any
+"""A `pyarrow.Schema`."""
+DataType: TypeAlias = Any
+"""A `pyarrow.DataType`."""
+
+
+def pyarrow(module: str = "pyarrow") -> ModuleType:
+    """Import pyarrow, or a module of it.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    return package_of("batch", package=module, needed_by="trimtab.batch")
+
+
+def column_type(schema: Schema, name: str, /) -> DataType:
+    """Return the type of the column of conversations.
+
+    Raises:
+        ConfigurationError: There is no such column, or its values can be no conversations.
+    """
+    if name not in schema.names:
+        near = in_words(near_names(name, schema.names))
+        raise ConfigurationError(f"there is no column {name!r}; there are: {', '.join(schema.names)}{near}")
+    kind = schema.field(name).type
+    if not is_text(kind) and not pyarrow().types.is_nested(kind):
+        raise ConfigurationError(
+            f"column {name!r} holds {kind}: conversations are JSON text (string, binary), or nested values"
+        )
+    return kind
+
+
+def is_text(kind: DataType, /) -> bool:
+    """Tell whether values of a type are JSON in text."""
+    types = pyarrow().types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    raw = (types.is_binary, types.is_large_binary, types.is_binary_view)
+    return any(test(kind) for test in (*texts, *raw))
+
+
+def cells(table: Table, name: str, /) -> Iterator[Any]:
+    """Give the cells of the column of conversations: text or bytes as they are, nested values as plain data.
+
+    A null inside of a nested value is a key that is not there: a struct has every key that any row has.
+    """
+    column = table.column(name)
+    if is_text(column.type):
+        yield from column.to_pylist()
+        return
+    for value in column.to_pylist(maps_as_pydicts="strict"):
+        yield None if value is None else _without_nulls(value)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def conversation_in(cell: Any, /) -> Sequence[Any] | Mapping[str, Any]:
+    """Read the conversation of a cell.
+
+    Raises:
+        FormatError: It is null, no JSON, or no conversation.
+    """
+    if cell is None:
+        raise FormatError("there is no conversation: the cell is null")
+    value = parse(cell.encode("utf-8") if isinstance(cell, str) else cell) if _is_raw(cell) else cell
+    if not isinstance(value, list | dict):
+        raise FormatError(f"a conversation is a list of messages or a request body, not {value!r:.40}")
+    return value
+
+
+def _is_raw(cell: object) -> bool:
+    return isinstance(cell, str | bytes)
+
+
+def json_text(value: Any, /) -> str:
+    """Write JSON; half a surrogate pair, which no encoding has, is escaped."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except RecursionError as error:
+        raise FormatError("nested too deep to be written as JSON") from error
+    return text
+
+
+def nested_cell(value: Any, kind: DataType, /) -> Any:
+    """Make sure that a changed conversation can be written in the type of its column.
+
+    Raises:
+        FormatError: It has a key or a value the type has no place for; Arrow itself drops such keys unseen.
+    """
+    pa = pyarrow()
+    try:
+        back = pa.array([value], type=kind).to_pylist(maps_as_pydicts="strict")[0]
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise FormatError(f"the column has no place for what the fit made of it: {error}") from error
+    if _without_nulls(back) != _without_nulls(value):
+        raise FormatError(
+            "the column's type has no place for what the fit made of it: keep messages as JSON text, or write"
+            " the keys of an inserted message into the type"
+        )
+    return value

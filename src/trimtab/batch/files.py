@@ -1,0 +1,360 @@
+"""Files of conversations in and out: which there are, how they are read in pieces, and results written."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from trimtab.batch.arrow import Schema, Table, is_text, json_text, pyarrow
+from trimtab.batch.task import ID, BatchTask
+from trimtab.errors import ConfigurationError
+
+CHUNK_BYTES = 4 << 20
+"""Bytes of lines that are one piece of work; of Parquet that is a row group."""
+
+_LINES, _PARQUET = (".jsonl", ".ndjson"), (".parquet", ".pq")
+_CODECS = {".gz": "gzip", ".zst": "zstd"}
+_KNOWN = "`.parquet`, `.jsonl`, `.jsonl.gz` or `.jsonl.zst`"
+_BOM = b"\xef\xbb\xbf"
+
+
+class Form(NamedTuple):
+    """How a file holds conversations."""
+
+    lines: bool
+    """Whether it holds lines of JSON; else Parquet."""
+    packed: str = ""
+    """How lines are compressed, as their suffix says."""
+
+
+def form_of(path: Path, /) -> Form | None:
+    """Tell what a file holds, by its suffix; None: nothing that is known."""
+    suffixes = [one.lower() for one in path.suffixes]
+    if suffixes and suffixes[-1] in _PARQUET:
+        return Form(lines=False)
+    packed = suffixes.pop() if suffixes and suffixes[-1] in _CODECS else ""
+    return Form(lines=True, packed=packed) if suffixes and suffixes[-1] in _LINES else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One file that is written, and those it is made of."""
+
+    inputs: tuple[Path, ...]
+    output: Path
+
+
+def jobs_of(source: Path, target: Path, /) -> list[Job]:
+    """Say which files are read and which are written.
+
+    A folder becomes a folder with the same names in it, or one file, if the target has a suffix of one. Files
+    and folders whose names begin with a dot or an underscore are passed over.
+
+    Raises:
+        ConfigurationError: There is nothing to read, a suffix is none that is known, or the target would
+            be written into the source.
+    """
+    as_file = target.suffix != "" and not target.is_dir()
+    if as_file and form_of(target) is None:
+        raise ConfigurationError(f"{target}: results are written as {_KNOWN}, or into a folder")
+    if not source.is_dir():
+        if not source.is_file():
+            raise ConfigurationError(f"{source}: No such file or folder")
+        if form_of(source) is None:
+            raise ConfigurationError(f"{source}: conversations are read from {_KNOWN}, or a folder of them")
+        output = target if as_file else target / source.name
+        if output.resolve() == source.resolve():
+            raise ConfigurationError(f"{output} is read and would be written: give another name")
+        return [Job(inputs=(source,), output=output)]
+    if target.resolve().is_relative_to(source.resolve()):
+        raise ConfigurationError(f"{target} is in {source}, which is read: write it elsewhere")
+    found = [path for path in sorted(source.rglob("*")) if path.is_file() and form_of(path) is not None]
+    found = [path for path in found if not _is_hidden(path.relative_to(source))]
+    if not found:
+        raise ConfigurationError(f"{source}: there is no file in it that ends in {_KNOWN}")
+    if as_file:
+        return [Job(inputs=tuple(found), output=target)]
+    return [Job(inputs=(path,), output=target / path.relative_to(source)) for path in found]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+# Pieces of work.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A piece of the input that one worker does at once."""
+
+    index: int
+    job: int
+    """Which job it is of."""
+    path: Path
+    group: int | None = None
+    """The row group of a Parquet file."""
+    start: int = 0
+    size: int = 0
+    """Where its lines begin and how many bytes they are."""
+    data: bytes | None = None
+    """The lines themselves, of a file that has to be unpacked from its front on."""
+    first_row: int = 1
+    share: float = 0.0
+    """How much of the input ends with it, from 0 to 1."""
+
+
+def units_of(jobs: Sequence[Job], /, *, chunk_bytes: int) -> Iterator[Unit]:
+    """Cut the input into pieces, in order; no more of it is held than one piece.
+
+    Raises:
+        ConfigurationError: A file cannot be read.
+    """
+    sizes = {path: path.stat().st_size for job in jobs for path in job.inputs}
+    total, before, index = max(1, sum(sizes.values())), 0, 0
+    for number, job in enumerate(jobs):
+        for path in job.inputs:
+            pieces = _groups(path) if not _form(path).lines else _chunks(path, chunk_bytes)
+            for piece in pieces:
+                share = (before + piece.share * sizes[path]) / total
+                yield Unit(
+                    index=index,
+                    job=number,
+                    path=path,
+                    group=piece.group,
+                    start=piece.start,
+                    size=piece.size,
+                    data=piece.data,
+                    first_row=piece.first_row,
+                    share=share,
+                )
+                index += 1
+            before += sizes[path]
+
+
+class _Piece(NamedTuple):
+    first_row: int
+    share: float
+    group: int | None = None
+    start: int = 0
+    size: int = 0
+    data: bytes | None = None
+
+
+def _form(path: Path) -> Form:
+    found = form_of(path)
+    assert found is not None, path  # jobs have no others
+    return found
+
+
+def _groups(path: Path) -> Iterator[_Piece]:
+    metadata, row = open_parquet(path).metadata, 1
+    for group in range(metadata.num_row_groups):
+        yield _Piece(row, (group + 1) / metadata.num_row_groups, group=group)
+        row += metadata.row_group(group).num_rows
+
+
+def open_parquet(path: Path, /) -> Any:
+    """Open a Parquet file; its pages are not copied before they are read.
+
+    Raises:
+        ConfigurationError: It is none, or cannot be read.
+    """
+    try:
+        return pyarrow("pyarrow.parquet").ParquetFile(path, memory_map=True)
+    except (OSError, pyarrow().ArrowException) as error:
+        raise ConfigurationError(f"{path}: no Parquet that can be read: {error}") from error
+
+
+def _chunks(path: Path, chunk_bytes: int) -> Iterator[_Piece]:
+    """Cut lines into chunks that end with a line; only of packed files the bytes are kept."""
+    total, start, row = max(1, path.stat().st_size), 0, 1
+    packed = _form(path).packed
+    try:
+        with path.open("rb") as raw, _unpack(raw, packed) as file:
+            while data := file.read(chunk_bytes):
+                data += file.readline()
+                kept = data if packed else None
+                yield _Piece(row, raw.tell() / total, start=start, size=len(data), data=kept)
+                start, row = start + len(data), row + data.count(b"\n")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read behind row {row - 1:,}: {error}") from error
+
+
+def _unpack(raw: BinaryIO, packed: str) -> BinaryIO:
+    """Read what is packed; Arrow does not take a file that was cut off for a whole one."""
+    if not packed:
+        return raw
+    return io.BufferedReader(pyarrow().CompressedInputStream(raw, _CODECS[packed]))
+
+
+def do_unit(task: BatchTask, unit: Unit, form: Form, /) -> tuple[Table, bytes | None]:
+    """Do one piece; gives its table, and the bytes of its lines where lines are written."""
+    if unit.group is not None:
+        table = open_parquet(unit.path).read_row_group(unit.group, use_threads=False)
+        done = task.run(table, range(unit.first_row, unit.first_row + table.num_rows))
+    else:
+        lines, numbers = _lines_of(unit)
+        done = task.run_lines(lines, numbers)
+    if not form.lines:
+        return done, None
+    text = b"".join(_write_lines(task, done, from_lines=unit.group is None))
+    if form.packed:
+        text = pyarrow().Codec(_CODECS[form.packed]).compress(text, asbytes=True)
+    return done, text
+
+
+def _lines_of(unit: Unit) -> tuple[list[bytes], list[int]]:
+    """Read the lines of a piece that are not blank, and their numbers."""
+    data = unit.data
+    if data is None:
+        with unit.path.open("rb") as file:
+            file.seek(unit.start)
+            data = file.read(unit.size)
+    if not unit.start:
+        data = data.removeprefix(_BOM)
+    numbered = [(line.strip(), number) for number, line in enumerate(data.split(b"\n"), unit.first_row)]
+    kept = [one for one in numbered if one[0]]
+    return [line for line, _ in kept], [number for _, number in kept]
+
+
+# Results as lines.
+
+
+def _write_lines(task: BatchTask, table: Table, *, from_lines: bool) -> Iterator[bytes]:
+    """Write rows as lines; those that were lines of JSON stay what they were, with the results in them."""
+    names = {one.name for one in task.result_fields()}
+    error, column = f"{task.prefix}error", task.column
+    texts = table.column(column).to_pylist() if is_text(table.schema.field(column).type) else None
+    beside = table if texts is None else table.drop_columns([column])
+    for at, row in enumerate(beside.to_pylist(maps_as_pydicts="strict")):
+        is_bad = row[error] is not None
+        text = None if texts is None else texts[at]
+        if from_lines:
+            results = {name: row[name] for name in row if name in names}
+            line = _set_aside(row[ID], results) if is_bad else _splice(str(text), results, column)
+        else:
+            held = {column: _plain_text(text, is_bad=is_bad)} if texts is not None else {}
+            ordered = {name: None if name in held else row[name] for name in table.column_names}
+            line = _object(ordered, held)
+        yield line.encode("utf-8") + b"\n"
+
+
+def _set_aside(id: str | None, results: dict[str, Any]) -> str:
+    return json_text(results if id is None else {ID: id, **results})
+
+
+def _splice(text: str, results: dict[str, Any], column: str) -> str:
+    """Put results behind what a line holds, without writing that anew."""
+    tail = json_text(results)[1:]
+    if text.startswith("{"):
+        head = text.rstrip()[:-1].rstrip()
+        return f"{head}{'' if head == '{' else ','}{tail}"
+    return f"{{{json_text(column)}:{text},{tail}"
+
+
+def _plain_text(text: Any, *, is_bad: bool) -> str:
+    """Write the cell of a conversation: JSON as it is, and what is none as a text."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    return json_text(text) if is_bad or text is None else text
+
+
+def _object(row: dict[str, Any], raw: dict[str, str]) -> str:
+    try:
+        pairs = (f"{json_text(name)}:{raw[name] if name in raw else json_text(row[name])}" for name in row)
+        return "{" + ",".join(pairs) + "}"
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"a row cannot be written as JSON ({error}): leave the column out, or write Parquet"
+        ) from error
+
+
+# Pieces put together.
+
+
+class Assembly:
+    """One file that is put together piece by piece beside its place, and is there when it is whole."""
+
+    def __init__(self, output: Path, schema: Schema) -> None:
+        self._output = output
+        self._form = _form(output)
+        self._beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+        output.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._beside.open("wb")
+        self._schema = schema
+        self._writer: Any = None
+        if not self._form.lines:
+            parquet = pyarrow("pyarrow.parquet")
+            self._writer = parquet.ParquetWriter(self._file, schema, compression="zstd", compression_level=1)
+
+    def add(self, part: Path, /) -> None:
+        """Put a piece behind the others.
+
+        Raises:
+            ConfigurationError: It has other columns than the first file.
+        """
+        if self._writer is None:
+            self._file.write(part.read_bytes())
+            return
+        pa = pyarrow()
+        with pa.memory_map(str(part)) as source:
+            table = pa.ipc.open_file(source).read_all()
+            if table.num_rows and not table.schema.equals(self._schema):
+                known = set(self._schema)
+                other = next((str(one) for one in table.schema if one not in known), "in another order")
+                raise ConfigurationError(
+                    f"{self._output}: files with different columns do not go into one, and one has"
+                    f" {other}: write into a folder"
+                )
+            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+    def finish(self) -> None:
+        """Put the file in its place."""
+        if self._writer is not None:
+            self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._beside.replace(self._output)
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        if self._writer is not None:
+            self._writer.close()
+        self._file.close()
+        self._beside.unlink(missing_ok=True)
+
+
+def schema_of(task: BatchTask, job: Job, /) -> Schema:
+    """Return the schema of what a job writes, by its first file.
+
+    Raises:
+        ConfigurationError: It has no column of conversations, or one of a result's name.
+    """
+    first = job.inputs[0]
+    if _form(first).lines:
+        return task.lines_schema()
+    try:
+        return task.schema(open_parquet(first).schema_arrow)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{first}: {error}") from error
+
+
+def write_part(part: Path, table: Table, text: bytes | None, /) -> None:
+    """Write the results of a piece; they are there whole or not at all."""
+    beside = part.with_name(f"{part.name}.{os.getpid()}.tmp")
+    with beside.open("wb") as file:
+        if text is None:
+            pa = pyarrow()
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+        else:
+            file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(part)

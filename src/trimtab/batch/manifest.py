@@ -1,0 +1,145 @@
+"""What of a run is done: pieces of its results and a list of them, so that a stopped run goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+from trimtab.batch.files import Job
+from trimtab.batch.task import BatchTask
+from trimtab.errors import ConfigurationError
+
+_LIST = "manifest.jsonl"
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What became of one piece of work.
+
+    Args:
+        rows: Rows there were.
+        errors: How many were set aside, by the kind of error.
+    """
+
+    unit: int
+    rows: int
+    errors: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+class Manifest:
+    """The folder beside the target in which a run keeps what is done, until all of it is.
+
+    A piece is written under another name and moved to its place; then its line goes into the list. A piece
+    without a line, or a line without its end, was not done.
+    """
+
+    def __init__(self, folder: Path, done: dict[int, Done], outputs: set[int]) -> None:
+        self.folder = folder
+        self.done = done
+        self.outputs = outputs
+        """Jobs whose file is in its place."""
+        self._list = (folder / _LIST).open("ab")
+
+    @classmethod
+    def open(cls, folder: Path, *, header: Mapping[str, Any], jobs: Sequence[Job], overwrite: bool) -> Self:
+        """Go on with what another run began, or begin.
+
+        Raises:
+            ConfigurationError: That run read or did something else, or what would be written is there.
+        """
+        path = folder / _LIST
+        lines = _whole_lines(path)
+        if lines and lines[0] != header:
+            changed = [key for key in header if lines[0].get(key) != header[key]]
+            raise ConfigurationError(
+                f"{folder} holds a run that was stopped, with other {' and '.join(changed) or 'options'}:"
+                " run it again as it was, or remove the folder"
+            )
+        if not lines:
+            there = [job.output for job in jobs if job.output.exists()]
+            if there and not overwrite:
+                raise ConfigurationError(
+                    f"{there[0]} is there already: give another name, or ask for it to be overwritten"
+                )
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(_line(header))
+            except OSError as error:
+                raise ConfigurationError(f"{folder}: {error.strerror or error}") from error
+        outputs = {line["output"] for line in lines[1:] if "output" in line}
+        outputs = {number for number in outputs if jobs[number].output.exists()}
+        done = {line["unit"]: Done(**line) for line in lines[1:] if "unit" in line}
+        if path.read_bytes()[-1:] != b"\n":  # stopped within a line
+            path.write_bytes(b"".join(map(_line, lines)))
+        return cls(folder, done, outputs)
+
+    def part(self, index: int, /) -> Path:
+        """Give the place of a piece."""
+        return self.folder / f"part-{index:08d}"
+
+    def has(self, index: int, job: int, /) -> bool:
+        """Tell whether a piece is done, and there or in its file already."""
+        return index in self.done and (job in self.outputs or self.part(index).exists())
+
+    def add(self, done: Done, /) -> None:
+        """Write that a piece is done."""
+        self.done[done.unit] = done
+        self._append(asdict(done))
+
+    def add_output(self, number: int, /) -> None:
+        """Write that a file is in its place."""
+        self.outputs.add(number)
+        self._append({"output": number})
+
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        self._list.write(_line(entry))
+        self._list.flush()
+        os.fsync(self._list.fileno())
+
+    def close(self) -> None:
+        """Let go of the list."""
+        self._list.close()
+
+    def remove(self) -> None:
+        """Take the folder away: everything is where it belongs."""
+        self.close()
+        shutil.rmtree(self.folder)
+
+
+def _line(entry: Mapping[str, Any]) -> bytes:
+    return json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _whole_lines(path: Path) -> list[dict[str, Any]]:
+    """Read the entries of a list; one that was being written when its run ended is none."""
+    if not path.exists():
+        return []
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    return [json.loads(line) for line in whole.split(b"\n") if line]
+
+
+def header_of(task: BatchTask, jobs: Sequence[Job], /, *, chunk_bytes: int, version: str) -> dict[str, Any]:
+    """Say what a run does with what: one that goes on has to be the same."""
+    told = {name: _ADDRESS.sub("", repr(value)) for name, value in task.options().items()}
+    if isinstance(task.policy, str | PathLike) and Path(task.policy).is_file():
+        told["policy"] += f" {hashlib.sha256(Path(task.policy).read_bytes()).hexdigest()}"
+    return {
+        "version": version,
+        "options": told,
+        "files": [
+            [str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns]
+            for job in jobs
+            for path in job.inputs
+        ],
+        "outputs": [job.output.name for job in jobs],
+        "chunk_bytes": chunk_bytes,
+    }

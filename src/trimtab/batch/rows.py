@@ -1,0 +1,236 @@
+"""One conversation of a table: what is asked of it, and what its result columns hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from inspect import isroutine
+from typing import Any, Literal, NamedTuple, get_args
+
+from trimtab._fit import fit
+from trimtab._fitting.request import known_budget
+from trimtab.budget import Budget
+from trimtab.context import Context
+from trimtab.conversation import Violation, validate
+from trimtab.counting import CounterLike, EstimateCounter, counter_for
+from trimtab.counting.door import as_counter
+from trimtab.counting.measurement import count_of_request
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Format, Request, SystemLike, ToolSchema, detect, get_format
+from trimtab.models import CachePricing, known_model_in
+from trimtab.policy.conversations import fit_conversation
+from trimtab.replay import PolicyLike, replay
+from trimtab.replay.policies import BY_DEFAULT, SessionPolicy, read_policy
+from trimtab.report import Report
+from trimtab.session import Session
+from trimtab.strategies.door import strategy_given
+
+Operation = Literal["fit", "count", "validate", "replay"]
+"""What can be done with a table of conversations."""
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+"""Every operation there is."""
+
+Value = Sequence[Any] | Mapping[str, Any]
+"""A conversation: a list of messages, or a request body."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is asked of every conversation; `BatchTask` says what each means."""
+
+    policy: PolicyLike = None
+    budget: Budget | float | None = None
+    model: str | None = None
+    counter: CounterLike | None = None
+    format: str | Format = "auto"
+    system: SystemLike | None = None
+    tools: Sequence[ToolSchema] | None = None
+    pending_calls: Collection[str] = ()
+    repair: bool = False
+    strict: bool = False
+    pricing: CachePricing | str | None = None
+
+    def of(self, *names: str) -> dict[str, Any]:
+        """Give some of them by their names."""
+        return {name: vars(self)[name] for name in names}
+
+
+class Row(NamedTuple):
+    """What became of one conversation."""
+
+    results: Mapping[str, Any]
+    """A value for each result column but the error."""
+    value: Any = None
+    """What takes the place of the conversation; None: it stays as it is."""
+
+
+Work = Callable[[Value], Row]
+"""What is done with one conversation. It raises a `ContextError` where that cannot be."""
+
+
+def work_of(operation: Operation, options: Options, /) -> Work:
+    """Make what is done with each conversation; what is wrong with the options is refused at once.
+
+    Raises:
+        ConfigurationError: The policy cannot be read, or does not go with the operation.
+        UnknownNameError: A model, format or policy nobody knows.
+        MissingExtraError: The tokenizer of the model is not installed.
+    """
+    if options.format != "auto":
+        get_format(options.format)
+    if options.model is not None and options.counter is None and operation != "validate":
+        counter_for(options.model)
+    return _WORK[operation](options)
+
+
+def _fit_work(options: Options) -> Work:
+    policy = read_policy(options.policy)
+    if isinstance(policy, Context):
+        return _by_policy(policy, options)
+    if policy == BY_DEFAULT:
+        policy = None
+    if isinstance(policy, str | SessionPolicy | Session) or isroutine(policy):
+        raise ConfigurationError(
+            f"a table is fitted by blocks, a strategy or 'default', not by {options.policy!r:.80}"
+        )
+    strategy = None if policy is None else strategy_given(policy)
+    settings = options.of(
+        "model", "counter", "format", "system", "tools", "pending_calls", "repair", "strict"
+    )
+
+    def work(value: Value) -> Row:
+        fitted = fit(value, options.budget, strategy=strategy, **settings)
+        return Row(_of_report(fitted.report), fitted.request)
+
+    return work
+
+
+def _by_policy(policy: Context, options: Options) -> Work:
+    if not policy.blocks:
+        raise ConfigurationError("the policy has no blocks to put a conversation into")
+    if options.repair:
+        raise ConfigurationError("repair= does not go with a policy of blocks: these say what stays")
+    held = policy._policy
+    strict = True if options.strict else None
+    policy = policy.clone(pending_calls=options.pending_calls, strict=strict)
+    counter = held.counter if options.counter is None else as_counter(options.counter)
+    room = held.budget if options.budget is None else options.budget
+    form = held.format if options.format == "auto" else options.format
+
+    def work(value: Value) -> Row:
+        named = known_model_in(value) if isinstance(value, Mapping) else None
+        model = next((one for one in (options.model, held.model, named) if one is not None), None)
+        format = detect(value, model=model) if form == "auto" else get_format(form)
+        request = format.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
+        fitted = fit_conversation(
+            policy,
+            _with_options(request, options),
+            format,
+            budget=known_budget(room, model),
+            model=model,
+            counter=counter_for(model) if counter is None and model is not None else counter,
+        )
+        return Row(_of_report(fitted.fitted.report), fitted.request)
+
+    return work
+
+
+def _with_options(request: Request, options: Options) -> Request:
+    """Put system text and tools of the options beside a conversation that has none.
+
+    Raises:
+        ConfigurationError: It has its own.
+    """
+    for name, given, held in (
+        ("system", options.system, request.system),
+        ("tools", options.tools, request.tools),
+    ):
+        if given is not None and held is not None:
+            raise ConfigurationError(f"{name} given twice: by {name}= and in the request body")
+    system = request.system if options.system is None else options.system
+    return replace(request, system=system, tools=request.tools if options.tools is None else options.tools)
+
+
+def _of_report(report: Report) -> dict[str, Any]:
+    rows = report.messages if report.evicted_message_count or report.changed_message_count else ()
+    return {
+        "tokens_before": report.tokens_before,
+        "tokens_after": report.tokens_after,
+        "fates": [row.fate for row in rows] if rows else ["kept"] * report.total_message_count,
+        "reasons": sorted(Counter(row.reason for row in rows if row.reason is not None).items()),
+        "violations": _violations(report.violations),
+    }
+
+
+def _violations(found: Sequence[Violation]) -> list[dict[str, Any]]:
+    return [asdict(violation) for violation in found]
+
+
+def _count_work(options: Options) -> Work:
+    def work(value: Value) -> Row:
+        named = known_model_in(value) if isinstance(value, Mapping) else None
+        model = named if options.model is None else options.model
+        counter = options.counter
+        if counter is None:
+            counter = EstimateCounter() if model is None else counter_for(model)
+        found = count_of_request(
+            value, counter, format=options.format, model=model, system=options.system, tools=options.tools
+        )
+        return Row(
+            {
+                "tokens": found.tokens,
+                "exact": found.exact,
+                "margin_tokens": found.margin_tokens,
+                "counter": found.counter,
+                "unknown": list(found.unknown),
+            }
+        )
+
+    return work
+
+
+def _validate_work(options: Options) -> Work:
+    def work(value: Value) -> Row:
+        found = validate(value, format=options.format, pending_calls=options.pending_calls)
+        is_valid = not any(violation.fault for violation in found)
+        return Row({"valid": is_valid, "violations": _violations(found)})
+
+    return work
+
+
+REPLAYED = (
+    "calls",
+    "tokens",
+    "shared_tokens",
+    "read_tokens",
+    "write_tokens",
+    "base_tokens",
+    "evicted",
+    "over_limit",
+    "invalid",
+    "refused",
+)
+"""The totals of a replay that are whole numbers, each a column."""
+
+
+def _replay_work(options: Options) -> Work:
+    read_policy(options.policy)
+    settings = options.of("budget", "model", "counter", "format", "system", "tools")
+    if options.pricing is not None:
+        settings["pricing"] = options.pricing
+
+    def work(value: Value) -> Row:
+        totals = replay(value, options.policy, **settings).totals
+        data = totals.to_dict()
+        return Row({**{name: data[name] for name in REPLAYED}, "price": totals.price})
+
+    return work
+
+
+_WORK: Mapping[Operation, Callable[[Options], Work]] = {
+    "fit": _fit_work,
+    "count": _count_work,
+    "validate": _validate_work,
+    "replay": _replay_work,
+}

@@ -1,0 +1,212 @@
+"""`run_batch`: files of conversations in, files with results out, once and whole, by one of the engines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.metadata import version
+from os import PathLike, cpu_count
+from pathlib import Path
+from typing import Literal, get_args
+
+from trimtab._shared.checks import check_choice, check_whole
+from trimtab.batch.files import CHUNK_BYTES, Assembly, Form, Job, Unit, form_of, jobs_of, schema_of, units_of
+from trimtab.batch.local import Assignment, Engine, LocalEngine
+from trimtab.batch.manifest import Manifest, header_of
+from trimtab.batch.task import BatchTask
+from trimtab.errors import BatchError
+
+EngineName = Literal["local", "ray"]
+"""What can carry out a batch."""
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+"""Every engine there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSummary:
+    """How far a run is, and how it went.
+
+    Args:
+        rows: Rows that are done.
+        errors: How many of them were set aside, by the kind of error.
+        share: How much of the input that is, from 0 to 1.
+        resumed_rows: Rows that an earlier run had done.
+        outputs: The files that were written.
+    """
+
+    rows: int = 0
+    errors: Mapping[str, int]
+    share: float = 0.0
+    resumed_rows: int = 0
+    outputs: tuple[Path, ...] = ()
+
+    @property
+    def failed_rows(self) -> int:
+        """Rows that were set aside."""
+        return sum(self.errors.values())
+
+
+def run_batch(
+    task: BatchTask,
+    source: str | PathLike[str],
+    *,
+    target: str | PathLike[str],
+    engine: EngineName = "local",
+    workers: int | None = None,
+    overwrite: bool = False,
+    chunk_bytes: int = CHUNK_BYTES,
+    on_progress: Callable[[BatchSummary], None] | None = None,
+) -> BatchSummary:
+    """Do a task with every conversation of files; results are there once and whole.
+
+    What is read and written: Parquet, a row group at a time, and lines of JSON (`.jsonl`, `.jsonl.gz`,
+    `.jsonl.zst`), each a list of messages or a request body. A line comes out as what it was, with its
+    results beside the messages. Results keep the order of the rows. A file is in its place when it is
+    whole. Until then what is done is kept in a folder beside the target, `.NAME.trimtab`, and a run that was
+    stopped goes on from there if it is asked for again.
+
+    Args:
+        task: What is done with each conversation.
+        source: A file, or a folder of them.
+        target: A file, or a folder, which gets a file for each that is read.
+        engine: "local": processes of this machine. "ray": Ray Data, on the cluster Ray is connected to.
+        workers: Processes at a time. None: as many as the machine has processors, or the cluster has.
+        overwrite: Write over results of an earlier run.
+        chunk_bytes: Bytes of lines that are one piece of work.
+        on_progress: Called with a summary so far, after each piece.
+
+    Returns:
+        A `BatchSummary`. Rows that cannot be done are in the results, with their error.
+
+    Raises:
+        ConfigurationError: An option of the task is none, a file cannot be read or has no column of
+            conversations, the target is there already, or a stopped run did something else.
+        MissingExtraError: Without `pip install 'trimtab[batch]'`, or with Ray `'trimtab[ray]'`.
+        BatchError: Workers die again and again. What is done is kept.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> chat = '{"id": "a", "messages": [{"role": "user", "content": "What is tea?"}]}'
+        >>> _ = (folder / "chats.jsonl").write_text(chat + chr(10))
+        >>> task = BatchTask(operation="count", counter="chars:4")
+        >>> run_batch(task, folder / "chats.jsonl", target=folder / "counts.jsonl", workers=1).rows
+        1
+    """
+    check_choice("engine", engine, ENGINES)
+    workers = None if workers is None else check_whole("workers", workers, least=1)
+    check_whole("chunk_bytes", chunk_bytes, least=1)
+    jobs = jobs_of(Path(source), Path(target))
+    task.prepare()
+    schemas = [schema_of(task, job) for job in jobs]
+    folder = Path(target).parent / f".{Path(target).name}.trimtab"
+    header = header_of(task, jobs, chunk_bytes=chunk_bytes, version=version("trimtab"))
+    with closing(Manifest.open(folder, header=header, jobs=jobs, overwrite=overwrite)) as manifest:
+        run = _Run(task, jobs, schemas, manifest, _engine(engine, workers))
+        with closing(run.go(units_of(jobs, chunk_bytes=chunk_bytes))) as pieces:
+            for _ in pieces:
+                if on_progress is not None:
+                    on_progress(run.summary)
+        manifest.remove()
+    return run.summary
+
+
+def _engine(name: EngineName, workers: int | None) -> Engine:
+    if name == "local":
+        return LocalEngine(workers or cpu_count() or 1)
+    from trimtab.batch.ray_data import RayEngine  # Ray is loaded where it is asked for
+
+    return RayEngine(workers)
+
+
+class _Run:
+    """One run: pieces are given out, and put together in their order."""
+
+    def __init__(
+        self,
+        task: BatchTask,
+        jobs: Sequence[Job],
+        schemas: Sequence[object],
+        manifest: Manifest,
+        engine: Engine,
+    ) -> None:
+        self._task, self._jobs, self._schemas = task, jobs, schemas
+        self._manifest, self._engine = manifest, engine
+        self._assembly: Assembly | None = None
+        self._at = 0
+        """The job whose file is put together."""
+        self._errors: Counter[str] = Counter()
+        self.summary = BatchSummary(errors={})
+
+    def go(self, units: Iterator[Unit]) -> Generator[None]:
+        """Do all of it; goes on where a piece is in its file.
+
+        Raises:
+            BatchError: Something cannot be written.
+        """
+        try:
+            for unit, fresh in self._outcomes(units):
+                self._move_to(unit.job)
+                self._put(unit, fresh=fresh)
+                yield
+            self._move_to(len(self._jobs))
+        except OSError as error:
+            where = error.filename or self._manifest.folder
+            raise BatchError(f"{where}: {error.strerror or error}; what is done is kept") from error
+        finally:
+            if self._assembly is not None:
+                self._assembly.abandon()
+
+    def _outcomes(self, units: Iterator[Unit]) -> Iterator[tuple[Unit, bool]]:
+        """Give pieces in their order as they are done, and whether that was in this run."""
+        given: list[Unit] = []
+
+        def rest() -> Iterator[Assignment]:
+            for unit in units:
+                given.append(unit)
+                if not self._manifest.has(unit.index, unit.job):
+                    form = self._form(unit.job)
+                    yield Assignment(unit, self._manifest.part(unit.index).absolute(), form)
+
+        for done in self._engine(self._task, rest()):
+            while given[0].index != done.unit:
+                yield given.pop(0), False
+            self._manifest.add(done)
+            yield given.pop(0), True
+        for unit in given:
+            yield unit, False
+
+    def _form(self, job: int) -> Form:
+        form = form_of(self._jobs[job].output)
+        assert form is not None  # jobs have no others
+        return form
+
+    def _move_to(self, job: int) -> None:
+        """Finish the files of the jobs before this one; one without rows is written, too."""
+        while self._at < job:
+            if self._at not in self._manifest.outputs:
+                self._assemble().finish()
+                self._assembly = None
+                self._manifest.add_output(self._at)
+            self._at += 1
+
+    def _assemble(self) -> Assembly:
+        if self._assembly is None:
+            self._assembly = Assembly(self._jobs[self._at].output, self._schemas[self._at])
+        return self._assembly
+
+    def _put(self, unit: Unit, *, fresh: bool) -> None:
+        if unit.job not in self._manifest.outputs:
+            self._assemble().add(self._manifest.part(unit.index))
+        done = self._manifest.done[unit.index]
+        self._errors.update(done.errors)
+        before = self.summary
+        self.summary = BatchSummary(
+            rows=before.rows + done.rows,
+            errors=dict(sorted(self._errors.items())),
+            share=unit.share,
+            resumed_rows=before.resumed_rows + (0 if fresh else done.rows),
+            outputs=tuple(job.output for job in self._jobs),
+        )

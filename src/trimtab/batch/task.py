@@ -1,0 +1,443 @@
+"""The kernel: a table of conversations in, the same rows with their results out, whichever engine runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+from trimtab._shared.checks import check_choice
+from trimtab.batch.arrow import (
+    RecordBatch,
+    Schema,
+    Table,
+    cells,
+    column_type,
+    conversation_in,
+    is_text,
+    json_text,
+    nested_cell,
+    pyarrow,
+)
+from trimtab.batch.rows import OPERATIONS, REPLAYED, Operation, Options, Row, Work, work_of
+from trimtab.budget import Budget
+from trimtab.counting import CounterLike
+from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
+from trimtab.formats import Format, SystemLike, ToolSchema
+from trimtab.models import CachePricing
+from trimtab.replay import PolicyLike
+
+ROWS_AT_ONCE = 1_024
+"""Rows whose conversations are Python objects at one time."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BatchTask:
+    """What is done with each row of a table, as any engine of Arrow tables can run it.
+
+    It is called with a table and returns the same rows in their order, all columns kept, with the results in
+    columns behind them. A row that cannot be done stays where it is: its results are null and `error` says
+    which row it is, what kind of error, and why. Everything but functions of one's own survives pickling.
+
+    Args:
+        operation: "fit", "count", "validate" or "replay".
+        policy: For "fit" and "replay": blocks or a strategy, as a file, data, a word or an object. None:
+            the default of `fit`; for "replay" no trimming.
+        budget: Room for each conversation in tokens, or a `Budget`. None: the policy's, or the window of
+            its model.
+        model: Name of the model. None: the one a request body names, if it is known.
+        counter: What counts tokens: a counter, or words ("estimate", "chars:4"). None: the model's own, or
+            an estimate that errs high.
+        format: Name of the wire form; "auto" tells it for each conversation.
+        system: System text beside the messages.
+        tools: Tool schemas; counted with the request.
+        pending_calls: Ids of calls whose results are still to come.
+        repair: Mend orphaned results and unanswered calls first.
+        strict: Set aside a conversation with faults instead of fitting it.
+        pricing: For "replay": prices, or the name of some.
+        column: Name of the column of conversations: JSON text (a list of messages or a request body), or
+            nested lists and structs.
+        prefix: Stands before the name of each result column.
+
+    Raises:
+        ConfigurationError: An option is not one. A policy, model or counter is looked at when the first
+            table comes.
+
+    Example:
+        >>> import pyarrow
+        >>> chat = '[{"role": "user", "content": "What is tea?"}]'
+        >>> task = BatchTask(operation="count", counter="chars:4")
+        >>> task(pyarrow.table({"id": ["a"], "messages": [chat]})).column_names
+        ['id', 'messages', 'tokens', 'exact', 'margin_tokens', 'counter', 'unknown', 'error']
+    """
+
+    operation: Operation
+    policy: PolicyLike = None
+    budget: Budget | float | None = None
+    model: str | None = None
+    counter: CounterLike | None = None
+    format: str | Format = "auto"
+    system: SystemLike | None = None
+    tools: Sequence[ToolSchema] | None = None
+    pending_calls: Collection[str] = ()
+    repair: bool = False
+    strict: bool = False
+    pricing: CachePricing | str | None = None
+    column: str = "messages"
+    prefix: str = ""
+    _work: list[Work] = field(default_factory=list[Work], init=False, compare=False)
+    """Made once for a process."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no operation."""
+        check_choice("operation", self.operation, OPERATIONS)
+
+    def __repr__(self) -> str:
+        """Show what differs from the defaults."""
+        defaults = {one.name: one.default for one in fields(self)}
+        shown = [
+            f"{name}={value!r}"
+            for name, value in self.options().items()
+            if name == "operation" or value != defaults[name]
+        ]
+        return f"BatchTask({', '.join(shown)})"
+
+    def options(self) -> dict[str, Any]:
+        """Give what it was made with, by name."""
+        return {name: value for name, value in vars(self).items() if name != "_work"}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave behind what was made for this process: a tokenizer is loaded in each."""
+        return _task, (self.options(),)
+
+    def __call__(self, table: Table, /) -> Table:
+        """Do it with every row of a table, or of a record batch.
+
+        Raises:
+            ConfigurationError: It is no table, there is no column of conversations, or a column has the
+                name of a result.
+            MissingExtraError: pyarrow or a tokenizer is not installed.
+        """
+        pa = pyarrow()
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
+        if not isinstance(table, pa.Table):
+            raise ConfigurationError(
+                f"a task is done with a table of pyarrow, not with {type(table).__name__}"
+            )
+        return self.run(table, range(1, table.num_rows + 1))
+
+    def batches(self, batches: Iterable[RecordBatch], /) -> Iterator[RecordBatch]:
+        """Do it with record batches one by one, numbered on, for Spark's `mapInArrow`."""
+        done = 0
+        for batch in batches:
+            table = pyarrow().Table.from_batches([batch])
+            numbers = range(done + 1, done + 1 + batch.num_rows)
+            done += batch.num_rows
+            yield from self.run(table, numbers).to_batches()
+
+    def schema(self, schema: Schema, /) -> Schema:
+        """Return the schema of what comes out where this goes in.
+
+        Raises:
+            ConfigurationError: As when it is called with a table.
+        """
+        column_type(schema, self.column)
+        taken = [one.name for one in self.result_fields() if one.name in schema.names]
+        if taken:
+            raise ConfigurationError(
+                f"the table has a column {taken[0]!r} already: give a prefix, which stands before the name of"
+                " each result, or leave the column out"
+            )
+        for one in self.result_fields():
+            schema = schema.append(one)
+        return schema
+
+    def result_fields(self) -> list[Any]:
+        """List the fields of the results, as Arrow knows them."""
+        pa = pyarrow()
+        return [
+            pa.field(f"{self.prefix}{name}", kind) for name, kind in _result_types(self.operation).items()
+        ]
+
+    def prepare(self) -> Work:
+        """Read the policy and load the tokenizer, once.
+
+        Raises:
+            ConfigurationError: The policy cannot be read, or does not go with the operation.
+            MissingExtraError: A tokenizer is not installed.
+        """
+        if not self._work:
+            names = {one.name for one in fields(Options)}
+            given = {name: value for name, value in self.options().items() if name in names}
+            self._work.append(work_of(self.operation, Options(**given)))
+        return self._work[0]
+
+    def run(self, table: Table, numbers: Sequence[int], /) -> Table:
+        """Do it with every row; `numbers` are those of the rows in the file they are of."""
+        pa = pyarrow()
+        schema, work = self.schema(table.schema), self.prepare()
+        kind = table.schema.field(self.column).type
+        parts = []
+        for start in range(0, table.num_rows, ROWS_AT_ONCE):
+            piece = table.slice(start, ROWS_AT_ONCE)
+            some = zip(cells(piece, self.column), numbers[start : start + ROWS_AT_ONCE], strict=True)
+            nested = None if is_text(kind) else kind
+            done = [self._row(cell, number, work, nested=nested) for cell, number in some]
+            if self.operation == "fit":
+                index = piece.schema.get_field_index(self.column)
+                piece = piece.set_column(index, schema.field(index), _array([one.cell for one in done], kind))
+            parts.append(self._with_results(piece, done).replace_schema_metadata(schema.metadata))
+        return pa.concat_tables(parts) if parts else schema.empty_table()
+
+    def run_lines(self, lines: Sequence[bytes], numbers: Sequence[int], /) -> Table:
+        """Do it with lines of JSON; the table has their ids and texts.
+
+        A line that is set aside has its id, as far as it could be read, and no text.
+        """
+        work = self.prepare()
+        parts = [self.lines_schema().empty_table()]
+        for start in range(0, len(lines), ROWS_AT_ONCE):
+            some = zip(
+                lines[start : start + ROWS_AT_ONCE], numbers[start : start + ROWS_AT_ONCE], strict=True
+            )
+            done = [self._row(line, number, work, names=self._names()) for line, number in some]
+            texts = [one.cell.decode("utf-8") if "error" not in one.results else None for one in done]
+            piece = pyarrow().table(
+                {ID: [one.id for one in done], self.column: texts}, schema=_lines(self.column)
+            )
+            parts.append(self._with_results(piece, done))
+        return pyarrow().concat_tables(parts)
+
+    def lines_schema(self) -> Schema:
+        """Return the schema of what is made of lines."""
+        return self.schema(_lines(self.column))
+
+    def _names(self) -> frozenset[str]:
+        return frozenset(one.name for one in self.result_fields())
+
+    def _with_results(self, table: Table, done: Sequence[_Cells]) -> Table:
+        for name, one in zip(_result_types(self.operation), self.result_fields(), strict=True):
+            table = table.append_column(one, _array([row.results.get(name) for row in done], one.type))
+        return table
+
+    def _row(
+        self, cell: Any, number: int, work: Work, *, nested: Any = None, names: Collection[str] = ()
+    ) -> _Cells:
+        """Do it with one row; `names` are keys that a line may not have, as its results would hide them."""
+        id: str | None = None
+        try:
+            value = conversation_in(cell)
+            if names and isinstance(value, Mapping):
+                id = _id_in(value)
+                if taken := [key for key in value if key in names]:
+                    raise FormatError(
+                        f"the line has a key {taken[0]!r} already: give a prefix, which stands before the"
+                        " name of each result"
+                    )
+            row = work(value)
+            return _Cells(self._cell(cell, value, row, nested), row.results, id)
+        except MissingExtraError:
+            raise
+        except RecursionError:
+            return _set_aside(FormatError("nested too deep"), number, id)
+        except ContextError as error:
+            return _set_aside(error, number, id)
+
+    def _cell(self, cell: Any, value: Any, row: Row, kind: Any) -> Any:
+        """Return what the column holds then: the same text where nothing left."""
+        if row.value is None or row.value == value:
+            return cell
+        if kind is not None:
+            return nested_cell(row.value, kind)
+        text = json_text(row.value)
+        return text.encode("utf-8") if isinstance(cell, bytes) else text
+
+
+class _Cells(NamedTuple):
+    """What one row has in the table that comes out."""
+
+    cell: Any
+    """In the column of conversations."""
+    results: Mapping[str, Any]
+    id: str | None
+    """Of a line, its id."""
+
+
+ID = "id"
+"""Key and column of the id of a line."""
+
+
+def _lines(column: str) -> Schema:
+    pa = pyarrow()
+    return pa.schema([(ID, pa.string()), (column, pa.string())])
+
+
+def _id_in(line: Mapping[str, Any]) -> str | None:
+    found = line.get(ID)
+    return found if found is None or isinstance(found, str) else json_text(found)
+
+
+def _task(options: Mapping[str, Any]) -> BatchTask:
+    return BatchTask(**options)
+
+
+def _set_aside(error: ContextError, number: int, id: str | None) -> _Cells:
+    tree = ContextError.__module__  # whose names are public; what an error is derived from there
+    kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == tree)
+    said = str(error).encode("utf-8", "backslashreplace").decode("utf-8")
+    return _Cells(None, {"error": {"row": number, "type": kind, "message": said}}, id)
+
+
+def _array(values: list[Any], kind: Any) -> Any:
+    """Make an array, of a dictionary's values first, as Arrow makes none of words alone."""
+    pa = pyarrow()
+    if pa.types.is_dictionary(kind):
+        return pa.array(values, type=kind.value_type).dictionary_encode().cast(kind)
+    return pa.array(values, type=kind)
+
+
+def _result_types(operation: Operation) -> dict[str, Any]:
+    """Say which columns an operation gives, in order, and their types."""
+    pa = pyarrow()
+    violation = {
+        "index": pa.int32(),
+        "rule": pa.string(),
+        "message": pa.string(),
+        "call_id": pa.string(),
+        "fault": pa.bool_(),
+    }
+    violations = pa.list_(pa.struct(list(violation.items())))
+    types: Mapping[Operation, dict[str, Any]] = {
+        "fit": {
+            "tokens_before": pa.int64(),
+            "tokens_after": pa.int64(),
+            "fates": pa.list_(pa.string()),
+            "reasons": pa.map_(pa.string(), pa.int32()),
+            "violations": violations,
+        },
+        "count": {
+            "tokens": pa.int64(),
+            "exact": pa.bool_(),
+            "margin_tokens": pa.int64(),
+            "counter": pa.string(),
+            "unknown": pa.list_(pa.string()),
+        },
+        "validate": {"valid": pa.bool_(), "violations": violations},
+        "replay": {**dict.fromkeys(REPLAYED, pa.int64()), "price": pa.float64()},
+    }
+    error = pa.struct([("row", pa.int64()), ("type", pa.string()), ("message", pa.string())])
+    return {**types[operation], "error": error}
+
+
+# The operations as functions of a table.
+
+
+def fit_table(
+    table: Table,
+    /,
+    policy: PolicyLike = None,
+    *,
+    budget: Budget | float | None = None,
+    model: str | None = None,
+    counter: CounterLike | None = None,
+    format: str | Format = "auto",
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
+    pending_calls: Collection[str] = (),
+    repair: bool = False,
+    strict: bool = False,
+    column: str = "messages",
+    prefix: str = "",
+) -> Table:
+    """Fit the conversation of each row of an Arrow table into a budget.
+
+    The column of conversations then holds what fits, in the type it had: the very same text where nothing
+    left, and null in a row that is set aside. Behind all columns stand `tokens_before` (null where the fit
+    did not need to know it), `tokens_after`, `fates` (a word for each message that came in), `reasons` (how
+    many messages were changed or left for each), `violations` (what a provider would have refused in what
+    came in) and `error`.
+
+    Args:
+        table: A `pyarrow.Table`.
+        policy: As of `BatchTask`, and so are all others.
+
+    Raises:
+        ConfigurationError: An option is none, there is no column of conversations, or a column has the name
+            of a result.
+        UnknownNameError: A model, format or policy nobody knows.
+        MissingExtraError: Without `pip install 'trimtab[batch]'`, or the tokenizer of the model.
+
+    Example:
+        >>> import json, pyarrow
+        >>> chat = [{"role": "user", "content": f"question {n}"} for n in range(9)]
+        >>> table = pyarrow.table({"id": [7, 8], "messages": [json.dumps(chat), "nothing"]})
+        >>> for row in fit_table(table, budget=20, counter="chars:4").to_pylist():
+        ...     print(row["id"], row["tokens_after"], row["error"] and row["error"]["message"])
+        7 18 None
+        8 None not JSON: Expecting value (column 1)
+    """
+    return BatchTask(
+        operation="fit",
+        policy=policy,
+        budget=budget,
+        model=model,
+        counter=counter,
+        format=format,
+        system=system,
+        tools=tools,
+        pending_calls=pending_calls,
+        repair=repair,
+        strict=strict,
+        column=column,
+        prefix=prefix,
+    )(table)
+
+
+def count_table(
+    table: Table,
+    /,
+    *,
+    model: str | None = None,
+    counter: CounterLike | None = None,
+    format: str | Format = "auto",
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
+    column: str = "messages",
+    prefix: str = "",
+) -> Table:
+    """Count the tokens of each row's conversation, as a provider would charge them.
+
+    Behind all columns stand `tokens`, `exact`, `margin_tokens` (how far the bill may be off, either way),
+    `counter`, `unknown` (what has a cost nobody can know) and `error`. Arguments and errors are those of
+    `fit_table`.
+    """
+    return BatchTask(
+        operation="count",
+        model=model,
+        counter=counter,
+        format=format,
+        system=system,
+        tools=tools,
+        column=column,
+        prefix=prefix,
+    )(table)
+
+
+def validate_table(
+    table: Table,
+    /,
+    *,
+    format: str | Format = "auto",
+    pending_calls: Collection[str] = (),
+    column: str = "messages",
+    prefix: str = "",
+) -> Table:
+    """List what a provider would refuse in the conversation of each row.
+
+    Behind all columns stand `valid`, `violations` and `error`, which is about rows that cannot be read.
+    Arguments and errors are those of `fit_table`.
+    """
+    return BatchTask(
+        operation="validate", format=format, pending_calls=pending_calls, column=column, prefix=prefix
+    )(table)

@@ -1,0 +1,237 @@
+"""`trimtab batch`: whole data sets, from files into files."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from trimtab._shared.strict_json import dump
+from trimtab.batch import ENGINES, BatchSummary, BatchTask, Operation, run_batch
+from trimtab.cli.options import (
+    F,
+    RequestOptions,
+    choice,
+    format_option,
+    output_option,
+    pending_option,
+    request_options,
+    room_options,
+    together,
+)
+from trimtab.cli.output import Progress, Refused, in_options, usage
+from trimtab.cli.replay import complete_policies
+from trimtab.errors import BatchError
+from trimtab.models import DEFAULT_PRICING, pricings
+from trimtab.report.text import plain, plural
+
+HELP = """Do whole data sets, from files into files.
+
+IN is Parquet, JSONL (plain, `.gz` or `.zst`) or a folder of these; OUT is a file, or a folder, which gets a
+file for each that is read. Every row stays where it is, with its results in columns of their own; one that
+cannot be done has an error there. A file is in its place when it is whole. A run that was stopped goes on
+where it was if it is started again.
+
+\b
+Exit codes: 0  every row is done
+            1  rows were set aside, or the run could not go on
+            2  wrong usage
+"""
+
+EPILOG = """\b
+Examples:
+  trimtab batch fit chats.parquet fitted.parquet --budget 8k --model NAME
+  trimtab batch fit chats/ fitted/ --policy policy.toml --workers 8
+  trimtab batch count chats.jsonl.zst counts.parquet --model NAME
+  trimtab batch validate chats.jsonl verdicts.jsonl
+  trimtab batch replay logs.parquet costs.parquet --policy steady.toml --budget 32k
+"""
+
+
+def _policy_option(default: str) -> Callable[[F], F]:
+    return click.option(
+        "--policy",
+        metavar="POLICY",
+        shell_complete=complete_policies,
+        help=f"A file with a policy or a strategy, JSON of one, or a word for one. Default: {default}.",
+    )
+
+
+_run_options = together(
+    output_option,
+    click.option("--overwrite", is_flag=True, help="Write over what an earlier run wrote."),
+    click.option(
+        "--prefix", default="", metavar="TEXT", help="Stands before the name of each result column."
+    ),
+    click.option(
+        "--column",
+        default="messages",
+        show_default=True,
+        metavar="NAME",
+        help="The column of conversations, as JSON text or nested values.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Processes that work side by side. Default: one a processor, or what the cluster has.",
+    ),
+    choice("--engine", ENGINES, "Processes of this machine, or the cluster Ray is connected to."),
+    format_option,
+    click.argument("target", metavar="OUT", type=click.Path()),
+    click.argument("source", metavar="IN", type=click.Path()),
+)
+"""Where from, where to, and who does it."""
+
+
+@click.group(help=HELP)
+def batch() -> None:
+    """Hold the commands."""
+
+
+@batch.command(epilog=EPILOG)
+@_run_options
+@room_options
+@_policy_option("that of `trimtab fit`")
+@pending_option
+@click.option("--repair", is_flag=True, help="Mend orphaned results and unanswered calls first.")
+@click.option("--strict", is_flag=True, help="Set aside a conversation with faults instead of fitting it.")
+@usage
+def fit(source: str, target: str, **given: Any) -> None:
+    """Fit every conversation into a budget."""
+    _run("fit", source, target, given)
+
+
+@batch.command()
+@_run_options
+@request_options
+@usage
+def count(source: str, target: str, **given: Any) -> None:
+    """Count the tokens of every conversation."""
+    _run("count", source, target, given)
+
+
+@batch.command()
+@_run_options
+@pending_option
+@usage
+def validate(source: str, target: str, **given: Any) -> None:
+    """List what a provider would refuse in every conversation.
+
+    One that is invalid is done as well: that it is stands in its row.
+    """
+    _run("validate", source, target, given)
+
+
+@batch.command()
+@_run_options
+@room_options
+@click.option(
+    "--pricing",
+    metavar="NAME",
+    default=DEFAULT_PRICING,
+    show_default=True,
+    help=f"Prices: a model, or one of {', '.join(pricings())}.",
+)
+@_policy_option("no trimming")
+@usage
+def replay(source: str, target: str, **given: Any) -> None:
+    """Say what every conversation costs under a policy.
+
+    Each is played call by call, as `trimtab replay` does.
+    """
+    _run("replay", source, target, given)
+
+
+_PASSED_ON = (
+    "policy",
+    "format",
+    "column",
+    "prefix",
+    "counter",
+    "pending_calls",
+    "repair",
+    "strict",
+    "pricing",
+)
+"""Options that mean to a task what they are called."""
+
+
+def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
+    """Make the task of the options; what is wrong with them is refused before anything is read."""
+    options = {name: given[name] for name in _PASSED_ON if name in given}
+    if "model" in given:
+        asked = RequestOptions(given)
+        options |= {"model": asked.model, "system": asked.system, "tools": asked.tools}
+        beside = [name for name in ("output_reserve", "margin") if given.get(name) is not None]
+        if given.get("budget") is not None or (beside and asked.model is not None):
+            options["budget"] = asked.budget(asked.model)
+        elif beside:
+            raise Refused(
+                f"--{beside[0].replace('_', '-')} is kept free of a budget: give --budget or --model"
+            )
+    return BatchTask(operation=operation, **options)
+
+
+def _run(operation: Operation, source: str, target: str, given: Mapping[str, Any]) -> None:
+    task = _task(operation, given)
+    line = _Line()
+    try:
+        done = run_batch(
+            task,
+            source,
+            target=target,
+            engine=given["engine"],
+            workers=given["workers"],
+            overwrite=given["overwrite"],
+            on_progress=line.show,
+        )
+    except BatchError as error:
+        line.progress.clear()
+        click.echo(f"trimtab: {plain(in_options(error))}", err=True)
+        sys.exit(1)
+    line.progress.clear()
+    click.echo(_answer(done, given["output"]), nl=False)
+    sys.exit(1 if done.failed_rows else 0)
+
+
+def _answer(done: BatchSummary, output: str) -> bytes:
+    if output == "json":
+        data = {
+            "rows": done.rows,
+            "failed_rows": done.failed_rows,
+            "errors": dict(done.errors),
+            "resumed_rows": done.resumed_rows,
+            "outputs": [str(path) for path in done.outputs],
+        }
+        return dump(data, indent=2 if sys.stdout.isatty() else None)
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in done.errors.items())
+    aside = f"; {done.failed_rows:,} set aside ({kinds})" if kinds else ""
+    resumed = f"; {done.resumed_rows:,} of them by an earlier run" if done.resumed_rows else ""
+    return f"{plural(done.rows, 'row')} in {plural(len(done.outputs), 'file')}{resumed}{aside}\n".encode()
+
+
+class _Line:
+    """The line for people who wait: rows, rows a second, time left."""
+
+    def __init__(self) -> None:
+        self.progress = Progress(1, noun="row", into_files=True, part=self._part)
+        self._begun_seconds = time.monotonic()
+        self._done = BatchSummary(errors={})
+
+    def show(self, done: BatchSummary) -> None:
+        """Say how far it is."""
+        self._done = done
+        self.progress.step(done.rows)
+
+    def _part(self) -> str:
+        done = self._done
+        fresh = done.rows - done.resumed_rows
+        rate = fresh / max(1e-9, time.monotonic() - self._begun_seconds)
+        if not fresh or not done.share:
+            return ""
+        left = round((done.rows / done.share - done.rows) / rate)
+        return f", {rate:,.0f} a second, {left // 60}:{left % 60:02d} left"

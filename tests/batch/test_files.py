@@ -1,0 +1,320 @@
+"""Files in and out: every form gives the same rows, whole and once, whatever stops a run on the way."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.batch.conversations import lines_of, table_of
+from trimtab.batch import BatchSummary, BatchTask, run_batch
+from trimtab.errors import ConfigurationError
+
+FIT = BatchTask(operation="fit", budget=600, counter="chars:4")
+COUNT = BatchTask(operation="count", counter="chars:4")
+CHAT = [{"role": "user", "content": "What is tea?"}]
+LINE = json.dumps(CHAT).encode() + b"\n"
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _parquet(path: Path, table: pa.Table, *, rows: int) -> Path:
+    pq.write_table(table, path, row_group_size=rows)
+    return path
+
+
+@pytest.fixture
+def chats(data_dir: Path, tmp_path: Path) -> Path:
+    """Write 600 conversations in 12 row groups."""
+    return _parquet(tmp_path / "chats.parquet", table_of(data_dir, 600), rows=50)
+
+
+def _rest(folder: Path) -> list[str]:
+    """List what is left beside the files that somebody asked for."""
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+
+
+# What a run gives.
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_is_what_the_kernel_makes_of_its_table(chats: Path, workers: int) -> None:
+    """Rows, order and row groups are those of the input; nothing is left beside it."""
+    done = run_batch(FIT, chats, target=chats.with_name("out.parquet"), workers=workers)
+    out = pq.ParquetFile(chats.with_name("out.parquet"))
+    expected = FIT(pq.read_table(chats))
+    failed = expected.num_rows - expected.column("error").null_count
+    # each row group is done by itself, and its rows are numbered as those of the file
+    assert out.read().equals(expected)
+    assert out.metadata.num_row_groups == 12
+    assert (done.rows, done.failed_rows, done.share) == (600, failed, 1.0)
+    assert done.errors == {"BudgetExceededError": failed}
+    assert failed >= 5
+    assert _rest(chats.parent) == []
+
+
+def test_twenty_thousand_rows_are_all_there(tmp_path: Path) -> None:
+    """Each once and in its place, with the number the bare kernel has for it."""
+    texts = [json.dumps(CHAT * (1 + at % 9)) for at in range(20_000)]
+    table = pa.table({"id": range(20_000), "messages": texts})
+    path = _parquet(tmp_path / "in.parquet", table, rows=1_000)
+    done = run_batch(COUNT, path, target=tmp_path / "out.parquet", workers=2)
+    out = pq.read_table(tmp_path / "out.parquet")
+    nine = COUNT(table.slice(0, 9)).column("tokens").to_pylist()
+    assert (done.rows, done.failed_rows) == (20_000, 0)
+    assert out.column("id").to_pylist() == list(range(20_000))
+    assert out.column("tokens").to_pylist() == [nine[at % 9] for at in range(20_000)]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet"])
+def test_lines_in_any_form_give_the_same_results(data_dir: Path, tmp_path: Path, suffix: str) -> None:
+    """Packed or not, in and out: the numbers are those of the table of the same conversations."""
+    raw = lines_of(data_dir, 120)
+    plain, source = tmp_path / "in.jsonl", tmp_path / ("in2.jsonl" + suffix.removeprefix(".jsonl"))
+    plain.write_bytes(raw)
+    if suffix == ".jsonl.gz":
+        source.write_bytes(gzip.compress(raw))
+    elif suffix == ".jsonl.zst":
+        source.write_bytes(pa.Codec("zstd").compress(raw, asbytes=True))
+    else:
+        source = plain
+    out = tmp_path / f"out{suffix}"
+    run_batch(FIT, source, target=out, workers=1, chunk_bytes=50_000)
+    rows = _read(out)
+    expected = FIT(table_of(data_dir, 120)).to_pylist(maps_as_pydicts="strict")
+    for row, known in zip(rows, expected, strict=True):
+        body = (
+            row["messages"]
+            if suffix != ".parquet"
+            else row["messages"] and json.loads(row["messages"])["messages"]
+        )
+        assert row["id"] == known["id"]
+        assert body == (known["messages"] and json.loads(known["messages"]))
+        for name in ("tokens_before", "tokens_after", "fates", "reasons", "violations", "error"):
+            assert row[name] == known[name], name
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".parquet":
+        found: list[dict[str, Any]] = pq.read_table(path).to_pylist(maps_as_pydicts="strict")
+        return found
+    codec = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix)
+    with pa.input_stream(str(path), compression=codec) as file:
+        lines = file.read().splitlines()
+    return [{"messages": None, **json.loads(line)} for line in lines]
+
+
+def test_a_line_is_what_it_was_with_its_results(tmp_path: Path) -> None:
+    """Keys, their order and their spaces stay; a list becomes an object; a bad line has its id."""
+    lines = [
+        b'{"id": 7, "messages": [{"role": "user", "content": "hi"}], "mine": {"a" : 1}}',
+        b'[{"role":"user","content":"hi"}]',
+        b"",
+        b'{"id": "x", "messages": 5}',
+        b"\xff",
+    ]
+    (tmp_path / "in.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(lines))
+    done = run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
+    first, second, third, fourth = (tmp_path / "out.jsonl").read_bytes().splitlines()
+    assert first.startswith(lines[0][:-1] + b',"tokens":')
+    assert second.startswith(b'{"messages":' + lines[1] + b',"tokens":')
+    assert (json.loads(third)["id"], json.loads(third)["error"]["row"]) == ("x", 4)
+    assert json.loads(fourth)["error"]["row"] == 5
+    assert "not UTF-8" in json.loads(fourth)["error"]["message"]
+    assert done.errors == {"FormatError": 2}
+
+
+def test_a_line_with_a_key_of_a_result_is_set_aside_unless_there_is_a_prefix(tmp_path: Path) -> None:
+    """Two keys of one name would hide each other; with a prefix runs can stand behind each other."""
+    (tmp_path / "a.jsonl").write_bytes(LINE)
+    run_batch(COUNT, tmp_path / "a.jsonl", target=tmp_path / "b.jsonl", workers=1)
+    assert run_batch(COUNT, tmp_path / "b.jsonl", target=tmp_path / "c.jsonl", workers=1).failed_rows == 1
+    again = BatchTask(operation="count", counter="chars:4", prefix="again_")
+    run_batch(again, tmp_path / "b.jsonl", target=tmp_path / "d.jsonl", workers=1)
+    row = json.loads((tmp_path / "d.jsonl").read_text())
+    assert row["again_tokens"] == row["tokens"]
+
+
+def test_a_folder_becomes_a_folder_or_a_file(tmp_path: Path) -> None:
+    """A file each, with the same name and form; or all in one, in the order of their names."""
+    source = tmp_path / "in"
+    (source / "deep").mkdir(parents=True)
+    table = pa.table({"id": ["p"], "messages": [json.dumps(CHAT)]})
+    _parquet(source / "b.parquet", table, rows=1)
+    (source / "a.jsonl").write_bytes(LINE)
+    (source / "deep" / "c.jsonl.gz").write_bytes(gzip.compress(LINE * 3))
+    (source / "empty.jsonl").write_bytes(b"")
+    for hidden in ("_SUCCESS", "_x.jsonl", ".y.jsonl", "notes.txt"):
+        (source / hidden).write_bytes(b"nothing")
+    done = run_batch(COUNT, source, target=tmp_path / "out", workers=1)
+    names = sorted(path.relative_to(tmp_path / "out").as_posix() for path in done.outputs)
+    assert names == ["a.jsonl", "b.parquet", "deep/c.jsonl.gz", "empty.jsonl"]
+    assert [len(_read(tmp_path / "out" / name)) for name in names] == [1, 1, 3, 0]
+    run_batch(COUNT, source, target=tmp_path / "all.jsonl", workers=1)
+    assert [row.get("id") for row in _read(tmp_path / "all.jsonl")] == [None, "p", None, None, None]
+    assert _rest(tmp_path) == []
+
+
+def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
+    """A file without rows is written, too."""
+    table = pa.table({"messages": pa.array([], pa.string())})
+    pq.write_table(table, tmp_path / "in.parquet")
+    run_batch(COUNT, tmp_path / "in.parquet", target=tmp_path / "out.parquet", workers=1)
+    assert pq.read_schema(tmp_path / "out.parquet").equals(COUNT.schema(table.schema))
+
+
+# What stops a run, and how it goes on.
+
+
+class _Stopped(Exception):
+    """Somebody stopped the run."""
+
+
+def test_a_killed_worker_is_replaced(chats: Path) -> None:
+    """The table is the same, byte for byte."""
+    run_batch(FIT, chats, target=chats.with_name("whole.parquet"), workers=2)
+    killed: list[int] = []
+
+    def kill(done: BatchSummary) -> None:
+        if not killed:
+            killed.append(int(multiprocessing.active_children()[0].pid or 0))
+            os.kill(killed[0], signal.SIGKILL)
+
+    done = run_batch(FIT, chats, target=chats.with_name("killed.parquet"), workers=2, on_progress=kill)
+    assert killed
+    assert done.rows == 600
+    assert _digest(chats.with_name("killed.parquet")) == _digest(chats.with_name("whole.parquet"))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl.zst"])
+def test_a_stopped_run_goes_on_where_it_was(chats: Path, suffix: str) -> None:
+    """Nothing is in its place before it is whole; what was done is not done again; the bytes are the same."""
+    whole, out = chats.with_name(f"whole{suffix}"), chats.with_name(f"out{suffix}")
+    run_batch(FIT, chats, target=whole, workers=1)
+
+    def stop(done: BatchSummary) -> None:
+        if done.rows >= 200:
+            raise _Stopped
+
+    with pytest.raises(_Stopped):
+        run_batch(FIT, chats, target=out, workers=1, on_progress=stop)
+    assert not out.exists()
+    with pytest.raises(ConfigurationError, match="with other options"):
+        run_batch(COUNT, chats, target=out, workers=1)
+    done = run_batch(FIT, chats, target=out, workers=1)
+    assert 200 <= done.resumed_rows < 600
+    assert done.rows == 600
+    assert done.failed_rows >= 5
+    assert _digest(out) == _digest(whole)
+    assert _rest(chats.parent) == []
+
+
+PROGRAM = """
+import os, signal, sys
+from trimtab.batch import BatchTask, run_batch
+
+def end(done):
+    if done.rows >= 200:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    task = BatchTask(operation="fit", budget=600, counter="chars:4")
+    run_batch(task, sys.argv[1], target=sys.argv[2], workers=2, on_progress=end)
+"""
+
+
+def test_a_run_that_is_killed_goes_on_too(chats: Path) -> None:
+    """Its workers end with it, and a line of the list it was writing counts as not written."""
+    program, out = chats.with_name("program.py"), chats.with_name("out.parquet")
+    program.write_text(PROGRAM)
+    killed = subprocess.run([sys.executable, program, chats, out], stderr=subprocess.PIPE, check=False)
+    assert killed.returncode == -signal.SIGKILL  # and nobody holds its standard error open
+    (manifest,) = chats.parent.glob(".*/manifest.jsonl")
+    manifest.write_bytes(manifest.read_bytes() + b'{"unit":5,"ro')
+    done = run_batch(FIT, chats, target=out, workers=1)
+    assert done.resumed_rows >= 200
+    run_batch(FIT, chats, target=chats.with_name("whole.parquet"), workers=1)
+    assert _digest(out) == _digest(chats.with_name("whole.parquet"))
+
+
+def test_an_input_that_changed_is_no_run_to_go_on_with(tmp_path: Path) -> None:
+    """Half of a table would be of the old file."""
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(LINE * 4)
+
+    def stop(done: BatchSummary) -> None:
+        raise _Stopped
+
+    with pytest.raises(_Stopped):
+        run_batch(COUNT, source, target=tmp_path / "out.jsonl", workers=1, chunk_bytes=10, on_progress=stop)
+    source.write_bytes(LINE * 5)
+    with pytest.raises(ConfigurationError, match="with other files"):
+        run_batch(COUNT, source, target=tmp_path / "out.jsonl", workers=1, chunk_bytes=10)
+
+
+# What is refused.
+
+
+def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
+    """Unless it is asked for."""
+    (tmp_path / "in.jsonl").write_bytes(LINE)
+    (tmp_path / "out.jsonl").write_bytes(b"mine")
+    with pytest.raises(ConfigurationError, match="is there already"):
+        run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
+    assert (tmp_path / "out.jsonl").read_bytes() == b"mine"
+    run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1, overwrite=True)
+    assert b"tokens" in (tmp_path / "out.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "said"),
+    [
+        ("nothing.jsonl", "out.jsonl", "No such file"),
+        ("notes.txt", "out.jsonl", "conversations are read from"),
+        ("in.jsonl", "out.csv", "results are written as"),
+        ("in.jsonl", "in.jsonl", "is read and would be written"),
+        ("folder", "folder/out", "which is read"),
+        ("empty", "out", "no file in it"),
+        ("broken.parquet", "out.parquet", "broken.parquet: no Parquet"),
+        ("other.parquet", "out.parquet", "other.parquet: there is no column 'messages'"),
+        ("cut.jsonl.gz", "out.jsonl", "cut.jsonl.gz: cannot be read behind row 0"),
+        ("mixed", "out.parquet", "files with different columns"),
+    ],
+)
+def test_files_that_cannot_be_are_named(tmp_path: Path, source: str, target: str, said: str) -> None:
+    """With what would do."""
+    for folder in ("folder", "empty", "mixed"):
+        (tmp_path / folder).mkdir()
+    for name in ("in.jsonl", "notes.txt", "folder/in.jsonl"):
+        (tmp_path / name).write_bytes(LINE)
+    (tmp_path / "broken.parquet").write_bytes(b"nothing")
+    pq.write_table(pa.table({"other": ["x"]}), tmp_path / "other.parquet")
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(LINE * 99)[:-9])
+    pq.write_table(pa.table({"messages": [json.dumps(CHAT)]}), tmp_path / "mixed" / "a.parquet")
+    pq.write_table(pa.table({"n": [1], "messages": [json.dumps(CHAT)]}), tmp_path / "mixed" / "b.parquet")
+    with pytest.raises(ConfigurationError, match=said):
+        run_batch(COUNT, tmp_path / source, target=tmp_path / target, workers=1)
+    assert not (tmp_path / target).is_file() or target == "in.jsonl"
+
+
+def test_what_json_cannot_say_is_refused(tmp_path: Path) -> None:
+    """A column of bytes, or a number that is none."""
+    for value in (b"\x00", float("nan")):
+        table = pa.table({"other": [value], "messages": [json.dumps(CHAT)]})
+        pq.write_table(table, tmp_path / "in.parquet")
+        with pytest.raises(ConfigurationError, match="cannot be written as JSON"):
+            run_batch(COUNT, tmp_path / "in.parquet", target=tmp_path / "out.jsonl", workers=1)
+        (tmp_path / ".out.jsonl.trimtab" / "manifest.jsonl").unlink()

@@ -1,0 +1,158 @@
+"""`trimtab batch`: options become a task, what happened becomes an exit code and a line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from trimtab import Budget, cli
+from trimtab.batch import BatchTask, Operation
+
+CHAT = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " * 40} for n in range(20)]
+
+
+def run(*arguments: str | Path) -> Result:
+    """Run `trimtab batch`."""
+    return CliRunner().invoke(cli.command(), ["batch", *map(str, arguments)])
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Path:
+    """Write three rows, one of which is none."""
+    table = pa.table({"id": [1, 2, 3], "messages": [json.dumps(CHAT), "none", json.dumps(CHAT[:2])]})
+    pq.write_table(table, tmp_path / "chats.parquet")
+    return tmp_path / "chats.parquet"
+
+
+def test_the_answer_says_how_it_went(chats: Path, tmp_path: Path) -> None:
+    """A row that was set aside is exit 1."""
+    out = tmp_path / "out.parquet"
+    found = run("count", chats, out, "--counter", "chars:4", "--workers", "1", "--engine", "local")
+    assert found.exit_code == 1, found.output
+    assert json.loads(found.stdout) == {
+        "rows": 3,
+        "failed_rows": 1,
+        "errors": {"FormatError": 1},
+        "resumed_rows": 0,
+        "outputs": [str(out)],
+    }
+    assert "is there already" in run("count", chats, out, "--counter", "chars:4").stderr
+    assert run("count", chats, out, "--overwrite", "--workers", "1").exit_code == 1
+    assert pq.read_table(out).equals(BatchTask(operation="count")(pq.read_table(chats)))
+
+
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+OPEN = [*CHAT[:2], {"role": "assistant", "tool_calls": [CALL]}, {"role": "user", "content": "well?"}]
+FORM = ["--format", "openai_chat"]
+ROOM = ["--budget", "300", "--output-reserve", "50", "--margin", "10", "--counter", "chars:4"]
+ROOM_MEANS: dict[str, Any] = {
+    "budget": Budget(300, output_reserve=50, margin=10),
+    "counter": "chars:4",
+    "format": "openai_chat",
+}
+BESIDE = ["--system", "be brief", "--tools", "tools.json"]
+BESIDE_MEANS: dict[str, Any] = {"system": "be brief", "tools": TOOLS}
+STRIDES = '{"kind": "sliding_window", "target_ratio": 0.5}'
+
+
+@pytest.mark.parametrize(
+    ("operation", "options", "means"),
+    [
+        ("fit", [*FORM, *ROOM, *BESIDE], {**ROOM_MEANS, **BESIDE_MEANS}),
+        ("fit", [*ROOM, *FORM, "--policy", STRIDES], {**ROOM_MEANS, "policy": STRIDES}),
+        ("fit", ["--model", "gpt-4o", "--repair"], {"model": "gpt-4o", "repair": True}),
+        ("fit", [*FORM, *ROOM, "--strict"], {**ROOM_MEANS, "strict": True}),
+        ("fit", [*FORM, *ROOM, "--pending-call", "a"], {**ROOM_MEANS, "pending_calls": ("a",)}),
+        ("count", ["--model", "gpt-4o", *BESIDE], {"model": "gpt-4o", **BESIDE_MEANS}),
+        ("validate", ["--pending-call", "a"], {"pending_calls": ("a",)}),
+        ("replay", ["--pricing", "openai", *FORM, *ROOM], {"pricing": "openai", **ROOM_MEANS}),
+    ],
+)
+def test_options_are_those_of_the_task(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: Operation,
+    options: list[str],
+    means: dict[str, Any],
+) -> None:
+    """What comes out is what the kernel makes of the table with them, `--column` and `--prefix` too."""
+    monkeypatch.chdir(tmp_path)
+    Path("tools.json").write_text(json.dumps(TOOLS), encoding="utf-8")
+    table = pa.table({"chat": [json.dumps(chat) for chat in (CHAT, CHAT[:2], OPEN)]})
+    pq.write_table(table, "in.parquet")
+    named = ["--column", "chat", "--prefix", "t_", "--workers", "1"]
+    found = run(operation, "in.parquet", "out.parquet", *named, *options)
+    task = BatchTask(operation=operation, column="chat", prefix="t_", **means)
+    assert pq.read_table("out.parquet").equals(task(table)), found.output
+    plain = BatchTask(operation=operation, column="chat", prefix="t_", budget=120)
+    assert not task(table).equals(plain(table))
+
+
+@pytest.mark.parametrize("operation", ["count", "validate", "replay"])
+def test_the_other_commands_do_theirs(chats: Path, tmp_path: Path, operation: str) -> None:
+    """For people one line says how it went."""
+    by_policy = ["--policy", "default", "--budget", "300"]
+    options = {"count": ["--counter", "chars:4"], "validate": [], "replay": by_policy}
+    out = tmp_path / "out.jsonl"
+    found = run(operation, chats, out, "--workers", "1", "--output", "text", *options[operation])
+    assert found.stdout == "3 rows in 1 file; 1 set aside (FormatError 1)\n"
+    key = {"count": "tokens", "validate": "valid", "replay": "price"}[operation]
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row[key] is None for row in rows] == [False, True, False]
+    assert rows[0]["messages"] == CHAT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["count", "nothing.jsonl", "out.jsonl"], "No such file"),
+        (["fit", "{chats}", "{chats}"], "is read and would be written"),
+        (["fit", "{chats}", "out.parquet", "--margin", "5"], "--margin is kept free of a budget"),
+        (["fit", "{chats}", "out.parquet", "--policy", "dropp", "--budget", "9"], "is called 'dropp'"),
+        (["count", "{chats}", "out.parquet", "--column", "message"], "there is no column 'message'"),
+        (["count", "{chats}", "out.parquet", "--model", "nobody-1"], "unknown model 'nobody-1'"),
+    ],
+)
+def test_wrong_usage_is_exit_2(chats: Path, arguments: list[str], said: str) -> None:
+    """Nothing is written."""
+    found = run(*(one.format(chats=chats) for one in arguments))
+    assert found.exit_code == 2
+    assert said in " ".join(found.stderr.split())
+
+
+def test_a_terminal_shows_rows_speed_and_time_left(tmp_path: Path) -> None:
+    """Once it takes longer than a second; the line is gone at the end."""
+    table = pa.table({"messages": [json.dumps(CHAT)] * 800})
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=50)
+    main, side = pty.openpty()
+    command = [sys.executable, "-m", "trimtab", "batch", "replay", "in.parquet", "out.parquet"]
+    command += ["--workers", "1", "--policy", "default", "--budget", "300", "--counter", "chars:4"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=side) as process:
+        os.close(side)
+        shown = b""
+        while piece := _read(main):
+            shown += piece
+    os.close(main)
+    assert process.returncode == 0
+    lines = shown.decode().split("\r\x1b[K")
+    assert re.fullmatch(r"[\d,]+ rows, [\d,]+ a second, \d+:\d\d left …", lines[1])
+    assert lines[-1] == ""
+
+
+def _read(main: int) -> bytes:
+    try:
+        return os.read(main, 4_096)
+    except OSError:  # the other side was closed
+        return b""
