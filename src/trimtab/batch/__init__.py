@@ -5,6 +5,7 @@ The kernel works on Arrow tables and knows no engine; `run_batch` gives it files
 
 from __future__ import annotations
 
+from trimtab._shared.lazy import public_dir
 from trimtab.batch.rows import OPERATIONS, Operation
 from trimtab.batch.run import ENGINES, BatchSummary, EngineName, run_batch
 from trimtab.batch.task import BatchTask, count_table, fit_table, validate_table
@@ -21,3 +22,5 @@ __all__ = [
     "run_batch",
     "validate_table",
 ]
+
+__dir__ = public_dir(globals())

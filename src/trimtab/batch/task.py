@@ -113,6 +113,9 @@ class BatchTask:
     def __call__(self, table: Table, /) -> Table:
         """Do it with every row of a table, or of a record batch.
 
+        Args:
+            table: Of pyarrow; its rows are numbered from 1.
+
         Raises:
             ConfigurationError: It is no table, there is no column of conversations, or a column has the
                 name of a result.
@@ -128,7 +131,11 @@ class BatchTask:
         return self.run(table, range(1, table.num_rows + 1))
 
     def batches(self, batches: Iterable[RecordBatch], /) -> Iterator[RecordBatch]:
-        """Do it with record batches one by one, numbered on, for Spark's `mapInArrow`."""
+        """Do it with record batches one by one, for Spark's `mapInArrow`.
+
+        Args:
+            batches: Their rows are numbered on from batch to batch.
+        """
         done = 0
         for batch in batches:
             table = pyarrow().Table.from_batches([batch])
@@ -138,6 +145,9 @@ class BatchTask:
 
     def schema(self, schema: Schema, /) -> Schema:
         """Return the schema of what comes out where this goes in.
+
+        Args:
+            schema: That of the table, with the column of conversations.
 
         Raises:
             ConfigurationError: As when it is called with a table.
@@ -174,7 +184,12 @@ class BatchTask:
         return self._work[0]
 
     def run(self, table: Table, numbers: Sequence[int], /) -> Table:
-        """Do it with every row; `numbers` are those of the rows in the file they are of."""
+        """Do it with every row.
+
+        Args:
+            table: The rows.
+            numbers: The number of each row in the file it is of, from 1.
+        """
         pa = pyarrow()
         schema, work = self.schema(table.schema), self.prepare()
         kind = table.schema.field(self.column).type
@@ -194,6 +209,10 @@ class BatchTask:
         """Do it with lines of JSON; the table has their ids and texts.
 
         A line that is set aside has its id, as far as it could be read, and no text.
+
+        Args:
+            lines: A conversation each, in UTF-8.
+            numbers: The number of each line in the file it is of, from 1.
         """
         work = self.prepare()
         parts = [self.lines_schema().empty_table()]
@@ -360,7 +379,21 @@ def fit_table(
 
     Args:
         table: A `pyarrow.Table`.
-        policy: As of `BatchTask`, and so are all others.
+        policy: Blocks or a strategy, as a file, data, a word or an object. None: the default of `fit`.
+        budget: Room for each conversation in tokens, or a `Budget`. None: the policy's, or the window of its
+            model.
+        model: Name of the model. None: the one a request body names, if it is known.
+        counter: What counts tokens: a counter, or words ("estimate", "chars:4"). None: the model's own, or
+            an estimate that errs high.
+        format: Name of the wire form; "auto" tells it for each conversation.
+        system: System text beside the messages.
+        tools: Tool schemas; counted with the request.
+        pending_calls: Ids of calls whose results are still to come.
+        repair: Mend orphaned results and unanswered calls first.
+        strict: Set aside a conversation with faults instead of fitting it.
+        column: Name of the column of conversations: JSON text (a list of messages or a request body), or
+            nested lists and structs.
+        prefix: Stands before the name of each result column.
 
     Raises:
         ConfigurationError: An option is none, there is no column of conversations, or a column has the name
@@ -409,8 +442,19 @@ def count_table(
     """Count the tokens of each row's conversation, as a provider would charge them.
 
     Behind all columns stand `tokens`, `exact`, `margin_tokens` (how far the bill may be off, either way),
-    `counter`, `unknown` (what has a cost nobody can know) and `error`. Arguments and errors are those of
-    `fit_table`.
+    `counter`, `unknown` (what has a cost nobody can know) and `error`. Errors are those of `fit_table`.
+
+    Args:
+        table: A `pyarrow.Table`.
+        model: Name of the model. None: the one a request body names, if it is known.
+        counter: What counts tokens: a counter, or words ("estimate", "chars:4"). None: the model's own, or
+            an estimate that errs high.
+        format: Name of the wire form; "auto" tells it for each conversation.
+        system: System text beside the messages.
+        tools: Tool schemas; counted with the request.
+        column: Name of the column of conversations: JSON text (a list of messages or a request body), or
+            nested lists and structs.
+        prefix: Stands before the name of each result column.
     """
     return BatchTask(
         operation="count",
@@ -436,7 +480,15 @@ def validate_table(
     """List what a provider would refuse in the conversation of each row.
 
     Behind all columns stand `valid`, `violations` and `error`, which is about rows that cannot be read.
-    Arguments and errors are those of `fit_table`.
+    Errors are those of `fit_table`.
+
+    Args:
+        table: A `pyarrow.Table`.
+        format: Name of the wire form; "auto" tells it for each conversation.
+        pending_calls: Ids of calls whose results are still to come.
+        column: Name of the column of conversations: JSON text (a list of messages or a request body), or
+            nested lists and structs.
+        prefix: Stands before the name of each result column.
     """
     return BatchTask(
         operation="validate", format=format, pending_calls=pending_calls, column=column, prefix=prefix

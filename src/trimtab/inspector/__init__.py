@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from trimtab._shared.lazy import package_of
+from trimtab._shared.lazy import package_of, public_dir
 
 package_of("inspect", package="starlette", needed_by="trimtab inspect")
 package_of("inspect", package="jinja2", needed_by="trimtab inspect")
@@ -18,3 +18,5 @@ from trimtab.inspector.serve import serve
 from trimtab.inspector.subject import Subject
 
 __all__ = ["Subject", "make_app", "serve"]
+
+__dir__ = public_dir(globals())
