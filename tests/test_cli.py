@@ -722,7 +722,9 @@ def test_every_option_has_help() -> None:
     documented = "".join((docs / name).read_text(encoding="utf-8") for name in ("cli.md", "cli-session.md"))
     trimtab = cli.command()
     context = click.Context(trimtab)
-    late = {name: trimtab.get_command(context, name) for name in ("inspect", "mcp", "replay", "session")}
+    late = {
+        name: trimtab.get_command(context, name) for name in ("batch", "inspect", "mcp", "replay", "session")
+    }
     assert set(trimtab.list_commands(context)) == {*COMMANDS, "models", "policy", "repair", *late}
     group = late["session"]
     assert isinstance(group, click.Group)

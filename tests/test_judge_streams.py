@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -32,6 +34,19 @@ def _read(form: str, body: dict[str, Any], address: str) -> Any:
         ):
             message = stream.get_final_message()
         return [block.model_dump(exclude_none=True) for block in message.content]
+    if form == "bedrock":
+        import boto3
+        from botocore.config import Config
+
+        client = boto3.client(
+            "bedrock-runtime",
+            endpoint_url=address,
+            region_name="us-east-1",
+            aws_access_key_id="none",
+            aws_secret_access_key="none",
+            config=Config(proxies={}, retries={"total_max_attempts": 1}),
+        )
+        return _joined(client.converse_stream(**body)["stream"])
     from openai import OpenAI
 
     with OpenAI(api_key="none", base_url=f"{address}/v1", max_retries=0) as client:
@@ -45,12 +60,31 @@ def _read(form: str, body: dict[str, Any], address: str) -> Any:
     return [item.model_dump(exclude_none=True) for item in response.output]
 
 
+def _joined(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put together the blocks of a message that boto3 reads from a stream, piece by piece."""
+    blocks: dict[int, dict[str, Any]] = {}
+    for event in events:
+        if started := event.get("contentBlockStart"):
+            blocks[started["contentBlockIndex"]] = {"toolUse": {**started["start"]["toolUse"], "input": ""}}
+        if piece := event.get("contentBlockDelta"):
+            block = blocks.setdefault(piece["contentBlockIndex"], {"text": ""})
+            if "text" in piece["delta"]:
+                block["text"] += piece["delta"]["text"]
+            else:
+                block["toolUse"]["input"] += piece["delta"]["toolUse"]["input"]
+    for block in blocks.values():
+        if "toolUse" in block:
+            block["toolUse"]["input"] = json.loads(block["toolUse"]["input"])
+    return list(blocks.values())
+
+
 @pytest.mark.parametrize("said", SAID, ids=["text", "calls"])
 @pytest.mark.parametrize("form", WRITERS)
 def test_a_real_client_reads_events_as_the_whole_answer(form: str, said: Calls | Says) -> None:
     """Texts and calls in pieces: what the client puts together is what the server wrote."""
     whole = WRITERS[form](said, "m", 1)
-    body = {**talk(form, 2), "model": "any"}  # clients warn of models that are going
+    named = "modelId" if form == "bedrock" else "model"
+    body = {**talk(form, 2), named: "any"}  # clients warn of models that are going
     with provider(lambda *_: whole) as server:
         found = _read(form, body, server.address)
     if form == "openai_chat":
@@ -59,6 +93,7 @@ def test_a_real_client_reads_events_as_the_whole_answer(form: str, said: Calls |
         assert found == (message["content"], calls)
     else:
         wanted = whole["candidates"][0]["content"]["parts"] if form == "gemini" else None
+        wanted = whole["output"]["message"]["content"] if form == "bedrock" else wanted
         wanted = wanted or whole["content" if form == "anthropic" else "output"]
         assert [_plain(one) for one in found] == [_plain(one) for one in wanted]
 

@@ -395,6 +395,8 @@ class Plain:
         if ratio < 1 and free - self.tokens(leaving) < ratio * room / 4:
             leaving = self.leaving(max(self.target(1 - ratio), held + int(ratio * room)))
             fewer = leaving[:-1]
+            while fewer and not self.tokens(fewer[-1:]):
+                fewer = fewer[:-1]  # what takes no room need not leave for the room that is wanted
             shares = [(free - self.tokens(units)) / room for units in (fewer, leaving)]
             if leaving and shares[0] < 1 and cost(shares[0], ratio) < cost(shares[1], ratio):
                 leaving = fewer

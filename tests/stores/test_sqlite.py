@@ -688,6 +688,14 @@ def test_a_fork_leaves_what_a_store_does_as_it_is(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_store_that_was_refused_keeps_nobody_from_forking(tmp_path: Path) -> None:
+    """Its error holds it; it was told of each fork, which it had no lock for."""
+    with pytest.raises(ConfigurationError) as refused:
+        SQLiteStore(tmp_path / "a.db", busy_seconds=-1)
+    assert _child(lambda: True) == 0
+    assert "busy_seconds" in str(refused.value)
+
+
 def test_a_store_in_memory_does_not_pretend_to_be_shared_with_a_child() -> None:
     """What the child wrote would be seen by nobody; closing it there changes nothing."""
     with SQLiteStore(":memory:") as store:

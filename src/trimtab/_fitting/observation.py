@@ -169,7 +169,7 @@ def observe(callback: Callable[[TelemetryEvent], object], /) -> Observer:
         ...     print(type(event).__name__, event.fitted.report.evicted_message_count)
         >>> messages = [{"role": "user", "content": "question"} for _ in range(5)]
         >>> with observe(watch):
-        ...     fitted = fit(messages, budget=20, counter=CharCounter())
+        ...     fitted = fit(messages, budget=5, counter=CharCounter())
         FitEvent 3
     """
     if not callable(callback):

@@ -76,9 +76,9 @@ class MemoryStore(Forked, ThreadedStore):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._logs: dict[str, _Log] = {}
         self._lock = RLock()
+        super().__init__()  # last: from now on it is told of forks, by any thread, and needs its lock
 
     def __repr__(self) -> str:
         """Say how many sessions it has."""

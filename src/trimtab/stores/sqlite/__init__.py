@@ -139,7 +139,6 @@ class SQLiteStore(Forked, ThreadedStore):
     def __init__(
         self, path: str | os.PathLike[str], *, busy_seconds: float = 5.0, synchronous: Synchronous = "FULL"
     ) -> None:
-        super().__init__()
         self._path = _check_path(path)
         if not is_number(busy_seconds) or busy_seconds < 0:
             raise ConfigurationError(f"busy_seconds is a number of seconds, 0 or more, not {busy_seconds!r}")
@@ -150,6 +149,7 @@ class SQLiteStore(Forked, ThreadedStore):
         self._lost: str | None = None
         self._lock = RLock()
         self._at_rest = False
+        super().__init__()  # last: from now on it is told of forks, and needs its lock for them
 
     def __repr__(self) -> str:
         """Show the file and the options."""
