@@ -133,7 +133,7 @@ def test_a_fit_that_does_not_fit_is_seen_with_its_attempt(seen: list[Any]) -> No
 
 def test_a_fit_says_whether_anything_is_missing_from_what_is_sent(seen: list[Any]) -> None:
     """Of a session also what left before: its view itself loses nothing."""
-    fit(talk(3), 50, counter=TEN)
+    fit(talk(3), 50, counter=TEN, system="Be brief.")
     fit(talk(9), 50, counter=TEN)
     session = a_session()
     session.messages()

@@ -137,6 +137,16 @@ def test_a_line_is_what_it_was_with_its_results(tmp_path: Path) -> None:
     assert done.errors == {"FormatError": 2}
 
 
+def test_a_cell_of_several_lines_is_one_line_of_json(tmp_path: Path) -> None:
+    """JSON may be printed over several lines in a column; in JSONL each row is one."""
+    chat = [{"role": "user", "content": "two\nlines"}]
+    table = pa.table({"id": ["a", "b"], "messages": [json.dumps(chat, indent=1), json.dumps(chat)]})
+    source = _parquet(tmp_path / "in.parquet", table, rows=2)
+    task = BatchTask(operation="count", counter="chars:4")
+    run_batch(task, source, target=tmp_path / "out.jsonl", workers=1)
+    assert [row["messages"] for row in _read(tmp_path / "out.jsonl")] == [chat, chat]
+
+
 def test_a_line_with_a_key_of_a_result_is_set_aside_unless_there_is_a_prefix(tmp_path: Path) -> None:
     """Two keys of one name would hide each other; with a prefix runs can stand behind each other."""
     (tmp_path / "a.jsonl").write_bytes(LINE)

@@ -85,6 +85,14 @@ def test_bad_rows_are_set_aside_with_their_number_and_reason() -> None:
     assert table.column("tokens_after").to_pylist() == [18, None, None, None, None, 18]
 
 
+def test_half_a_surrogate_pair_stops_no_run() -> None:
+    """No encoding has it: where a result says it, it is escaped there, and the row is done."""
+    orphan = [{"role": "user", "content": "hi"}, {"role": "tool", "tool_call_id": "\ud83d", "content": "x"}]
+    (row,) = validate_table(pa.table({"messages": [json.dumps(orphan)]})).to_pylist()
+    assert row["error"] is None
+    assert row["violations"][0]["call_id"] == "\\ud83d"
+
+
 @pytest.mark.parametrize(
     ("messages", "format"),
     [(CHAT, "auto"), (GEMINI, "auto"), (BEDROCK, "bedrock"), (RESPONSES, "auto"), (ANTHROPIC, "auto")],

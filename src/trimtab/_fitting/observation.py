@@ -101,9 +101,7 @@ class FitEvent:
     def compacted(self) -> bool:
         """True if what is sent is not all there was; of a session also what left earlier."""
         report = self.fitted.report
-        return self.hides or bool(
-            report.evicted_message_count or report.changed_message_count or report.inserted
-        )
+        return self.hides or bool(report.evicted_message_count or report.changed_message_count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -261,7 +261,10 @@ def _plain_text(text: Any, *, is_bad: bool) -> str:
     """Write the cell of a conversation: JSON as it is, and what is none as a text."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
-    return json_text(text) if is_bad or text is None else text
+    if is_bad or text is None:
+        return json_text(text)
+    # Between its values only: inside of them JSON escapes a line's end.
+    return str(text).replace("\r", " ").replace("\n", " ")
 
 
 def _object(row: dict[str, Any], raw: dict[str, str]) -> str:

@@ -294,7 +294,7 @@ def _lines(column: str) -> Schema:
 
 def _id_in(line: Mapping[str, Any]) -> str | None:
     found = line.get(ID)
-    return found if found is None or isinstance(found, str) else json_text(found)
+    return found if found is None else _printable(found if isinstance(found, str) else json_text(found))
 
 
 def _task(options: Mapping[str, Any]) -> BatchTask:
@@ -304,8 +304,16 @@ def _task(options: Mapping[str, Any]) -> BatchTask:
 def _set_aside(error: ContextError, number: int, id: str | None) -> _Cells:
     tree = ContextError.__module__  # whose names are public; what an error is derived from there
     kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == tree)
-    said = str(error).encode("utf-8", "backslashreplace").decode("utf-8")
-    return _Cells(None, {"error": {"row": number, "type": kind, "message": said}}, id)
+    return _Cells(None, {"error": {"row": number, "type": kind, "message": _printable(str(error))}}, id)
+
+
+def _printable(value: Any) -> Any:
+    """Escape half a surrogate pair, which no encoding has, in all texts of a value."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_printable(key): _printable(one) for key, one in value.items()}
+    return [_printable(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _array(values: list[Any], kind: Any) -> Any:
@@ -313,7 +321,10 @@ def _array(values: list[Any], kind: Any) -> Any:
     pa = pyarrow()
     if pa.types.is_dictionary(kind):
         return pa.array(values, type=kind.value_type).dictionary_encode().cast(kind)
-    return pa.array(values, type=kind)
+    try:
+        return pa.array(values, type=kind)
+    except UnicodeEncodeError:
+        return pa.array(_printable(values), type=kind)
 
 
 def _result_types(operation: Operation) -> dict[str, Any]:

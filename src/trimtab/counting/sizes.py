@@ -105,8 +105,7 @@ class Sizes:
         has_system = leads_system or bool(self._fixed.system)
         made = self._fixed_counts.get(has_system)
         if made is None:
-            count = known_fixed_count if self._own is not None else _fixed_count
-            made = self._fixed_counts[has_system] = count(self.counter, self._fixed, has_system)
+            made = self._fixed_counts[has_system] = known_fixed_count(self.counter, self._fixed, has_system)
         return made
 
     def most_fixed_tokens(self, leads_system: bool, /) -> int:
@@ -426,9 +425,13 @@ class FixedCount(NamedTuple):
 def known_fixed_count(counter: AdditiveCounter, fixed: Fixed, has_system: bool) -> FixedCount:
     """Count what each call of a chat sends again, under a counter of ours, once for its content.
 
+    A counter of somebody else's may say another number tomorrow, and is asked each time.
+
     It is written byte for byte with the kind of every value in it, so that a tool that was changed in place
     is another one. What cannot be written so, as objects of an SDK, is counted again each time.
     """
+    if type(counter).count_message is not TextCounter.count_message:
+        return _fixed_count(counter, fixed, has_system)
     try:
         # Version 2 writes no references, which would tell equal values apart by who else holds them.
         content = marshal.dumps(cast("Any", (fixed.system, fixed.tools, fixed.extra)), 2)

@@ -84,7 +84,7 @@ class _Chat:
         """Say what became of a result when it was cut first; else what it becomes now, for later calls."""
         known = self.texts.setdefault(place, text)
         if len(self.texts) > MOST_TEXTS:
-            self.texts.pop(next(iter(self.texts)), None)
+            self.texts.pop(next(iter(tuple(self.texts)), place), None)  # another thread may add to them
         return known
 
     def plan(self, messages: Sequence[Any]) -> int:
@@ -102,7 +102,7 @@ class _Chat:
         cut = next((place + 1 for place in left if rows[place].reason == "over_limit"), 0)
         if 0 < cut < len(messages):
             self.cut, self.at_cut = cut, messages[cut]
-            self.texts = {place: text for place, text in self.texts.items() if place[0] >= cut}
+            self.texts = {place: text for place, text in tuple(self.texts.items()) if place[0] >= cut}
 
 
 @dataclass(frozen=True, slots=True)

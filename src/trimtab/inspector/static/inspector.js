@@ -63,6 +63,7 @@
       const asked = (this.asked = { start, stop: new AbortController() });
       const joint = this.box.dataset.rows.endsWith("?") ? "" : "&";
       this.window.setAttribute("aria-busy", "true");
+      let failed = false;
       try {
         const answer = await fetch(`${this.box.dataset.rows}${joint}start=${start}&count=${size}`, {
           signal: asked.stop.signal,
@@ -70,6 +71,7 @@
         if (!answer.ok) throw new Error(String(answer.status));
         const made = document.createElement("template");
         made.innerHTML = await answer.text();
+        if (!made.content.children.length) throw new Error("no messages there");
         const focused = this.window.contains(document.activeElement) ? this.at : null;
         this.first = start;
         this.window.replaceChildren(...made.content.children);
@@ -77,12 +79,13 @@
         if (focused !== null) this.row(focused)?.focus({ preventScroll: true });
         if (this.wanted !== undefined) this.focus(this.wanted);
       } catch (error) {
-        if (error.name !== "AbortError") say("The messages could not be fetched: is `trimtab inspect` still running?");
+        failed = error.name !== "AbortError";
+        if (failed) say("The messages could not be fetched: is `trimtab inspect` still running?");
       } finally {
         if (this.asked === asked) {
           this.asked = null;
           this.window.setAttribute("aria-busy", "false");
-          this.onScroll();
+          if (!failed) this.onScroll(); // else the next scroll asks again, and not every frame
         }
       }
     }
