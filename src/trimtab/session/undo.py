@@ -266,9 +266,7 @@ def facts_of(core: Core, working_set: WorkingSet, targets: Sequence[Event]) -> S
 def first_stale(core: Core, working_set: WorkingSet, stale: set[int]) -> Steps[int | None]:
     """Return the oldest stale summary among those in force stand on; None if none does."""
     state, first = working_set.state, None
-    if state.anchor_summary in stale:
-        return state.anchor_summary
-    version = state.summary
+    version = state.anchor_summary if state.anchor_summary in stale else state.summary
     while version in stale:
         first = version
         version = (yield from event_at(core.session, version)).data["previous"]
