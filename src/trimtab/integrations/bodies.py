@@ -50,12 +50,12 @@ class _Kept(NamedTuple):
     """All from this one on."""
     before: int
     """How many before it."""
-    count: int
+    total: int
     """How many there were."""
 
     def goes_on(self, latest: _Kept) -> bool:
         """Tell whether what was sent holds what another call sent, and what is newer."""
-        return self[:2] == latest[:2] and self.count >= latest.count
+        return self[:2] == latest[:2] and self.total >= latest.total
 
 
 _NOTHING = _Kept(0, 0, 0)
