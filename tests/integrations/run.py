@@ -30,6 +30,9 @@ CORE = (
 )
 """What every adapter stands on: where one of these changed, all are run."""
 
+OPEN = ("Argument", "Member", "Parameter", "Variable")
+"""Where a type may be unknown: LangChain's `create_agent`, LiteLLM's `Router.completion` and google-genai's
+contents leave types of their own open."""
 
 SOURCES = {"ray": "src/trimtab/batch/"}
 """What is tested here and is no adapter."""
@@ -94,9 +97,8 @@ def _passes_pyright(program: Path, python: Path) -> bool:
     with tempfile.TemporaryDirectory(prefix="trimtab-pyright-") as name:
         # A folder of its own: the project's settings name the project's environment.
         shutil.copy(program, name)
-        # Frameworks leave types of their own open: LangChain's `create_agent`, LiteLLM's `Router.completion`.
         settings: dict[str, object] = {"typeCheckingMode": "strict", "pythonVersion": "3.11"}
-        settings |= {f"reportUnknown{kind}Type": False for kind in ("Variable", "Member", "Argument")}
+        settings |= {f"reportUnknown{kind}Type": False for kind in OPEN}
         (Path(name) / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
         command = [sys.executable, "-m", "pyright", "-p", name, "--pythonpath", python]
         return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
