@@ -410,6 +410,18 @@ def test_the_timeline_has_every_event(session: Session) -> None:
     assert "Undo …" not in _client(_subject(session, read_only=True)).get("/timeline/rows?count=100").text
 
 
+def test_what_a_redaction_took_back_offers_no_undo(session: Session) -> None:
+    """A summary of what was redacted is gone, and all that was decided since."""
+    session.redact(next(iter(session.history())))
+    rows = _client(_subject(session)).get("/timeline/rows?count=100").text
+    assert session.version == int(_texts(rows, r"<b>version (\d+)</b>")[0])
+    newest = list(session.history(kinds=("redacted",)))[-1]
+    still = [
+        one for one in session.history(kinds=("summary", "evicted")) if one.version < newest.data["version"]
+    ]
+    assert rows.count("Undo …") == len(still) < len(list(session.history(kinds=("summary", "evicted"))))
+
+
 def _form(page: str) -> dict[str, str]:
     return dict(_texts(page, r'name="(\w+)" value="([^"]*)"'))
 

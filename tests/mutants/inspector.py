@@ -42,7 +42,7 @@ INSPECTOR = (
     module(
         "inspector/log.py",
         "test_inspector.py",
-        ("_in_force", 'if one.version < event.data["version"]', ""),
+        ("_in_force", "[::-1]", ""),
         ("Log.moments", "events[::-1][start:stop]", "events[start:stop]"),
         ("Log.undone_by", "if event.id == event_id:", "if True:"),
     ),

@@ -192,7 +192,8 @@ SESSIONS = (
         "session/undo.py",
         f"session/test_leaving_and_returning.py session/test_background.py session/test_writers.py"
         f" session/test_recall.py {PLAIN}",
-        ("find_decision", "event.version < undone and", ""),
+        ("InForce.among", "event.version < self._undone", "True"),
+        ("InForce.among", "min(self._undone, version)", "version"),
         (
             "undo_decision",
             "    if done is not None:\n        return (yield from event",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ from trimtab.report import MessageRow
 from trimtab.report.text import number, plain, plural, runs
 from trimtab.session import Session
 from trimtab.session.text import event_text
+from trimtab.session.undo import InForce
 from trimtab.stores import Event
 
 __all__ = ["Log", "Moment"]
 
-_UNDOABLE = ("summary", "evicted", "facts")
 _TEXT_CHARS = 400
 
 
@@ -141,17 +141,9 @@ def _moment(event: Event, *, is_undoable: bool) -> Moment:
     return Moment(event.version, event.kind, time, said, event.id, is_undoable)
 
 
-def _in_force(events: Iterable[Event]) -> list[Event]:
+def _in_force(events: Sequence[Event]) -> list[Event]:
     """List the decisions nothing has taken back, oldest first."""
-    found = list[Event]()
-    for event in events:
-        if event.kind in _UNDOABLE:
-            found.append(event)
-        elif event.kind == "cleared":
-            found.clear()
-        elif event.kind == "undone":
-            found = [one for one in found if one.version < event.data["version"]]
-    return found
+    return [*InForce().among(reversed(events))][::-1]
 
 
 def _why_gone(events: Sequence[Event]) -> dict[int, str]:

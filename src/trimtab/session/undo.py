@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from trimtab.errors import ConfigurationError, UnknownNameError
@@ -141,19 +141,12 @@ def waiting_under_summaries(
 
 def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> Steps[Event]:
     """Find the decision to take back: the one named, or the newest in force."""
-    undone = working_set.version + 1
+    in_force = InForce()
     pages = Pages(core.session, after=0, before=working_set.version + 1, newest_first=True)
-    while events := (yield from pages.next()):
-        for event in events:
-            if event.kind in ("cleared", "abridged"):
-                break
-            if event.kind in RETRACTIONS:
-                undone = min(undone, event.data["version"])
-            elif _decides(event) and event.version < undone and event_id in (None, event.id):
+    while not in_force.ended and (events := (yield from pages.next())):
+        for event in in_force.among(events):
+            if event_id in (None, event.id):
                 return event
-        else:
-            continue
-        break
     what = (
         "no summary, no facts and no eviction in force"
         if event_id is None
@@ -163,6 +156,28 @@ def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> 
     raise UnknownNameError(
         f"session {core.session!r} has {what} that could be undone{hint}", name=event_id or ""
     )
+
+
+class InForce:
+    """Tells which decisions nothing has taken back, while a log is read from its newest event on."""
+
+    def __init__(self) -> None:
+        self._undone: int | None = None
+        """The oldest version from which on decisions are taken back."""
+        self.ended = False
+        """Whether nothing older is in force."""
+
+    def among(self, events: Iterable[Event], /) -> Iterator[Event]:
+        """Give the decisions in force among the next events, the newest first."""
+        for event in events:
+            if event.kind in ("cleared", "abridged"):
+                self.ended = True
+                return
+            if event.kind in RETRACTIONS:
+                version = event.data["version"]
+                self._undone = version if self._undone is None else min(self._undone, version)
+            elif _decides(event) and (self._undone is None or event.version < self._undone):
+                yield event
 
 
 def _decides(event: Event) -> bool:
