@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.judge import judge, newly_refused
+from tests.judge.clients import bedrock_client
 from tests.judge.converse import Unwritten, blocks_of, in_converse
 from tests.judge.recorded import recorded
 from tests.judge.server import provider
@@ -389,15 +390,9 @@ def test_claude_costs_on_bedrock_what_it_costs_at_anthropic(data_dir: Path) -> N
 
 def test_bedrocks_own_count_is_asked_through_a_function() -> None:
     """By boto3's client, in a thread; the server of the judge says that every request has one token."""
-    boto3 = pytest.importorskip("boto3")
+    pytest.importorskip("boto3")
     with provider() as server:
-        client = boto3.client(
-            "bedrock-runtime",
-            endpoint_url=server.address,
-            region_name="us-east-1",
-            aws_access_key_id="none",
-            aws_secret_access_key="none",
-        )
+        client = bedrock_client(server.address)
 
         async def ask(question: Any) -> int:
             said = {"messages": list(question.messages), "system": question.system}

@@ -10,6 +10,7 @@ import pytest
 
 from tests.integrations.loops import Calls, Says
 from tests.integrations.upstream import WRITERS
+from tests.judge.clients import bedrock_client
 from tests.judge.server import provider
 from tests.judge.talks import talk
 
@@ -35,18 +36,7 @@ def _read(form: str, body: dict[str, Any], address: str) -> Any:
             message = stream.get_final_message()
         return [block.model_dump(exclude_none=True) for block in message.content]
     if form == "bedrock":
-        import boto3
-        from botocore.config import Config
-
-        client = boto3.client(
-            "bedrock-runtime",
-            endpoint_url=address,
-            region_name="us-east-1",
-            aws_access_key_id="none",
-            aws_secret_access_key="none",
-            config=Config(proxies={}, retries={"total_max_attempts": 1}),
-        )
-        return _joined(client.converse_stream(**body)["stream"])
+        return _joined(bedrock_client(address).converse_stream(**body)["stream"])
     from openai import OpenAI
 
     with OpenAI(api_key="none", base_url=f"{address}/v1", max_retries=0) as client:

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Final
@@ -123,6 +124,7 @@ def _shown(path: str) -> str:
     return f"# {path}\n\n````{LANGUAGES[Path(path).suffix]}\n{text.rstrip()}\n````\n"
 
 
+@cache
 def packages() -> dict[str, list[str]]:
     """Name the public packages and what each `__all__` holds; read as text: a framework may be missing."""
     root = ROOT / "src" / "trimtab"

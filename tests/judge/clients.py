@@ -63,17 +63,7 @@ def _client(kind: str) -> Any:
         http = anthropic.DefaultHttpxClient(trust_env=False)
         made = anthropic.Anthropic(api_key="none", base_url=address, max_retries=0, http_client=http)
     elif kind == "bedrock":
-        import boto3
-        from botocore.config import Config
-
-        made = boto3.client(
-            "bedrock-runtime",
-            endpoint_url=address,
-            region_name="us-east-1",
-            aws_access_key_id="none",
-            aws_secret_access_key="none",
-            config=Config(proxies={}, retries={"total_max_attempts": 1}),
-        )
+        made = bedrock_client(address)
     else:
         from google import genai
 
@@ -81,6 +71,21 @@ def _client(kind: str) -> Any:
         made = genai.Client(api_key="none", vertexai=False, http_options=options)
     atexit.register(made.close)
     return made
+
+
+def bedrock_client(address: str) -> Any:
+    """Make a client of Bedrock that asks a server of this machine."""
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client(
+        "bedrock-runtime",
+        endpoint_url=address,
+        region_name="us-east-1",
+        aws_access_key_id="none",
+        aws_secret_access_key="none",
+        config=Config(proxies={}, retries={"total_max_attempts": 1}),
+    )
 
 
 def _openai(form: str, body: dict[str, Any]) -> str | None:

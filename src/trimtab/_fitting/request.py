@@ -153,17 +153,24 @@ def take_model(ask: Ask) -> tuple[str, ...]:
 
 def body_of(ask: Ask, format: Format) -> Request | None:
     if isinstance(ask.messages, Mapping):
-        request = format.read_request(ask.messages)
-        for name, given, held in (
-            ("system", ask.system, request.system),
-            ("tools", ask.tools, request.tools),
-        ):
-            if given is not None and held is not None:
-                raise ConfigurationError(f"{name} is given twice: by {name}= and in the request body")
-        system = request.system if ask.system is None else ask.system
-        tools = request.tools if ask.tools is None else ask.tools
-        return replace(request, system=system, tools=tools)
+        return with_beside(format.read_request(ask.messages), system=ask.system, tools=ask.tools)
     return None
+
+
+def with_beside(request: Request, *, system: Any, tools: Any) -> Request:
+    """Put system text and tools that are given beside a request into it.
+
+    Raises:
+        ConfigurationError: It has its own.
+    """
+    for name, given, held in (("system", system, request.system), ("tools", tools, request.tools)):
+        if given is not None and held is not None:
+            raise ConfigurationError(f"{name} is given twice: by {name}= and in the request body")
+    return replace(
+        request,
+        system=request.system if system is None else system,
+        tools=request.tools if tools is None else tools,
+    )
 
 
 def counter_of(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from inspect import isroutine
 from typing import Any, Literal, NamedTuple, get_args
 
 from trimtab._fit import fit
-from trimtab._fitting.request import known_budget
+from trimtab._fitting.request import known_budget, with_beside
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.conversation import Violation, validate
@@ -39,6 +39,7 @@ Value = Sequence[Any] | Mapping[str, Any]
 class Options:
     """What is asked of every conversation; `BatchTask` says what each means."""
 
+    operation: Operation
     policy: PolicyLike = None
     budget: Budget | float | None = None
     model: str | None = None
@@ -51,9 +52,10 @@ class Options:
     strict: bool = False
     pricing: CachePricing | str | None = None
 
-    def of(self, *names: str) -> dict[str, Any]:
-        """Give some of them by their names."""
-        return {name: vars(self)[name] for name in names}
+
+def _some(options: Options, *names: str) -> dict[str, Any]:
+    """Give some of them by their names."""
+    return {name: vars(options)[name] for name in names}
 
 
 class Row(NamedTuple):
@@ -69,7 +71,7 @@ Work = Callable[[Value], Row]
 """What is done with one conversation. It raises a `ContextError` where that cannot be."""
 
 
-def work_of(operation: Operation, options: Options, /) -> Work:
+def work_of(options: Options, /) -> Work:
     """Make what is done with each conversation; what is wrong with the options is refused at once.
 
     Raises:
@@ -79,9 +81,9 @@ def work_of(operation: Operation, options: Options, /) -> Work:
     """
     if options.format != "auto":
         get_format(options.format)
-    if options.model is not None and options.counter is None and operation != "validate":
+    if options.model is not None and options.counter is None and options.operation != "validate":
         counter_for(options.model)
-    return _WORK[operation](options)
+    return _WORK[options.operation](options)
 
 
 def _fit_work(options: Options) -> Work:
@@ -95,8 +97,8 @@ def _fit_work(options: Options) -> Work:
             f"a table is fitted by blocks, a strategy or 'default', not by {options.policy!r:.80}"
         )
     strategy = None if policy is None else strategy_given(policy)
-    settings = options.of(
-        "model", "counter", "format", "system", "tools", "pending_calls", "repair", "strict"
+    settings = _some(
+        options, "model", "counter", "format", "system", "tools", "pending_calls", "repair", "strict"
     )
 
     def work(value: Value) -> Row:
@@ -125,7 +127,7 @@ def _by_policy(policy: Context, options: Options) -> Work:
         request = format.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
         fitted = fit_conversation(
             policy,
-            _with_options(request, options),
+            with_beside(request, system=options.system, tools=options.tools),
             format,
             budget=known_budget(room, model),
             model=model,
@@ -134,22 +136,6 @@ def _by_policy(policy: Context, options: Options) -> Work:
         return Row(_of_report(fitted.fitted.report), fitted.request)
 
     return work
-
-
-def _with_options(request: Request, options: Options) -> Request:
-    """Put system text and tools of the options beside a conversation that has none.
-
-    Raises:
-        ConfigurationError: It has its own.
-    """
-    for name, given, held in (
-        ("system", options.system, request.system),
-        ("tools", options.tools, request.tools),
-    ):
-        if given is not None and held is not None:
-            raise ConfigurationError(f"{name} given twice: by {name}= and in the request body")
-    system = request.system if options.system is None else options.system
-    return replace(request, system=system, tools=request.tools if options.tools is None else options.tools)
 
 
 def _of_report(report: Report) -> dict[str, Any]:
@@ -216,7 +202,7 @@ REPLAYED = (
 
 def _replay_work(options: Options) -> Work:
     read_policy(options.policy)
-    settings = options.of("budget", "model", "counter", "format", "system", "tools")
+    settings = _some(options, "budget", "model", "counter", "format", "system", "tools")
     if options.pricing is not None:
         settings["pricing"] = options.pricing
 

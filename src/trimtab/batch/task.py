@@ -24,7 +24,6 @@ from trimtab.budget import Budget
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.models import CachePricing
 from trimtab.replay import PolicyLike
 
 ROWS_AT_ONCE = 1_024
@@ -32,7 +31,7 @@ ROWS_AT_ONCE = 1_024
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class BatchTask:
+class BatchTask(Options):
     """What is done with each row of a table, as any engine of Arrow tables can run it.
 
     It is called with a table and returns the same rows in their order, all columns kept, with the results in
@@ -71,18 +70,6 @@ class BatchTask:
         ['id', 'messages', 'tokens', 'exact', 'margin_tokens', 'counter', 'unknown', 'error']
     """
 
-    operation: Operation
-    policy: PolicyLike = None
-    budget: Budget | float | None = None
-    model: str | None = None
-    counter: CounterLike | None = None
-    format: str | Format = "auto"
-    system: SystemLike | None = None
-    tools: Sequence[ToolSchema] | None = None
-    pending_calls: Collection[str] = ()
-    repair: bool = False
-    strict: bool = False
-    pricing: CachePricing | str | None = None
     column: str = "messages"
     prefix: str = ""
     _work: list[Work] = field(default_factory=list[Work], init=False, compare=False)
@@ -178,9 +165,7 @@ class BatchTask:
             MissingExtraError: A tokenizer is not installed.
         """
         if not self._work:
-            names = {one.name for one in fields(Options)}
-            given = {name: value for name, value in self.options().items() if name in names}
-            self._work.append(work_of(self.operation, Options(**given)))
+            self._work.append(work_of(self))
         return self._work[0]
 
     def run(self, table: Table, numbers: Sequence[int], /) -> Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from trimtab.cli.count import count
@@ -22,35 +24,22 @@ Exit codes: 0  all is well
 """
 
 
+_LATE = ("batch", "inspect", "mcp", "replay", "session")
+"""Commands that are loaded when they are asked for: they take longer than all others together."""
+
+
 class _Commands(click.Group):
-    """The commands; some are loaded when they are asked for: they take longer than all others together."""
+    """The commands; a late one is the name of its module."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name all of them."""
-        return sorted([*super().list_commands(ctx), "batch", "inspect", "mcp", "replay", "session"])
+        return sorted([*super().list_commands(ctx), *_LATE])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Find one."""
-        if cmd_name == "batch":
-            from trimtab.cli.batch import batch
-
-            return batch
-        if cmd_name == "inspect":
-            from trimtab.cli.inspect import inspect
-
-            return inspect
-        if cmd_name == "mcp":
-            from trimtab.cli.mcp import mcp
-
-            return mcp
-        if cmd_name == "replay":
-            from trimtab.cli.replay import replay
-
-            return replay
-        if cmd_name == "session":
-            from trimtab.cli.session import session
-
-            return session
+        if cmd_name in _LATE:
+            found: click.Command = vars(import_module(f"trimtab.cli.{cmd_name}"))[cmd_name]
+            return found
         return super().get_command(ctx, cmd_name)
 
 

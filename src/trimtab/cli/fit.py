@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from trimtab._fit import fit as fit_one
+from trimtab._fitting.request import with_beside
 from trimtab._shared.checks import in_words, near_names
 from trimtab.budget import Budget
 from trimtab.cli.options import (
@@ -88,11 +89,9 @@ class PolicyFit:
             fitted = fill(context, parts).fit()
             return FittedRequest(fitted, write_fitted(fitted, Request(messages=(), tools=asked.tools)))
         taken = asked.of(value)
-        system = taken.request.system if asked.system is None else asked.system
-        tools = taken.request.tools if asked.tools is None else asked.tools
         return fit_conversation(
             self._policy,
-            replace(taken.request, system=system, tools=tools),
+            with_beside(taken.request, system=asked.system, tools=asked.tools),
             taken.format,
             budget=self._budget(taken.model),
             model=taken.model,

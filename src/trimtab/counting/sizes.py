@@ -87,9 +87,7 @@ class Sizes:
         self._is_part = fixed is None
         self._fixed_counts: dict[bool, FixedCount] = {}
         self._checks_itself = type(counter).count_back in _CHECKED
-        self._own = (
-            counter.count_message if type(counter).count_message is TextCounter.count_message else None
-        )
+        self._own = counter.count_message if _is_ours(counter) else None
 
     def fixed_tokens(self, leads_system: bool, /) -> int:
         """Return what a request costs beside its messages: framing, tools, system text beside them.
@@ -422,6 +420,11 @@ class FixedCount(NamedTuple):
     tools_tokens: int
 
 
+def _is_ours(counter: AdditiveCounter) -> bool:
+    """Tell whether a counter counts messages as ours do, which check themselves and never change."""
+    return type(counter).count_message is TextCounter.count_message
+
+
 def known_fixed_count(counter: AdditiveCounter, fixed: Fixed, has_system: bool) -> FixedCount:
     """Count what each call of a chat sends again, under a counter of ours, once for its content.
 
@@ -430,7 +433,7 @@ def known_fixed_count(counter: AdditiveCounter, fixed: Fixed, has_system: bool) 
     It is written byte for byte with the kind of every value in it, so that a tool that was changed in place
     is another one. What cannot be written so, as objects of an SDK, is counted again each time.
     """
-    if type(counter).count_message is not TextCounter.count_message:
+    if not _is_ours(counter):
         return _fixed_count(counter, fixed, has_system)
     try:
         # Version 2 writes no references, which would tell equal values apart by who else holds them.
