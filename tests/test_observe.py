@@ -223,6 +223,21 @@ def test_a_black_box_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < event.count_seconds <= len(calls) / 2
 
 
+def test_a_view_within_a_context_measures_what_all_its_blocks_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second a message, whichever block it is of; nothing else takes time."""
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", clock.read)
+    counter = SlowCounter(clock)
+    session = Session(context=Context(100, counter=counter).add("notes", talk(2)), id="ada")
+    session.extend(talk(3))
+    counter.calls, told = 0, list[TelemetryEvent]()
+    with observe(told.append):
+        session.fit()
+    (event,) = fits(told)
+    assert counter.calls >= 2
+    assert event.count_seconds == event.seconds == counter.calls / 2
+
+
 # -- callbacks
 
 
@@ -238,6 +253,44 @@ def test_several_callbacks_are_called_in_order_until_each_is_removed() -> None:
     fit(talk(1), 50, counter=TEN)
     assert told == ["first", "second", "second"]
     assert repr(first).endswith(", removed>")
+
+
+def test_nobody_is_told_of_what_a_callback_does() -> None:
+    """Else one that tries another budget would be called for that fit, and so on; two of them, in turns."""
+    told: list[tuple[str, int]] = []
+
+    def ask(name: str) -> Callable[[TelemetryEvent], None]:
+        def note(event: TelemetryEvent) -> None:
+            assert isinstance(event, FitEvent)
+            assert event.source == "fit"
+            told.append((name, len(event.fitted.at(90).messages)))
+
+        return note
+
+    with observe(ask("a")), observe(ask("b")):
+        fit(talk(9), 50, counter=TEN)
+        assert told == [("a", 9), ("b", 9)]
+        fit(talk(9), 50, counter=TEN)
+    assert len(told) == 4
+
+
+def test_a_task_that_a_callback_begins_is_seen() -> None:
+    """It works when the callback has ended."""
+    told: list[TelemetryEvent] = []
+    tasks: list[asyncio.Task[Any]] = []
+
+    def note(event: TelemetryEvent) -> None:
+        told.append(event)
+        if len(told) == 1:
+            tasks.append(asyncio.ensure_future(trimtab.afit(talk(9), 20, counter=TEN)))
+
+    async def main() -> None:
+        with observe(note):
+            fit(talk(9), 50, counter=TEN)
+            await tasks[0]
+
+    asyncio.run(main())
+    assert [event.fitted.report.tokens_after for event in fits(told)] == [50, 20]
 
 
 def test_a_callback_that_raises_breaks_nothing_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextvars import ContextVar, Token
-from threading import Lock
+from threading import Lock, local
 from typing import Any, Self
 
 from trimtab._shared.checks import name_of
@@ -96,10 +96,26 @@ def add(callback: Callable[[Any], object], /) -> Observer:
     return made
 
 
+class _Telling(local):
+    """Whether this thread is calling callbacks."""
+
+    now = False
+
+
+_telling = _Telling()
+
+
 def tell(event: object, /) -> None:
-    """Tell everybody who looks on."""
-    for observer in active:
-        observer.tell(event)
+    """Tell everybody who looks on; of what a callback does itself, nobody is told."""
+    if _telling.now:
+        return  # a callback that tries another budget would be called for that fit, and so on without end
+    # Of the thread and not of the context: a task that a callback begins has a copy of its context.
+    _telling.now = True
+    try:
+        for observer in active:
+            observer.tell(event)
+    finally:
+        _telling.now = False
 
 
 # How long a fit counts.
