@@ -21,9 +21,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.judge.server import provider
+from tests.judge.server import provider, variables
 
 ROOT = Path(__file__).resolve().parents[2]
+STANDALONE = (ROOT / "docs" / "index.md", ROOT / "docs" / "programs.md")
+"""Where each Python example is a program that leans on no other."""
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.M)
@@ -112,9 +114,7 @@ def run_python(path: Path) -> list[Stale]:
 def _clients_ask_here() -> Iterator[None]:
     """Lead the SDKs to a server on this machine by the variables that they read."""
     with provider() as server:
-        here = {"OPENAI_BASE_URL": f"{server.address}/v1", "ANTHROPIC_BASE_URL": server.address}
-        here |= {"GOOGLE_GEMINI_BASE_URL": server.address}
-        here |= dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "k")
+        here = variables(server.address)
         before = {name: os.environ.get(name) for name in here}
         os.environ.update(here)
         try:

@@ -32,6 +32,9 @@ CONFIG: Final = ROOT / "mkdocs.yml"
 MOVED: Final = {"README.md": "readme.md", "docs/README.md": "all-pages.md", "docs/index.md": "index.md"}
 """Where a page of the repository stands on the site, if not where it stands in docs/ or beside it."""
 
+UNSOUGHT: Final = "---\nsearch:\n  exclude: true\n---\n\n"
+"""Stands before pages that explain how trimtab is made: who searches wants to know how it is used."""
+
 LANGUAGES: Final = {".py": "python", ".toml": "toml", ".json": "json", ".yaml": "yaml"}
 
 
@@ -62,7 +65,8 @@ def stage() -> list[str]:
         target.parent.mkdir(parents=True, exist_ok=True)
         if path.endswith(".md"):
             text, linked = _lead(path, (ROOT / path).read_text(encoding="utf-8"))
-            target.write_text(text, encoding="utf-8")
+            is_sought = path.startswith("docs/") or path == "README.md"
+            target.write_text(text if is_sought else UNSOUGHT + text, encoding="utf-8")
             waiting += linked
         elif Path(path).suffix in LANGUAGES:
             target.write_text(_shown(path), encoding="utf-8")
@@ -121,7 +125,7 @@ def _page_of_folder(folder: str) -> str:
 
 def _shown(path: str) -> str:
     text = (ROOT / path).read_text(encoding="utf-8")
-    return f"# {path}\n\n````{LANGUAGES[Path(path).suffix]}\n{text.rstrip()}\n````\n"
+    return f"{UNSOUGHT}# {path}\n\n````{LANGUAGES[Path(path).suffix]}\n{text.rstrip()}\n````\n"
 
 
 @cache

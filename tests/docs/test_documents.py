@@ -70,6 +70,14 @@ def test_every_command_is_documented() -> None:
     assert [name for name in commands if f"$ trimtab {name} --help" not in shown] == []
 
 
+def test_every_error_is_found_where_one_looks_for_it() -> None:
+    """A row of the table in docs/troubleshooting.md says what happened and what to do."""
+    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `(\w+Error)` \|", text, re.M))
+    assert rows == {*import_module("trimtab.errors").__all__} - {"ContextError"}
+    assert "`ContextError`" in text
+
+
 def test_the_readme_shows_where_its_names_come_from() -> None:
     """Every public name of trimtab that it mentions is imported in one of its examples."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -91,14 +99,16 @@ def test_the_readme_shows_where_its_names_come_from() -> None:
 
 
 def test_the_readmes_first_screen_has_real_calls_of_two_sdks() -> None:
-    """Within 45 lines, each with the fitted messages."""
+    """Within 45 lines, each with the fitted messages; those of the others are a link away."""
     first = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:45])
     assert "chat.completions.create(" in first
     assert "Anthropic().messages.create(" in first
     assert first.count(".messages") >= 3
     whole = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "responses.create(" in whole
-    assert "generate_content(" in whole
+    assert "(docs/programs.md)" in first
+    others = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
+    for call in ("responses.create(", "generate_content(", ".converse("):
+        assert call in others
     for question in ("## What did it drop?", "## `fit`, `Context` or `Session`?", "## Which budget?"):
         assert question in whole
 

@@ -1,7 +1,9 @@
-"""The start page's programs, one for each role, run as a newcomer runs them: alone, in an empty folder.
+"""The programs to begin with, for each role, SDK and framework, run as a newcomer runs them: alone, in an
+empty folder.
 
 The server they ask refuses what the providers refuse, so a program that ends has sent valid requests. Both
-type checkers read each as a file of its own in `make types`.
+type checkers read each as a file of its own in `make types`. The frameworks are not here: their programs are
+files of `tests/integrations`, which run where the framework is.
 """
 
 from __future__ import annotations
@@ -16,21 +18,21 @@ from typing import Any
 import pytest
 
 from tests.docs.documents import ROOT, blocks
-from tests.judge.server import Provider, answered, provider
+from tests.judge.server import Provider, answered, provider, variables
 
 PAGE = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+PROGRAMS = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
+SDKS = [block.text for block in blocks(PROGRAMS) if block.kind == "python"]
 CHAT, DOCUMENTS, AGENT, SERVICE = [block.text for block in blocks(PAGE) if block.kind == "python"]
 
 
 def run(program: str, server: Provider, folder: Path) -> str:
     """Run a program alone; gives what it printed."""
-    urls = {"OPENAI_BASE_URL": f"{server.address}/v1", "ANTHROPIC_BASE_URL": server.address}
-    keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         encoding="utf-8",
-        env={**os.environ, **urls, **keys},
+        env={**os.environ, **variables(server.address), "PYTHONPATH": str(ROOT / "src")},
         cwd=folder,
         check=False,
     )
@@ -38,12 +40,16 @@ def run(program: str, server: Provider, folder: Path) -> str:
     return done.stdout
 
 
+def length(program: str) -> int:
+    """Count the lines of a program beside its imports."""
+    imports = [node for node in ast.parse(program).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return sum(bool(line.strip()) for line in program.splitlines()) - len(imports)
+
+
 @pytest.mark.parametrize("program", [CHAT, DOCUMENTS, AGENT, SERVICE])
 def test_a_program_has_ten_lines_beside_its_imports(program: str) -> None:
     """So that a newcomer reads it at once."""
-    imports = [node for node in ast.parse(program).body if isinstance(node, ast.Import | ast.ImportFrom)]
-    lines = [line for line in program.splitlines() if line.strip()]
-    assert len(lines) - len(imports) <= 10
+    assert length(program) <= 10
 
 
 def test_the_chat_sends_its_history(tmp_path: Path) -> None:
@@ -96,3 +102,30 @@ def test_the_service_goes_on_in_the_next_process(tmp_path: Path) -> None:
             run(f"{SERVICE}\nprint(reply('ada', {text!r}))", server, tmp_path)
     said = [message["content"] for message in server.bodies[-1][1]["messages"]]
     assert said == ["Hello", "ok", "And now?"]
+
+
+@pytest.mark.parametrize(
+    ("form", "program"),
+    list(zip(["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"], SDKS, strict=True)),
+)
+def test_a_program_for_an_sdk_sends_a_valid_request_and_prints_the_answer(
+    form: str, program: str, tmp_path: Path
+) -> None:
+    """In the form that its heading says."""
+    with provider() as server:
+        assert run(program, server, tmp_path) == "ok\n"
+    assert [asked for asked, _ in server.bodies] == [form]
+
+
+def test_a_program_for_a_framework_is_the_file_that_runs_where_the_framework_is() -> None:
+    """Each adapter's, word for word, and no other."""
+    files = (ROOT / "tests" / "integrations").glob("*/start.py")
+    shown = sorted(block.text for block in blocks(PROGRAMS) if block.kind == "py")
+    assert shown == sorted(file.read_text(encoding="utf-8") for file in files)
+    assert len(shown) >= 9
+
+
+def test_a_program_for_an_sdk_or_a_framework_has_six_lines_or_little_more() -> None:
+    """Beside its imports; that of MCP is a client as well."""
+    programs = [block.text for block in blocks(PROGRAMS) if block.kind in ("python", "py")]
+    assert [program for program in programs if length(program) > (8 if "mcp" in program else 6)] == []

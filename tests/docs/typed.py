@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.docs.documents import ROOT, blocks, documents
+from tests.docs.documents import ROOT, STANDALONE, blocks, documents
 
 MYPY = ("--strict", "--allow-untyped-defs", "--allow-untyped-calls", "--allow-incomplete-defs")
 NAMED_AGAIN = "--allow-redefinition"
@@ -45,15 +45,15 @@ PYRIGHT = {
 def write(pages: Iterable[Path], folder: Path) -> list[Path]:
     """Write a file of each document that has Python examples, line by line as they stand there.
 
-    Each example of the start page is a program, and a file of its own as well: none leans on another.
+    An example of a page of programs is a file of its own as well.
     """
     written = []
     for document in pages:
         text = document.read_text(encoding="utf-8")
-        if document == ROOT / "docs" / "index.md":
+        if document in STANDALONE:
             programs = [block.text for block in blocks(text) if block.kind == "python"]
             for number, program in enumerate(programs):
-                written.append(folder / f"program_{number}.py")
+                written.append(folder / f"program_{document.stem}_{number}.py")
                 written[-1].write_text(program, encoding="utf-8")
         lines = [""] * (text.count("\n") + 1)
         for block in blocks(text):

@@ -33,6 +33,14 @@ def test_every_extra_that_is_named_can_be_installed() -> None:
     assert sorted((where, extra) for where, extra in named if extra not in EXTRAS) == []
 
 
+def test_the_readme_lists_every_extra() -> None:
+    """In the table of its section on installing; none that is not there."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text.partition("## Install\n")[2].partition("\n## ")[0]
+    first = [line.split("|")[1] for line in section.splitlines() if line.startswith("| ")]
+    assert sorted(re.findall(r"`([\w-]+)`", " ".join(first))) == sorted(EXTRAS)
+
+
 def _missing() -> Iterator[tuple[str, str, str]]:
     """List (where, extra, package) of calls that say a package is missing, where both are written out."""
     for source in sources():

@@ -34,6 +34,9 @@ OPEN = ("Argument", "Member", "Parameter", "Variable")
 """Where a type may be unknown: LangChain's `create_agent`, LiteLLM's `Router.completion` and google-genai's
 contents leave types of their own open."""
 
+START_TEST = "test_the_program_of_the_page_sends_a_valid_request_and_prints_the_answer"
+"""Of test_start.py, which has the program of the documents for each framework."""
+
 SOURCES = {"ray": "src/trimtab/batch/"}
 """What is tested here and is no adapter."""
 
@@ -80,23 +83,28 @@ def python_of(name: str) -> Path:
 def run(name: str) -> bool:
     """Run the tests of one adapter, then hold its types."""
     python = python_of(name)
-    tests = HERE / name
-    commands = (
-        ("pytest", "-q", "--confcutdir", HERE, "-c", HERE / "pytest.ini", "--rootdir", ROOT, tests),
-        ("mypy", "--strict", "--follow-imports=silent", tests / "program.py"),
+    tests: list[Path | str] = [HERE / name]
+    programs = [HERE / name / "program.py"]
+    if (start := HERE / name / "start.py").exists():
+        tests.append(f"{HERE / 'test_start.py'}::{START_TEST}[{name}]")
+        programs.append(start)
+    commands: tuple[tuple[Path | str, ...], ...] = (
+        ("pytest", "-q", "--confcutdir", HERE, "-c", HERE / "pytest.ini", "--rootdir", ROOT, *tests),
+        ("mypy", "--strict", "--follow-imports=silent", *programs),
     )
     print(f"== {name}", flush=True)
     return all(
         subprocess.run([python, "-m", *command], cwd=ROOT, check=False).returncode == 0
         for command in commands
-    ) and _passes_pyright(tests / "program.py", python)
+    ) and _passes_pyright(programs, python)
 
 
-def _passes_pyright(program: Path, python: Path) -> bool:
-    """Hold a program to pyright, which is in the environment that runs this, by the packages of another."""
+def _passes_pyright(programs: list[Path], python: Path) -> bool:
+    """Hold programs to pyright, which is in the environment that runs this, by the packages of another."""
     with tempfile.TemporaryDirectory(prefix="trimtab-pyright-") as name:
         # A folder of its own: the project's settings name the project's environment.
-        shutil.copy(program, name)
+        for program in programs:
+            shutil.copy(program, name)
         settings: dict[str, object] = {"typeCheckingMode": "strict", "pythonVersion": "3.11"}
         settings |= {f"reportUnknown{kind}Type": False for kind in OPEN}
         (Path(name) / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")

@@ -85,6 +85,20 @@ def provider(answers: Answers | None = None) -> Iterator[Provider]:
         yield state
 
 
+def variables(address: str) -> dict[str, str]:
+    """Give the environment that leads the SDKs to the server at an address, with keys of nobody.
+
+    What reports to its maker, or asks the network when it is imported, does so no more.
+    """
+    openai = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": "k"}
+    anthropic = {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "k"}
+    gemini = {"GOOGLE_GEMINI_BASE_URL": address, "GEMINI_API_KEY": "k"}
+    bedrock = {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME": address, "AWS_REGION": "us-east-1"}
+    bedrock |= {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "k"}
+    quiet = {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    return openai | anthropic | gemini | bedrock | quiet
+
+
 def refused(form: str, refusal: Refusal) -> dict[str, Any]:
     """Write a refusal as the provider of a form does."""
     if form == "bedrock":

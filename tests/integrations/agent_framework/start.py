@@ -1,0 +1,10 @@
+import asyncio
+
+from agent_framework import Agent
+from agent_framework.openai import OpenAIChatCompletionClient
+
+from trimtab.integrations.agent_framework import TrimMiddleware
+
+client = OpenAIChatCompletionClient(model="gpt-4o")
+agent = Agent(client, middleware=[TrimMiddleware(32_000)])
+print(asyncio.run(agent.run("Why is the sky blue?")))
