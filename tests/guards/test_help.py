@@ -32,10 +32,6 @@ ENGINE_MADE = {
 }
 """Classes whose constructors are the engine's: nobody else calls them. May only shrink."""
 
-FOR_FORMS = "trimtab.formats."
-"""Who writes a wire form reads `docs/guides/own-format.md` and `formats/base.py`: methods of `Format`, which
-trimtab calls, take a message; what rows hold stands beneath each attribute. May only shrink."""
-
 SEAMS = tuple(
     public.value
     for public in public_values()
@@ -43,7 +39,12 @@ SEAMS = tuple(
     and (
         getattr(public.value, "_is_protocol", False)
         or public.name
-        in ("trimtab.counting.AdditiveCounter", "trimtab.counting.RequestCounter", "trimtab.stores.Store")
+        in (
+            "trimtab.counting.AdditiveCounter",
+            "trimtab.counting.RequestCounter",
+            "trimtab.formats.Format",
+            "trimtab.stores.Store",
+        )
     )
 )
 """What people write parts of their own for: an override says what differs, the seam what it is given."""
@@ -84,7 +85,7 @@ def _shown(public: Public) -> set[str]:
 
 
 TWINS = {public.name: public for public in public_callables()}
-CALLABLES = [public for public in public_callables() if not public.name.startswith(FOR_FORMS)]
+CALLABLES = list(public_callables())
 
 
 def test_every_option_stands_where_help_shows_it() -> None:

@@ -188,7 +188,7 @@ READING = (
         ),
     ),
     module(
-        "formats/base.py",
+        "formats/structure.py",
         "test_walked_history.py test_units.py test_openai_chat.py test_formats.py"
         " contracts/test_format_contract.py",
         ("Structure.close", "or len(ids) != 1 or behind[0]", "or behind[0]"),
@@ -201,6 +201,11 @@ READING = (
         ("Structure.read_as_dict", "        messages[index] = made\n", "        pass\n"),
         ("Structure.read_as_dict", "        self.replaced.setdefault(index, message)\n", "        pass\n"),
         ("Structure.parts_of", "return parts.union(self.loose.get(index, ()))", "return parts"),
+    ),
+    module(
+        "formats/base.py",
+        "test_walked_history.py test_units.py test_openai_chat.py test_formats.py"
+        " contracts/test_format_contract.py",
         ("Format.newest", "range(index, after, -1)", "range(index, after - 1, -1)"),
         ("Format.newest", "range(index, after, -1)", "range(index, after + 1, -1)"),
         ("Format.without_parts", "if held is None or not parts:", "if held is None:"),
@@ -208,6 +213,11 @@ READING = (
         ("Format.write_request", "if apart and request.system is not None", "if request.system is not None"),
         ("Format.write_request", "written[key] = request.system", "pass"),
         ("_find_registered", "type(found) is kind and vars(found) == state", "type(found) is kind"),
+    ),
+    module(
+        "formats/content.py",
+        "test_walked_history.py test_units.py test_openai_chat.py test_formats.py"
+        " contracts/test_format_contract.py",
         ("Found.read_unknown", "if value is not None:", "if True:"),
     ),
     module(

@@ -147,8 +147,8 @@ def observe(callback: Callable[[TelemetryEvent], object], /) -> Observer:
     That is, of the whole process. It is called at once, where the fit was made: in its thread or task, whose
     context variables it sees; a summary in the background has a thread or task of its own. While it runs the
     fit waits, and a session is in the middle of its operation, so that the callback may read but not change
-    it. It may be called from many threads at a time. It may fit, as by `event.fitted.at(…)`: nobody is told of
-    a fit that a callback makes, or it would be called without end. What it raises is logged once
+    it. It may be called from many threads at a time. It may fit, as by `event.fitted.at(…)`: of a fit that
+    a callback makes nobody is told, or it would be called without end. What it raises is logged once
     (`trimtab.telemetry`) and breaks nothing.
 
     Several callbacks are called in the order they were added. Without any, a fit does nothing for them.

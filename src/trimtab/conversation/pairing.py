@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from trimtab.formats import Kind, Structure
-from trimtab.formats.base import UNNAMED
+from trimtab.formats.structure import UNNAMED
 
 __all__ = ["Pairing", "last_turn_of", "late_results", "open_calls", "pair"]
 

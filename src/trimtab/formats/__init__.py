@@ -16,13 +16,11 @@ from trimtab.formats.base import (
     REGISTRY,
     Fault,
     Format,
-    Kind,
     Media,
     Pieces,
     Prices,
     Request,
     Rules,
-    Structure,
     SystemLike,
     TextSlot,
     ToolSchema,
@@ -32,6 +30,7 @@ from trimtab.formats.foreign import ROLES, check_message
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses
+from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.tools import Tool, read_tools
 from trimtab.formats.values import Dict, Path, as_list, entry_of, item_of, mapping_of
 

@@ -8,162 +8,64 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats.foreign import check_message
+from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,
     Path,
-    as_dict,
     as_list,
     as_text,
     compact_json,
     entry_of,
     item_of,
     marks_in,
-    to_text,
     with_values,
     without_indices,
 )
 
-Kind = Literal["system", "user", "assistant", "tool", "other"]
-"""Whom a message is from, whatever its wire form calls it.
-
-`user` is something the user wrote; a message that carries only tool results is `tool`, also
-where the wire form gives it the role "user". `system` includes "developer".
-"""
-
 MOST_MARKS = 4
 """Marks for a prompt cache in one request, where nothing else is known: what all that have marks take."""
-
-UNNAMED = "call #"
-"""Stands, with a number, in place of the id a call does not have: the first of its message is "call #1"."""
-
-
-class Structure:
-    """What a format read of a conversation's messages: columns by message index.
-
-    Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
-    """
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        """Number of messages."""
-        self.kinds: dict[int, Kind] = {}
-        """Kind of each message that was scanned, or whose kind was asked for."""
-        self.calls: dict[int, tuple[str, ...]] = {}
-        """Ids of the calls a message makes, in its order; only messages that make any. See `UNNAMED`."""
-        self.answers: dict[int, tuple[tuple[str, int | None], ...]] = {}
-        """(call id, part index) of the results a message carries; part None: the whole message.
-
-        A result without an id has "" until it is paired.
-        """
-        self.loose: dict[int, tuple[int, ...]] = {}
-        """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
-        self.bound: set[int] = set()
-        """Messages that stay only together with the message after them (a reasoning item)."""
-        self.needs: dict[int, int] = {}
-        """Messages that may not stay without another one, of those bound; found where all is read at once."""
-        self.dangling: set[int] = set()
-        """Messages that mean nothing where they are, since what they would be bound to is not there."""
-        self.references: set[int] = set()
-        """Messages that only name one that is stored: each may be the call of a result without one."""
-        self.elsewhere = False
-        """Whether messages refer to stored ones that cannot be read: calls may be among those."""
-        self.kept: set[int] = set()
-        """Messages the conversation means nothing without: those that stand for what was before them."""
-        self.replaced: dict[int, Any] = {}
-        """Entries that were no dict, as they were; the list read holds their dict form now."""
-        self.kinds_back: list[Kind] = []
-        """While reading back: kinds of the messages read, the newest first; a form may leave it empty."""
-        self.callers: set[int] = set()
-        """While reading back, where kinds are noted: messages that call; of the odd ones not all."""
-        self.behind: list[str] = []
-        """While reading back: ids of the results read since the last message that is no result."""
-        self.odd: set[int] = set()
-        """While reading back: messages around which only `scan` can tell what belongs together."""
-        self.unanswered: set[int] = set()
-        """While reading back: messages with a call that no result directly behind them answers."""
-        self.foreign = False
-        """While reading back: whether a message looked like one of another wire form."""
-        self.opened = False
-        """While reading back: whether the message that opens the last turn was read."""
-        self.waits = -1
-        """While reading back: the newest message bound to one that is not read yet; -1 if none is."""
-        self.tied = -1
-        """While reading back: the oldest message from which on a row of the model's messages was bound."""
-
-    def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
-        """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
-
-        Raises:
-            FormatError: The entry is no message; `.path` says which.
-        """
-        message = messages[index]
-        if type(message) is dict:
-            return message
-        made = entry_of(messages, index)
-        self.replaced.setdefault(index, message)
-        messages[index] = made
-        return made
-
-    def parts_of(self, index: int, /) -> set[int]:
-        """List the parts of a message that stay or leave one by one; empty if none do."""
-        parts = {part for _, part in self.answers.get(index, ()) if part is not None}
-        return parts.union(self.loose.get(index, ()))
-
-    def close(self, ids: Sequence[str], index: int, /) -> None:
-        """Match the results read last with the calls of the message at `index`."""
-        behind = self.behind
-        if len(behind) != 1 or len(ids) != 1 or behind[0] != ids[0]:
-            answered = set(behind)
-            if len(answered) != len(behind) or not answered.issubset(ids):
-                self.odd.add(index)
-            if len(behind) < len(ids) or not answered.issuperset(ids):
-                self.unanswered.add(index)
-        behind.clear()
-
-
-def complete_ids(ids: Iterable[str | None], /) -> Iterator[str]:
-    """Yield the ids of a message's calls, each that is missing or empty as a number of its own."""
-    unnamed = 0
-    for call_id in ids:
-        if call_id:
-            yield call_id
-        else:
-            unnamed += 1
-            yield f"{UNNAMED}{unnamed}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Prices:
-    """What a counter charges, so that a format can count a message while it reads it."""
+    """What a counter charges, so that a format can count a message while it reads it.
+
+    Args:
+        bases: Framing of a plain message by its role; a role that is missing is counted in full.
+        counts: Tokens by text; measures what is missing. None costs nothing, what is no text is refused.
+        in_full: Counts a message of any shape.
+        per_call_tokens: Once a call, beside its name and arguments.
+        name_factor: How often the name of a call is charged.
+        parallel_tokens: Once a message with two or more calls.
+        per_result_tokens: Once a result that is a part of a message; that of a message which is one is in its
+            base.
+        thoughts_counted: Whether reasoning that can be read is charged; None: what thinks is counted in full.
+        sealed_chars_per_token: Characters of encrypted reasoning a token; None where it is not charged.
+        scale: What a message costs in the end, to the nearest token: so many times its price, by so many.
+    """
 
     bases: dict[Any, int]
-    """Framing of a plain message by its role; a role that is missing is counted in full."""
     counts: dict[Any, int]
-    """Tokens by text; measures what is missing. None costs nothing, what is no text is refused."""
     in_full: Callable[[Dict], int]
-    """Counts a message of any shape."""
     per_call_tokens: int
     name_factor: int
-    """How often the name of a call is charged."""
     parallel_tokens: int
-    """Once a message with two or more calls."""
     per_result_tokens: int = 0
-    """Once a result that is a part of a message; that of a message which is one is in its base."""
     thoughts_counted: bool | None = None
-    """Whether reasoning that can be read is charged; None: what thinks is counted in full."""
     sealed_chars_per_token: float | None = None
-    """Characters of encrypted reasoning a token; None where it is not charged."""
     scale: tuple[int, int] = (1, 1)
-    """What a message costs in the end, to the nearest token: so many times its price, by so many."""
 
     def sealed_tokens(self, chars: int, /) -> int:
         """Count the encrypted reasoning of a message.
+
+        Args:
+            chars: How long it is.
 
         Raises:
             TypeError: What thinks is counted in full.
@@ -174,57 +76,71 @@ class Prices:
 
 
 class TextSlot(NamedTuple):
-    """A text inside a message that may be shortened or replaced."""
+    """A text inside a message that may be shortened or replaced.
+
+    Args:
+        path: Keys and indices that lead to the text, from the message.
+        text: The text as it is.
+        is_result: True for the output of a tool.
+    """
 
     path: Path
     text: str
     is_result: bool
-    """True for the output of a tool."""
 
 
 class Media(NamedTuple):
-    """An image, sound, video or file inside a message."""
+    """An image, sound, video or file inside a message.
+
+    Args:
+        kind: What it is.
+        detail: The image detail asked for ("low", "high", "auto"), if any.
+        data: Base64 payload or URL, never counted as text.
+        name: File name, if any.
+        is_sealed: True if only the provider can read it; `name` says what it is.
+    """
 
     kind: Literal["image", "audio", "video", "file"]
     detail: str | None
-    """The image detail asked for ("low", "high", "auto"), if any."""
     data: str | None
-    """Base64 payload or URL, never counted as text."""
     name: str | None
-    """File name, if any."""
     is_sealed: bool = False
-    """True if only the provider can read it; `name` says what it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pieces:
-    """What of one message is charged for, in the order it stands in."""
+    """What of one message is charged for, in the order it stands in.
+
+    Args:
+        role: The role as the wire form calls it.
+        name: Name of who speaks, if the message has one.
+        texts: Text content and refusals, one entry a part.
+        calls: (tool name, arguments as text) of each call.
+        media: Images, sounds, videos and files.
+        result_id: Id of the call this message answers, if it answers one.
+        parts: Parts of a list content; 1 for a non-empty or empty string, 0 for none.
+        results: Results of calls that stand in the message as parts; 0 where the message itself is one.
+        thoughts: Reasoning that can be read.
+        sealed_chars: Characters of reasoning that only the provider can read; of OpenAI's and Gemini's,
+            `thoughts` are a summary.
+        tools: Schemas of tools the message brings along.
+        is_elsewhere: It only names what the provider has stored, which nobody can count from the request.
+        other: Fields and parts the format has no name for, each as compact JSON.
+    """
 
     role: str = ""
     name: str | None = None
     texts: tuple[str, ...] = ()
-    """Text content and refusals, one entry a part."""
     calls: tuple[tuple[str, str], ...] = ()
-    """(tool name, arguments as text) of each call."""
     media: tuple[Media, ...] = ()
     result_id: str | None = None
-    """Id of the call this message answers, if it answers one."""
     parts: int = 0
-    """Parts of a list content; 1 for a non-empty or empty string, 0 for none."""
     results: int = 0
-    """Results of calls that stand in the message as parts; 0 where the message itself is one."""
     thoughts: tuple[str, ...] = ()
-    """Reasoning that can be read."""
     sealed_chars: int = 0
-    """Characters of reasoning that only the provider can read; of OpenAI's and Gemini's, `thoughts` are a
-    summary.
-    """
     tools: tuple[Any, ...] = ()
-    """Schemas of tools the message brings along."""
     is_elsewhere: bool = False
-    """It only names what the provider has stored, which nobody can count from the request."""
     other: tuple[str, ...] = ()
-    """Fields and parts the format has no name for, each as compact JSON."""
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -235,169 +151,90 @@ class Pieces:
         return (*self.thoughts, *map(compact_json, self.tools), *self.other)
 
 
-class Found:
-    """What was found in one message so far, until it is `Pieces`; each form reads parts its own way."""
-
-    __slots__ = ("calls", "media", "other", "parts", "sealed_chars", "texts", "thoughts", "tools")
-
-    carried: ClassVar[frozenset[str]]
-    """Keys that are not charged, wherever they stand."""
-    noun: ClassVar[str] = "a message"
-    """What an error calls the message."""
-    kinds: ClassVar[tuple[Literal["image", "audio", "video"], ...]] = ("image", "audio")
-    """Kinds of media that are told by how their MIME type begins; all else is a file."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.calls: list[tuple[str, str]] = []
-        self.media: list[Media] = []
-        self.other: list[str] = []
-        self.thoughts: list[str] = []
-        self.tools: list[Any] = []
-        self.parts = self.sealed_chars = 0
-
-    def without_data(self, value: Any) -> Any:
-        """Return plain data without what is encoded in it, which is added to the media."""
-        if isinstance(value, list | tuple):
-            return [self.without_data(item) for item in value]
-        entry = value if isinstance(value, Mapping) else as_dict(value)
-        if entry is None:
-            return self.without_url(value)
-        return {
-            key: self.without_data(item) for key, item in entry.items() if not self.takes(entry, key, item)
-        }
-
-    def without_url(self, value: Any) -> Any:
-        """Return a value that holds no others; a data URL is added to the media, and "" stands for it."""
-        head = value[:128] if isinstance(value, str) and value.startswith("data:") else ""
-        if ";base64," not in head:
-            return value
-        self.media.append(Media(self.media_kind(head[5:]), None, value, None))
-        return ""
-
-    def takes(self, entry: Mapping[Any, Any], key: Any, item: Any) -> bool:
-        """Tell whether a value of a mapping was taken as a medium, or is free."""
-        raise NotImplementedError
-
-    def media_kind(self, mime: Any) -> Literal["image", "audio", "video", "file"]:
-        """Tell the kind of a medium by its MIME type."""
-        text = mime if isinstance(mime, str) else ""
-        for kind in self.kinds:
-            if text.startswith(f"{kind}/"):
-                return kind
-        return "file"
-
-    def read_text(self, value: Any) -> None:
-        """Take a text; what should be one and is not, as JSON."""
-        self.texts.append(value) if isinstance(value, str) else self.read_unknown(value)
-
-    def read_rest(self, owner: Dict, known: Collection[str], *, carried: bool = True) -> None:
-        """Take the keys that have no name here, except those that are carried and not charged."""
-        for key, value in owner.items():
-            if key in known or (carried and key in self.carried) or value in (None, "", [], {}, ()):
-                continue
-            self.read_unknown({key: value})
-
-    def read_unknown(self, value: Any) -> None:
-        """Take a value as compact JSON, what is encoded in it as a medium."""
-        if value is not None:
-            self.other.append(self.to_json(value))
-
-    def to_json(self, value: Any) -> str:
-        """Write a value as compact JSON; what is encoded in it is taken as a medium.
-
-        Raises:
-            FormatError: It is nested too deep, or in a circle.
-        """
-        try:
-            return compact_json(self.without_data(value))
-        except RecursionError as error:
-            raise FormatError(f"{self.noun} is nested too deep to be written as JSON") from error
-
-    def pieces(self, role: Any, /, **known: Any) -> Pieces:
-        """Write down what was found, with what else is known of the message."""
-        return Pieces(
-            role=to_text(role),
-            texts=tuple(self.texts),
-            calls=tuple(self.calls),
-            media=tuple(self.media),
-            parts=self.parts,
-            thoughts=tuple(self.thoughts),
-            sealed_chars=self.sealed_chars,
-            tools=tuple(self.tools),
-            other=tuple(self.other),
-            **known,
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What a wire form demands of a conversation, as data."""
+    """What a wire form demands of a conversation, as data.
+
+    Args:
+        results_are_messages: A result is a message of kind "tool" of its own, and each such message is one;
+            else parts may be.
+        calls_are_messages: A call is a message of its own; else it is a part of what the model said.
+        result_frame: What is charged around the text of a result, where that is written as JSON.
+        results_follow_call: Every result stands directly after the message with its call (other results
+            between).
+        results_lead: Results stand before all else in what answers a turn's calls, though they are parts of
+            it.
+        results_in_one: All results of one turn's calls stand in the one message behind it; `join_results`
+            puts them there.
+        system_in_messages: System text stands among the messages; else the request holds it apart.
+        parts_key: The key of a message that holds its parts.
+        parts_listed: They are a list in every message: where one holds a text there, the shapes of others
+            tell nothing.
+        lifts_system: No message at the front may have the role "system". `Context` and `Session` put their
+            text into the request. `fit` keeps what it was given, and `validate` tells.
+        binds_messages: A message may be bound to the one after it.
+        users_stand_alone: A message of kind "user" neither calls, answers nor is bound to another.
+        ordered: Not every message may stand behind every other, or come first; see `Format.order_fault`.
+        keeps_messages: Some messages may not leave; see `Structure.kept`.
+        body_key: The key of a request body that holds its messages.
+        system_key: The key of a request body that holds its system text, where it does not stand among the
+            messages.
+        body_marks: Keys of a request body that occur in this wire form only.
+        mark_keys: Keys by which a part marks the end of a prefix for the provider's prompt cache; none: no
+            form of it.
+        orphan_result: What the provider answers to a result without its call; `{call_id}` and `{index}` are
+            filled in.
+        unanswered_call: What the provider answers to a call without its result.
+        late_result: What the provider answers to a result that does not follow its call.
+        repeated_result: What the provider answers to a second result for one call.
+        stray_result: What it answers to a result among those of a call, if not the same as to an orphan
+            elsewhere.
+        words_by_type: What it answers instead to an orphan result or an unanswered call, by the `type` of its
+            message.
+        unnamed_prefix: How ids begin that the form makes up itself for results without one, beside `UNNAMED`.
+        unchecked_prefix: Call ids that begin so are pairs the provider itself does not check.
+    """
 
     results_are_messages: bool = False
-    """A result is a message of kind "tool" of its own, and each such message is one; else parts may be."""
     calls_are_messages: bool = False
-    """A call is a message of its own; else it is a part of what the model said."""
     result_frame: str = ""
-    """What is charged around the text of a result, where that is written as JSON."""
     results_follow_call: bool = True
-    """Every result stands directly after the message with its call (other results between)."""
     results_lead: bool = False
-    """Results stand before all else in what answers a turn's calls, though they are parts of it."""
     results_in_one: bool = False
-    """All results of one turn's calls stand in the one message behind it; `join_results` puts them there."""
     system_in_messages: bool = True
-    """System text stands among the messages; else the request holds it apart."""
     parts_key: str = "content"
-    """The key of a message that holds its parts."""
     parts_listed: bool = False
-    """They are a list in every message: where one holds a text there, the shapes of others tell nothing."""
     lifts_system: bool = False
-    """No message at the front may have the role "system".
-
-    `Context` and `Session` put their text into the request. `fit` keeps what it was given, and
-    `validate` tells.
-    """
     binds_messages: bool = True
-    """A message may be bound to the one after it."""
     users_stand_alone: bool = False
-    """A message of kind "user" neither calls, answers nor is bound to another."""
     ordered: bool = False
-    """Not every message may stand behind every other, or come first; see `Format.order_fault`."""
     keeps_messages: bool = False
-    """Some messages may not leave; see `Structure.kept`."""
     body_key: str = "messages"
-    """The key of a request body that holds its messages."""
     system_key: str = "system"
-    """The key of a request body that holds its system text, where it does not stand among the messages."""
     body_marks: frozenset[str] = frozenset()
-    """Keys of a request body that occur in this wire form only."""
     mark_keys: tuple[str, ...] = ()
-    """Keys by which a part marks the end of a prefix for the provider's prompt cache; none: no form of it."""
     orphan_result: str = ""
-    """What the provider answers to a result without its call; `{call_id}` and `{index}` are filled in."""
     unanswered_call: str = ""
-    """What the provider answers to a call without its result."""
     late_result: str = ""
-    """What the provider answers to a result that does not follow its call."""
     repeated_result: str = ""
-    """What the provider answers to a second result for one call."""
     stray_result: str = ""
-    """What it answers to a result among those of a call, if not the same as to an orphan elsewhere."""
     words_by_type: Mapping[str, str] = field(default_factory=dict)
-    """What it answers instead to an orphan result or an unanswered call, by the `type` of its message."""
     unnamed_prefix: str | None = None
-    """How ids begin that the form makes up itself for results without one, beside `UNNAMED`."""
     unchecked_prefix: str | None = None
-    """Call ids that begin so are pairs the provider itself does not check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing a provider would refuse in the shape of a message or request."""
+    """One thing a provider would refuse in the shape of a message or request.
+
+    Args:
+        index: Position of the message; None for what is about no single one.
+        rule: Name of the rule that is broken.
+        detail: What the provider answers.
+        path: Keys and indices that lead to the fault, from the message or the body.
+    """
 
     index: int | None
-    """Position of the message; None for what is about no single one."""
     rule: str
     detail: str
     path: Path = ()
@@ -415,25 +252,30 @@ def faults_at(index: int | None, findings: Iterable[Finding], /) -> Iterator[Fau
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request body taken apart: its messages and what is charged beside them."""
+    """A request body taken apart: its messages and what is charged beside them.
+
+    Args:
+        messages: The messages, as the body holds them.
+        system: System text outside the messages, where the wire form keeps it there.
+        tools: Tool schemas, and any output schema, as the body holds them.
+        body: The body itself; None if the input was a plain list.
+        key: The body's key that holds the messages.
+        elsewhere: True if the conversation goes on from messages the provider has stored: calls may be among
+            those.
+        extra: Other charged parts of the body by key (an output schema under "response_format").
+        unseen: What the provider reads beside the body, which only names it; a phrase each.
+        unsure: What the body asks for and may cost a little that no rule says; a phrase each.
+    """
 
     messages: Sequence[Any]
     system: Any = None
-    """System text outside the messages, where the wire form keeps it there."""
     tools: Any = None
-    """Tool schemas, and any output schema, as the body holds them."""
     body: Mapping[str, Any] | None = None
-    """The body itself; None if the input was a plain list."""
     key: str = "messages"
-    """The body's key that holds the messages."""
     elsewhere: bool = False
-    """True if the conversation goes on from messages the provider has stored: calls may be among those."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Other charged parts of the body by key (an output schema under "response_format")."""
     unseen: tuple[str, ...] = ()
-    """What the provider reads beside the body, which only names it; a phrase each."""
     unsure: tuple[str, ...] = ()
-    """What the body asks for and may cost a little that no rule says; a phrase each."""
 
     @property
     def model(self) -> str:
@@ -492,10 +334,17 @@ class Format(ABC):
         """Tell whom one message is from, reading as little of it as possible.
 
         It is "other" for a role nobody knows.
+
+        Args:
+            message: The message, as a dict.
         """
 
     def kinds(self, messages: Sequence[Dict], /) -> list[Kind]:
-        """Tell the same of each of many messages."""
+        """Tell the same of each of many messages.
+
+        Args:
+            messages: The messages, as dicts.
+        """
         return [*map(self.kind, messages)]
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
@@ -503,6 +352,12 @@ class Format(ABC):
 
         An entry that is not a plain dict is read by `structure.read_as_dict`. The default reads kinds alone;
         a form with calls fills in `calls` and `answers`, and what else of its messages belongs together.
+
+        Args:
+            messages: All messages; entries that are read as dicts are replaced.
+            start: The first to read.
+            stop: One past the last.
+            structure: What was read, to be filled in.
 
         Raises:
             FormatError: An entry is no message; `.path` says which.
@@ -514,6 +369,9 @@ class Format(ABC):
         """Find the latest message that stands for those before it; -1 if none does.
 
         It may not leave (`Rules.keeps_messages`), and is looked for among messages that are not read.
+
+        Args:
+            messages: The messages as they were given.
         """
         return -1
 
@@ -548,6 +406,14 @@ class Format(ABC):
         * `kinds_back`, `callers`: of each message its `kind`, and whether it calls; or of none, where telling
           that again takes next to nothing.
 
+        Args:
+            messages: All messages; entries that are read as dicts are replaced.
+            span: Positions to read, each one less than the one before.
+            room_tokens: Where to end: at the message by which it is passed.
+            sizes: Tokens by position, to be filled in; None where nothing is known.
+            structure: What the walk notes.
+            prices: What the counter charges.
+
         Returns:
             The last position read, one past the span's first if the span is empty; None, as by default, if
             the form does not count while it reads.
@@ -558,6 +424,9 @@ class Format(ABC):
         """Tell whether a message looks like one of another wire form.
 
         Asked of a form that counts while it reads.
+
+        Args:
+            message: The message, as a dict.
         """
         try:
             check_message(message, self.name)
@@ -566,7 +435,14 @@ class Format(ABC):
         return False
 
     def newest(self, messages: list[Any], kind: Kind, after: int, index: int, /) -> int:
-        """Find the newest message of a kind in `(after, index]`; -1 if there is none."""
+        """Find the newest message of a kind in `(after, index]`; -1 if there is none.
+
+        Args:
+            messages: All messages.
+            kind: The kind that is looked for.
+            after: The position before the first that may be it.
+            index: The last that may be it.
+        """
         for at in range(index, after, -1):
             message = messages[at]
             if self.kind(message if type(message) is dict else entry_of(messages, at)) == kind:
@@ -589,11 +465,18 @@ class Format(ABC):
 
     @abstractmethod
     def texts(self, message: Dict, /) -> list[TextSlot]:
-        """List the texts that may be shortened; call arguments are not among them."""
+        """List the texts that may be shortened; call arguments are not among them.
+
+        Args:
+            message: The message, as a dict.
+        """
 
     @abstractmethod
     def pieces(self, message: Dict, /) -> Pieces:
         """List what of a message is charged for.
+
+        Args:
+            message: The message, as a dict.
 
         Raises:
             FormatError: A field is nested too deep, or in a circle, to be written as JSON.
@@ -603,6 +486,9 @@ class Format(ABC):
         """Return the bytes of a message's texts and call arguments, and its calls.
 
         It tells how much of a conversation a message is without asking a counter; of the calls, how many.
+
+        Args:
+            message: The message, as a dict.
         """
         pieces = self.pieces(message)
         if not pieces.calls and (slots := self.texts(message)):
@@ -611,19 +497,31 @@ class Format(ABC):
         return sum(map(bytes_of, written)), len(pieces.calls)
 
     def weights(self, messages: Sequence[Dict], /) -> list[float]:
-        """Return of each of many messages, by the same, how much of a stride it takes."""
+        """Return of each of many messages, by the same, how much of a stride it takes.
+
+        Args:
+            messages: The messages, as dicts.
+        """
         return [
             size / BYTES_PER_TOKEN + MESSAGE_WEIGHT + CALL_WEIGHT * calls
             for size, calls in map(self.weight, messages)
         ]
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
-        """Map the call ids of a message to the names of the tools called."""
+        """Map the call ids of a message to the names of the tools called.
+
+        Args:
+            message: The message, as a dict.
+        """
         return {}
 
     @abstractmethod
     def matches(self, message: Dict, /) -> bool:
-        """Tell whether a message has a shape that occurs in this wire form only."""
+        """Tell whether a message has a shape that occurs in this wire form only.
+
+        Args:
+            message: The message, as a dict.
+        """
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         """List what the provider would refuse in the shape of messages, in order.
@@ -638,7 +536,11 @@ class Format(ABC):
         return []
 
     def transcript(self, message: Dict, /) -> str:
-        """Write a message for reading: whose it is, and its text, calls or result."""
+        """Write a message for reading: whose it is, and its text, calls or result.
+
+        Args:
+            message: The message, as a dict.
+        """
         found = self.pieces(message)
         return f"{(found.role or 'unknown').upper()}: " + "\n".join((*found.texts, *found.beside))
 
@@ -646,6 +548,9 @@ class Format(ABC):
         """Return all that a message says, to be searched.
 
         Texts, results, calls with their arguments, reasoning that can be read.
+
+        Args:
+            message: The message, as a dict.
         """
         found = self.pieces(message)
         calls = (f"{name} {arguments}" for name, arguments in found.calls)
@@ -654,39 +559,72 @@ class Format(ABC):
     # A copy with a change.
 
     def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
-        """Return a shallow copy of the caller's message with those texts replaced."""
+        """Return a shallow copy of the caller's message with those texts replaced.
+
+        Args:
+            message: The caller's own: a dict, or an object of an SDK.
+            texts: The new texts, by the path of `TextSlot`.
+        """
         return with_values(message, texts)
 
     def without_parts(self, message: Any, parts: Sequence[int], /) -> Any:
-        """Return a shallow copy of the caller's message without those parts."""
+        """Return a shallow copy of the caller's message without those parts.
+
+        Args:
+            message: The caller's own: a dict, or an object of an SDK.
+            parts: Positions of the parts that leave.
+        """
         held = as_list(item_of(message, self.rules.parts_key))
         if held is None or not parts:
             return message
         return with_values(message, {(self.rules.parts_key,): without_indices(held, frozenset(parts))})
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
-        """Return a shallow copy without those calls; None if nothing would be left."""
+        """Return a shallow copy without those calls; None if nothing would be left.
+
+        Args:
+            message: The caller's own: a dict, or an object of an SDK.
+            call_ids: Ids of the calls that leave.
+        """
         return message
 
     def join_results(self, message: Any, other: Any, /) -> Any:
         """Return a copy with the results of `other` behind those of `message`.
 
         Where a result is a message of its own nothing is joined, and the message itself comes back.
+
+        Args:
+            message: The caller's own: a dict, or an object of an SDK.
+            other: The message whose results are put behind.
         """
         return message
 
     def with_role(self, message: Any, role: str, /) -> Any:
-        """Return a shallow copy of the caller's message with another role."""
+        """Return a shallow copy of the caller's message with another role.
+
+        Args:
+            message: The caller's own: a dict, or an object of an SDK.
+            role: The new role, as the wire form calls it.
+        """
         return with_values(message, {("role",): role})
 
     def with_text(self, message: Any, text: str, /) -> Any:
-        """Return a shallow copy of the caller's message with one text for content."""
+        """Return a shallow copy of the caller's message with one text for content.
+
+        Args:
+            message: The caller's own: a dict, or an object of an SDK.
+            text: The new content.
+        """
         return with_values(message, {(self.rules.parts_key,): text})
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return a shallow copy that ends a prefix for the provider's prompt cache.
 
         The message itself comes back where nothing in it can be marked.
+
+        Args:
+            message: The caller's own: a dict, or an object of an SDK.
+            value: The mark, as in `{"type": "ephemeral"}`.
         """
         return message
 
@@ -694,6 +632,10 @@ class Format(ABC):
         """Return system text or tools whose last part ends a cached prefix.
 
         What was given comes back where nothing in it can be marked, or the form has no marks there.
+
+        Args:
+            parts: System text or tools, as they are sent.
+            value: The mark, as in `{"type": "ephemeral"}`.
         """
         return parts
 
@@ -714,7 +656,11 @@ class Format(ABC):
         return MOST_MARKS if known is None else known.max_breakpoints or 0
 
     def cache_marks(self, value: Any, /) -> list[Any]:
-        """List the marks for a prompt cache in a message, system text or tools."""
+        """List the marks for a prompt cache in a message, system text or tools.
+
+        Args:
+            value: A message, system text or tools, as they are sent.
+        """
         return list(marks_in(value, self.rules.mark_keys))
 
     @abstractmethod
@@ -722,13 +668,21 @@ class Format(ABC):
         """Return a message that says nothing any more and is as valid as it was.
 
         What stays is whose it is, and which calls it makes or answers.
+
+        Args:
+            message: The message, as a dict.
         """
 
     # Made new.
 
     @abstractmethod
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a message of texts and ready-made parts."""
+        """Make a message of texts and ready-made parts.
+
+        Args:
+            role: Whose it is, as the wire form calls it.
+            parts: Texts, and parts as the wire form has them.
+        """
 
     def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
         """Write a function as the tools of a request hold it.
@@ -745,6 +699,9 @@ class Format(ABC):
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart.
 
+        Args:
+            body: The body, as it is sent.
+
         Raises:
             FormatError: The body does not hold a list of messages.
         """
@@ -760,6 +717,10 @@ class Format(ABC):
         """Put messages back into a copy of the body they came in.
 
         System text and tools that were given beside it go into it. Without a body the list itself comes back.
+
+        Args:
+            request: The body taken apart, as `read_request` gave it.
+            messages: The messages that go into it.
         """
         if request.body is None:
             return messages
@@ -773,6 +734,10 @@ class Format(ABC):
         """Return a request's system text with that of system messages behind it.
 
         For wire forms that know no such message (`Rules.lifts_system`); others return `system`.
+
+        Args:
+            messages: The messages as they were given.
+            system: System text of the request, if it has any.
         """
         return system
 

@@ -47,15 +47,18 @@ They are those of `Tool` in google-genai (2026-11) and Bedrock's.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """What a model is told of a tool."""
+    """What a model is told of a tool.
+
+    Args:
+        name: What it is called by.
+        description: What it does; None if nothing is said.
+        schema: The JSON schema of its arguments, as it was given; `{}` if it takes none. None: it has no
+            schema here, since the provider runs it or it takes plain text.
+    """
 
     name: str
     description: str | None = None
     schema: Mapping[str, Any] | None
-    """The JSON schema of its arguments, as it was given; `{}` if it takes none.
-
-    None: it has no schema here, since the provider runs it or it takes plain text.
-    """
 
 
 def read_tools(tools: object, /) -> list[Tool]:

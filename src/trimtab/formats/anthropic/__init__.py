@@ -36,18 +36,17 @@ from trimtab.formats.anthropic.walk import Walk
 from trimtab.formats.base import (
     Fault,
     Format,
-    Kind,
     Pieces,
     Prices,
     Request,
     Rules,
-    Structure,
     TextSlot,
     content_of,
     named_in,
     output_schema,
     text_part,
 )
+from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,
     Path,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from trimtab.formats.base import Found, Kind, Media, Pieces, Structure, TextSlot, complete_ids
+from trimtab.formats.base import Media, Pieces, TextSlot
+from trimtab.formats.content import Found
+from trimtab.formats.structure import Kind, Structure, complete_ids
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, to_text
 
 THINKING = frozenset({"thinking", "redacted_thinking"})

@@ -16,7 +16,8 @@ from trimtab.formats.anthropic.read import (
     result_id_of,
     type_of,
 )
-from trimtab.formats.base import Kind, Prices, Structure, complete_ids
+from trimtab.formats.base import Prices
+from trimtab.formats.structure import Kind, Structure, complete_ids
 from trimtab.formats.values import Dict, compact_json
 
 __all__ = ["NOTHING", "Read", "Walk", "said_text"]

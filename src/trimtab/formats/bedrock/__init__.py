@@ -16,12 +16,10 @@ from trimtab.formats.base import (
     MOST_MARKS,
     Fault,
     Format,
-    Kind,
     Pieces,
     Prices,
     Request,
     Rules,
-    Structure,
     TextSlot,
 )
 from trimtab.formats.bedrock.edit import (
@@ -53,6 +51,7 @@ from trimtab.formats.bedrock.read import (
 )
 from trimtab.formats.bedrock.read import result_id_of as id_of_result
 from trimtab.formats.bedrock.walk import Walk
+from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,
     Path,

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from trimtab.formats.anthropic.read import kind_of as kind_of_view
-from trimtab.formats.base import Found, Kind, Media, Pieces, Structure, TextSlot
+from trimtab.formats.base import Media, Pieces, TextSlot
+from trimtab.formats.content import Found
+from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,
     Path,

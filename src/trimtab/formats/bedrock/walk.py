@@ -8,8 +8,8 @@ from typing import Any
 from trimtab.formats.anthropic.read import opens_turn
 from trimtab.formats.anthropic.walk import NOTHING, Read, said_text
 from trimtab.formats.anthropic.walk import Walk as AnthropicWalk
-from trimtab.formats.base import Kind
 from trimtab.formats.bedrock.read import Views, kind_of, view_of
+from trimtab.formats.structure import Kind
 from trimtab.formats.values import Dict, compact_json
 
 _CALL_KEYS = frozenset({"toolUseId", "name", "input"})

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trimtab.formats.base import Fault, Format, Kind, Pieces, Prices, Request, Rules, Structure, TextSlot
+from trimtab.formats.base import (
+    Fault,
+    Format,
+    Pieces,
+    Prices,
+    Request,
+    Rules,
+    TextSlot,
+)
 from trimtab.formats.gemini.edit import parts_of_system, read_body, redacted_of, write_body
 from trimtab.formats.gemini.faults import UNEQUAL, faults_of
 from trimtab.formats.gemini.read import (
@@ -35,6 +43,7 @@ from trimtab.formats.gemini.read import (
     value_in,
 )
 from trimtab.formats.gemini.walk import Walk
+from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,
     as_dict,

@@ -13,7 +13,9 @@ from enum import Enum
 from typing import Any, Literal, NamedTuple
 
 from trimtab.errors import FormatError
-from trimtab.formats.base import Found, Kind, Media, Pieces
+from trimtab.formats.base import Media, Pieces
+from trimtab.formats.content import Found
+from trimtab.formats.structure import Kind
 from trimtab.formats.values import Dict, as_dict, as_list, as_text, item_of, plain_json, to_text
 
 DATA_KEYS = (

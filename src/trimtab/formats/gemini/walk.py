@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from trimtab.formats.base import Kind, Prices, Structure
+from trimtab.formats.base import Prices
 from trimtab.formats.gemini.read import (
     CALL_PREFIX,
     PLACEHOLDER_CHARS,
@@ -18,6 +18,7 @@ from trimtab.formats.gemini.read import (
     results_of,
     speaker,
 )
+from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import Dict, as_dict
 
 __all__ = ["Walk"]

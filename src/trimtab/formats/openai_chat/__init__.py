@@ -18,15 +18,12 @@ from trimtab.formats.base import (
     MESSAGE_WEIGHT,
     Fault,
     Format,
-    Kind,
     Pieces,
     Prices,
     Request,
     Rules,
-    Structure,
     TextSlot,
     bytes_of,
-    complete_ids,
     content_of,
     named_in,
     text_part,
@@ -42,6 +39,7 @@ from trimtab.formats.openai_chat.read import (
     result_id_of,
 )
 from trimtab.formats.openai_chat.walk import walk_back
+from trimtab.formats.structure import Kind, Structure, complete_ids
 from trimtab.formats.values import (
     Dict,
     Path,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trimtab.formats.base import Found, Media, Pieces
+from trimtab.formats.base import Media, Pieces
+from trimtab.formats.content import Found
 from trimtab.formats.foreign import ROLES
 from trimtab.formats.values import Dict, as_dict, as_list, as_text, to_text
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trimtab.formats.base import Kind, Prices, Structure
+from trimtab.formats.base import Prices
+from trimtab.formats.structure import Kind, Structure
 
 __all__ = ["walk_back"]
 

@@ -16,12 +16,10 @@ from typing import Any
 from trimtab.formats.base import (
     Fault,
     Format,
-    Kind,
     Pieces,
     Prices,
     Request,
     Rules,
-    Structure,
     TextSlot,
     content_of,
     named_in,
@@ -47,6 +45,7 @@ from trimtab.formats.openai_responses.read import (
     type_of,
 )
 from trimtab.formats.openai_responses.walk import Walk
+from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,
     Path,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from trimtab.formats.base import Kind, Media, Pieces, complete_ids
+from trimtab.formats.base import Media, Pieces
 from trimtab.formats.openai_chat.read import OpenAIFound
+from trimtab.formats.structure import Kind, complete_ids
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, to_text
 
 OUTPUT_OF = {

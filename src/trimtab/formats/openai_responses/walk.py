@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from trimtab.formats.base import UNNAMED, Kind, Prices, Structure
+from trimtab.formats.base import Prices
 from trimtab.formats.openai_responses.read import (
     PART_CARRIED,
     TEXT_PARTS,
@@ -17,6 +17,7 @@ from trimtab.formats.openai_responses.read import (
     kind_of,
     type_of,
 )
+from trimtab.formats.structure import UNNAMED, Kind, Structure
 from trimtab.formats.values import Dict, as_text
 
 __all__ = ["Walk"]

@@ -1,0 +1,129 @@
+"""Whom messages are from and what belongs together: the columns that a wire form fills while it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+from trimtab.formats.values import Dict, entry_of
+
+Kind = Literal["system", "user", "assistant", "tool", "other"]
+"""Whom a message is from, whatever its wire form calls it.
+
+`user` is something the user wrote; a message that carries only tool results is `tool`, also
+where the wire form gives it the role "user". `system` includes "developer".
+"""
+
+UNNAMED = "call #"
+"""Stands, with a number, in place of the id a call does not have: the first of its message is "call #1"."""
+
+
+class Structure:
+    """What a format read of a conversation's messages: columns by message index.
+
+    Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
+
+    Args:
+        count: Number of messages.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        """Number of messages."""
+        self.kinds: dict[int, Kind] = {}
+        """Kind of each message that was scanned, or whose kind was asked for."""
+        self.calls: dict[int, tuple[str, ...]] = {}
+        """Ids of the calls a message makes, in its order; only messages that make any. See `UNNAMED`."""
+        self.answers: dict[int, tuple[tuple[str, int | None], ...]] = {}
+        """(call id, part index) of the results a message carries; part None: the whole message.
+
+        A result without an id has "" until it is paired.
+        """
+        self.loose: dict[int, tuple[int, ...]] = {}
+        """Parts that answer no call, in messages where other parts do; they form a unit of their own."""
+        self.bound: set[int] = set()
+        """Messages that stay only together with the message after them (a reasoning item)."""
+        self.needs: dict[int, int] = {}
+        """Messages that may not stay without another one, of those bound; found where all is read at once."""
+        self.dangling: set[int] = set()
+        """Messages that mean nothing where they are, since what they would be bound to is not there."""
+        self.references: set[int] = set()
+        """Messages that only name one that is stored: each may be the call of a result without one."""
+        self.elsewhere = False
+        """Whether messages refer to stored ones that cannot be read: calls may be among those."""
+        self.kept: set[int] = set()
+        """Messages the conversation means nothing without: those that stand for what was before them."""
+        self.replaced: dict[int, Any] = {}
+        """Entries that were no dict, as they were; the list read holds their dict form now."""
+        self.kinds_back: list[Kind] = []
+        """While reading back: kinds of the messages read, the newest first; a form may leave it empty."""
+        self.callers: set[int] = set()
+        """While reading back, where kinds are noted: messages that call; of the odd ones not all."""
+        self.behind: list[str] = []
+        """While reading back: ids of the results read since the last message that is no result."""
+        self.odd: set[int] = set()
+        """While reading back: messages around which only `scan` can tell what belongs together."""
+        self.unanswered: set[int] = set()
+        """While reading back: messages with a call that no result directly behind them answers."""
+        self.foreign = False
+        """While reading back: whether a message looked like one of another wire form."""
+        self.opened = False
+        """While reading back: whether the message that opens the last turn was read."""
+        self.waits = -1
+        """While reading back: the newest message bound to one that is not read yet; -1 if none is."""
+        self.tied = -1
+        """While reading back: the oldest message from which on a row of the model's messages was bound."""
+
+    def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
+        """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
+
+        Args:
+            messages: The messages; the list is changed.
+            index: Which of them.
+
+        Raises:
+            FormatError: The entry is no message; `.path` says which.
+        """
+        message = messages[index]
+        if type(message) is dict:
+            return message
+        made = entry_of(messages, index)
+        self.replaced.setdefault(index, message)
+        messages[index] = made
+        return made
+
+    def parts_of(self, index: int, /) -> set[int]:
+        """List the parts of a message that stay or leave one by one; empty if none do.
+
+        Args:
+            index: Which message.
+        """
+        parts = {part for _, part in self.answers.get(index, ()) if part is not None}
+        return parts.union(self.loose.get(index, ()))
+
+    def close(self, ids: Sequence[str], index: int, /) -> None:
+        """Match the results read last with the calls of the message at `index`.
+
+        Args:
+            ids: Ids of the calls, in their order.
+            index: Which message makes them.
+        """
+        behind = self.behind
+        if len(behind) != 1 or len(ids) != 1 or behind[0] != ids[0]:
+            answered = set(behind)
+            if len(answered) != len(behind) or not answered.issubset(ids):
+                self.odd.add(index)
+            if len(behind) < len(ids) or not answered.issuperset(ids):
+                self.unanswered.add(index)
+        behind.clear()
+
+
+def complete_ids(ids: Iterable[str | None], /) -> Iterator[str]:
+    """Yield the ids of a message's calls, each that is missing or empty as a number of its own."""
+    unnamed = 0
+    for call_id in ids:
+        if call_id:
+            yield call_id
+        else:
+            unnamed += 1
+            yield f"{UNNAMED}{unnamed}"
