@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -317,6 +318,36 @@ def _options(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tu
             yield from _options(below, (*path, name))
     for parameter in command.params:
         yield from ((path, name) for name in parameter.opts if name.startswith("--"))
+
+
+def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
+    """List a command and those below it, each with its words."""
+    yield " ".join(path), command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from _commands(below, (*path, name))
+
+
+def test_every_commands_help_ends_with_examples_that_can_be_given() -> None:
+    """Each line of them names a command that is there, with options it has, and fits 80 columns."""
+    commands = dict(_commands(cli.command(), ("trimtab",)))
+    assert len(commands) > 30
+    wrong = []
+    for words, command in commands.items():
+        context = click.Context(command, info_name=words, terminal_width=80, max_content_width=80)
+        shown = command.get_help(context).partition("\n  Examples:\n")[2]
+        wrong += [words] if not shown else []
+        wrong += [line for line in shown.splitlines() if len(line) > 80]
+        for one in re.findall(r"trimtab [^|>\n]+", shown):
+            given = shlex.split(one)
+            deepest = max((at for at in range(4) if " ".join(given[:at]) in commands), default=0)
+            named = commands[" ".join(given[:deepest])]
+            known = {name for parameter in named.params for name in parameter.opts}
+            wrong += [one for word in given[deepest:] if word.startswith("--") and word not in known]
+    assert wrong == []
 
 
 def test_every_option_of_every_command_is_given_in_a_test() -> None:

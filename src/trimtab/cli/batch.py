@@ -43,11 +43,20 @@ Exit codes: 0  every row is done
 
 EPILOG = """\b
 Examples:
-  trimtab batch fit chats.parquet fitted.parquet --budget 8k --model NAME
+  trimtab batch fit chats.parquet fitted.parquet --budget 8k --model gpt-4o
   trimtab batch fit chats/ fitted/ --policy policy.toml --workers 8
-  trimtab batch count chats.jsonl.zst counts.parquet --model NAME
+"""
+COUNT_EPILOG = """\b
+Examples:
+  trimtab batch count chats.jsonl.zst counts.parquet --model gpt-4o
+"""
+VALIDATE_EPILOG = """\b
+Examples:
   trimtab batch validate chats.jsonl verdicts.jsonl
-  trimtab batch replay logs.parquet costs.parquet --policy steady.toml --budget 32k
+"""
+REPLAY_EPILOG = """\b
+Examples:
+  trimtab batch replay logs.parquet costs.parquet --policy a.toml --budget 32k
 """
 
 
@@ -87,7 +96,7 @@ _run_options = together(
 """Where from, where to, and who does it."""
 
 
-@click.group(help=HELP)
+@click.group(help=HELP, epilog=EPILOG)
 def batch() -> None:
     """Hold the commands."""
 
@@ -105,7 +114,7 @@ def fit(source: str, target: str, **given: Any) -> None:
     _run("fit", source, target, given)
 
 
-@batch.command()
+@batch.command(epilog=COUNT_EPILOG)
 @_run_options
 @request_options
 @usage
@@ -114,7 +123,7 @@ def count(source: str, target: str, **given: Any) -> None:
     _run("count", source, target, given)
 
 
-@batch.command()
+@batch.command(epilog=VALIDATE_EPILOG)
 @_run_options
 @pending_option
 @usage
@@ -126,7 +135,7 @@ def validate(source: str, target: str, **given: Any) -> None:
     _run("validate", source, target, given)
 
 
-@batch.command()
+@batch.command(epilog=REPLAY_EPILOG)
 @_run_options
 @room_options
 @click.option(

@@ -23,6 +23,14 @@ Exit codes: 0  all is well
             2  wrong usage
 """
 
+EPILOG = """\b
+Examples:
+  trimtab fit chat.json --budget 8k --model gpt-4o --output text
+  trimtab count chat.json --model gpt-4o
+  trimtab validate chat.json --output text
+  trimtab inspect chat.json --budget 8k
+  trimtab session show --store chats.db --id ada
+"""
 
 _LATE = ("batch", "inspect", "mcp", "replay", "session")
 """Commands that are loaded when they are asked for: they take longer than all others together."""
@@ -43,7 +51,9 @@ class _Commands(click.Group):
         return super().get_command(ctx, cmd_name)
 
 
-@click.group(cls=_Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands, help=HELP, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="trimtab", prog_name="trimtab")
 def trimtab() -> None:
     """Take the options that stand before a command; there are none yet."""

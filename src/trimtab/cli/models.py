@@ -35,7 +35,14 @@ def _providers() -> list[str]:
     return sorted({facts_for(name).provider for name in model_names()})
 
 
-@click.command()
+EPILOG = """\b
+Examples:
+  trimtab models --provider anthropic --output text
+  trimtab models gpt-4o openai/gpt-5-2025-08-07
+"""
+
+
+@click.command(epilog=EPILOG)
 @output_option
 @click.option(
     "--provider",

@@ -162,9 +162,9 @@ _checks = together(
 EPILOG = """\b
 Examples:
   trimtab replay chat.json --budget 8k --policy steady.toml --output text
-  trimtab replay 'chats/*.json' --budget 8k --policy a.toml --policy b.toml --chart costs.html
-  trimtab replay spans.json --budget 32k --policy steady.toml --max-cost-ratio 0.5 --no-invalid
-  trimtab replay --store chats.db --id ada --budget 4k --policy session --calls
+  trimtab replay 'chats/*.json' --budget 8k --policy a.toml --chart costs.html
+  trimtab replay spans.json --budget 32k --policy a.toml --max-cost-ratio 0.5
+  trimtab replay --store chats.db --id ada --budget 4k --policy session
 """
 
 

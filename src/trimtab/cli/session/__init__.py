@@ -230,3 +230,31 @@ def _row(row: dict[str, Any]) -> str:
     if "error" in row:
         return plain(f"{'?':>9}  {row['id']}: {row['error']}")
     return f"{row['version']:>9,}  {when(row['time'])}  {plain(row['id'])}"
+
+
+_IN = "--store chats.db --id ada"
+
+_EXAMPLES = {
+    "add": (f"add {_IN} --budget 4k chat.json", f"add {_IN} --event-id m1 < message.json"),
+    "clear": (f"clear {_IN}",),
+    "copy": (f"copy {_IN} --to archive.db --as ada-2025",),
+    "delete": (f"delete {_IN} --yes",),
+    "export": (f"export {_IN} ada.json",),
+    "fork": (f"fork {_IN} --as ada-2 --at 12",),
+    "history": (f"history {_IN} --ids --output text", f"history {_IN} --after 40 --limit 20"),
+    "import": ("import --store chats.db ada.json",),
+    "list": ("list --store chats.db --output text",),
+    "pin": (f"pin {_IN} EVENT_ID",),
+    "pop": (f"pop {_IN}",),
+    "recall": (f"recall {_IN} 'disk full' --output text",),
+    "redact": (f"redact {_IN} EVENT_ID",),
+    "show": (f"show {_IN} --output text", f"show {_IN} --report --output text"),
+    "stats": (f"stats {_IN} --output text",),
+    "undo": (f"undo {_IN}",),
+    "unpin": (f"unpin {_IN} EVENT_ID",),
+}
+"""What stands at the end of each command's help; `EVENT_ID` is what `history --ids` shows."""
+
+for _name, _lines in _EXAMPLES.items():
+    _shown = "\n".join(f"  trimtab session {line}" for line in _lines)
+    session.commands[_name].epilog = f"\b\nExamples:\n{_shown}\n"
