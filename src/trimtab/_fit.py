@@ -97,56 +97,76 @@ def fit(
 ) -> Fitted[Any]:
     """Fit a conversation into a token budget, valid for its provider.
 
-    The report says what left and why. Leading system messages and the latest user message stay as
-    they are, and so does the newest unit, shortened if it must be. Everything else leaves from the
-    oldest on. The objects that come out are those that went in; an edited message is a shallow
-    copy.
+    The report says what left and why. Leading system messages and the latest
+    user message stay as they are, and so does the newest unit, shortened if it
+    must be. Everything else leaves from the oldest on. The objects that come
+    out are those that went in; an edited message is a shallow copy.
 
     Args:
-        messages: A list of messages (mappings, or objects with `model_dump()`), or a request body.
-        budget: Room for the request in tokens, or a `Budget`. None: the model's window less its
-            output limit, or less half the window if the limit is higher; with `on_trim` and no such
-            window there is no budget, and nothing leaves but what the callback removes.
-        model: Name of the model, for its tokenizer, window and wire form. None: the one a request
-            body names, if it is known.
-        counter: What counts tokens: a `Counter`, or a function over a list of messages. None: the
-            model's own; without a model an estimate that errs high.
-        format: Name of the wire form. "auto": the provider's of `model`, else by the shapes that occur.
-        charge_as: Name of the wire form the messages are sent in, where a framework writes them anew: they
-            are read in `format`, and charged as what they become there. Errs high, by a few tokens a call.
-        system: System text beside the messages. Where the wire form keeps it among them it
-            becomes the first message.
+        messages: A list of messages (mappings, or objects with `model_dump()`),
+            or a request body.
+        budget: Room for the request in tokens, or a `Budget`. None: the model's
+            window less its output limit, or less half the window if the limit
+            is higher; with `on_trim` and no such window there is no budget, and
+            nothing leaves but what the callback removes.
+        model: Name of the model, for its tokenizer, window and wire form. None:
+            the one a request body names, if it is known.
+        counter: What counts tokens: a `Counter`, or a function over a list of
+            messages. None: the model's own; without a model an estimate that
+            errs high.
+        format: Name of the wire form. "auto": the provider's of `model`, else
+            by the shapes that occur.
+        charge_as: Name of the wire form the messages are sent in, where a
+            framework writes them anew: they are read in `format`, and charged
+            as what they become there. Errs high, by a few tokens a call.
+        system: System text beside the messages. Where the wire form keeps it
+            among them it becomes the first message.
         tools: Tool schemas; counted with the request, handed back unchanged.
-        strategy: What leaves first, or a name that `create_strategy` knows, as "agent". None:
-            `Cascade(SlidingWindow(), TruncateText())`.
-        steady: In place of `strategy`, for a chat that grows and a provider with a prompt cache: the default
-            with `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so that a prompt begins like
-            the one before.
-        breakpoints: True marks the output for a provider whose prompt cache stores marked prefixes only
-            (Anthropic), in four places at most, those that are marked already included. A mapping is the mark
-            itself: `{"type": "ephemeral", "ttl": "1h"}`. Where the cache finds prefixes by itself nothing is
-            marked, and the report says so.
-        pin: Indices, or a predicate `(message, index)`, of messages that must stay as they are.
+        strategy: What leaves first, or a name that `create_strategy` knows, as
+            "agent". None: `Cascade(SlidingWindow(), TruncateText())`.
+        steady: In place of `strategy`, for a chat that grows and a provider
+            with a prompt cache: the default with
+            `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so
+            that a prompt begins like the one before.
+        breakpoints: True marks the output for a provider whose prompt cache
+            stores marked prefixes only (Anthropic), in four places at most,
+            those that are marked already included. A mapping is the mark
+            itself: `{"type": "ephemeral", "ttl": "1h"}`. Where the cache finds
+            prefixes by itself nothing is marked, and the report says so.
+        pin: Indices, or a predicate `(message, index)`, of messages that must
+            stay as they are.
         pending_calls: Ids of calls whose results are still to come.
-        on_trim: Called with a `TrimContext` before anything is decided, also when everything fits.
+        on_trim: Called with a `TrimContext` before anything is decided, also
+            when everything fits.
         repair: Mend orphaned results and unanswered calls first.
-        strict: Raise where the input (or what a repair left of it) holds what the provider refuses.
-        read: Reads a framework's own message, of which `messages` is then a list: `read(object)` gives a wire
-            message, or, for every object, a list of them. Called once for an object; where it gives single
-            messages only for those the fit looks at. Name `format`, or all are looked at to tell it.
-        write: Given with `read`: `write(object, messages)` returns a copy of the object that says what these
-            wire messages say, where some changed or left. `write(None, [message])` makes an object of one
-            that was put in; None leaves it out. What nothing changed comes out itself.
+        strict: Raise where the input (or what a repair left of it) holds what
+            the provider refuses.
+        read: Reads a framework's own message, of which `messages` is then a
+            list: `read(object)` gives a wire message, or, for every object, a
+            list of them. Called once for an object; where it gives single
+            messages only for those the fit looks at. Name `format`, or all are
+            looked at to tell it.
+        write: Given with `read`: `write(object, messages)` returns a copy of
+            the object that says what these wire messages say, where some
+            changed or left. `write(None, [message])` makes an object of one
+            that was put in; None leaves it out. What nothing changed comes out
+            itself.
 
     Returns:
-        A `Fitted`: `messages` ready to send and the `report`. Within budget, always.
+        A `Fitted`: `messages` ready to send and the `report`. Within budget,
+        always.
 
     Raises:
-        BudgetExceededError: What must stay does not fit; has the numbers and the best attempt.
-        ConfigurationError: No budget and no known window; arguments that contradict each other.
-        UnknownNameError: An unknown model without a counter, or an unknown wire form.
-        FormatError: An entry is no message, or of a role or shape that no form knows; `.path` says which.
-        InvalidHistoryError: `strict` was asked for, and the input has faults; it lists them.
+        BudgetExceededError: What must stay does not fit; has the numbers and
+            the best attempt.
+        ConfigurationError: No budget and no known window; arguments that
+            contradict each other.
+        UnknownNameError: An unknown model without a counter, or an unknown wire
+            form.
+        FormatError: An entry is no message, or of a role or shape that no form
+            knows; `.path` says which.
+        InvalidHistoryError: `strict` was asked for, and the input has faults;
+            it lists them.
         CountingError: The counter failed or answered nonsense.
         StrategyContractError: The strategy broke its contract.
 
@@ -154,8 +174,9 @@ def fit(
 
     Example:
         >>> from trimtab import CharCounter, fit
-        >>> messages = [{"role": "system", "content": "Be brief."}] + [
-        ...     {"role": "user", "content": f"question {n}"} for n in range(100)]
+        >>> messages = [{"role": "system", "content": "Be brief."}]
+        >>> for n in range(100):
+        ...     messages.append({"role": "user", "content": f"question {n}"})
         >>> fitted = fit(messages, budget=20, counter=CharCounter())
         >>> len(fitted.messages), fitted.report.tokens_after
         (6, 18)
@@ -273,49 +294,64 @@ async def afit(
 ) -> Fitted[Any]:
     """Fit a conversation into a token budget, as `fit` does; awaits what is async.
 
-    `counter` may be an async function or have async methods; a summarizer may be async. Cancelling the
-    task, or a timeout around it, reaches both. Arguments, result and errors are those of `fit`.
+    `counter` may be an async function or have async methods; a summarizer may
+    be async. Cancelling the task, or a timeout around it, reaches both.
+    Arguments, result and errors are those of `fit`.
 
     Args:
-        messages: A list of messages (mappings, or objects with `model_dump()`), or a request body.
-        budget: Room for the request in tokens, or a `Budget`. None: the model's window less its output
-            limit, or less half the window if the limit is higher; with `on_trim` and no such window there is
-            no budget, and nothing leaves but what the callback removes.
-        model: Name of the model, for its tokenizer, window and wire form. None: the one a request body
-            names, if it is known.
-        counter: What counts tokens: a `Counter`, or a function over a list of messages. None: the model's
-            own; without a model an estimate that errs high.
-        format: Name of the wire form. "auto": the provider's of `model`, else by the shapes that occur.
-        charge_as: Name of the wire form the messages are sent in, where a framework writes them anew: they
-            are read in `format`, and charged as what they become there. Errs high, by a few tokens a call.
-        system: System text beside the messages. Where the wire form keeps it among them it becomes the first
-            message.
+        messages: A list of messages (mappings, or objects with `model_dump()`),
+            or a request body.
+        budget: Room for the request in tokens, or a `Budget`. None: the model's
+            window less its output limit, or less half the window if the limit
+            is higher; with `on_trim` and no such window there is no budget, and
+            nothing leaves but what the callback removes.
+        model: Name of the model, for its tokenizer, window and wire form. None:
+            the one a request body names, if it is known.
+        counter: What counts tokens: a `Counter`, or a function over a list of
+            messages. None: the model's own; without a model an estimate that
+            errs high.
+        format: Name of the wire form. "auto": the provider's of `model`, else
+            by the shapes that occur.
+        charge_as: Name of the wire form the messages are sent in, where a
+            framework writes them anew: they are read in `format`, and charged
+            as what they become there. Errs high, by a few tokens a call.
+        system: System text beside the messages. Where the wire form keeps it
+            among them it becomes the first message.
         tools: Tool schemas; counted with the request, handed back unchanged.
-        strategy: What leaves first, or a name that `create_strategy` knows, as "agent". None:
-            `Cascade(SlidingWindow(), TruncateText())`.
-        steady: In place of `strategy`, for a chat that grows and a provider with a prompt cache: the default
-            with `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so that a prompt begins like
-            the one before.
-        breakpoints: True marks the output for a provider whose prompt cache stores marked prefixes only
-            (Anthropic), in four places at most, those that are marked already included. A mapping is the
-            mark itself: `{"type": "ephemeral", "ttl": "1h"}`. Where the cache finds prefixes by itself
-            nothing is marked, and the report says so.
-        pin: Indices, or a predicate `(message, index)`, of messages that must stay as they are.
+        strategy: What leaves first, or a name that `create_strategy` knows, as
+            "agent". None: `Cascade(SlidingWindow(), TruncateText())`.
+        steady: In place of `strategy`, for a chat that grows and a provider
+            with a prompt cache: the default with
+            `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so
+            that a prompt begins like the one before.
+        breakpoints: True marks the output for a provider whose prompt cache
+            stores marked prefixes only (Anthropic), in four places at most,
+            those that are marked already included. A mapping is the mark
+            itself: `{"type": "ephemeral", "ttl": "1h"}`. Where the cache finds
+            prefixes by itself nothing is marked, and the report says so.
+        pin: Indices, or a predicate `(message, index)`, of messages that must
+            stay as they are.
         pending_calls: Ids of calls whose results are still to come.
-        on_trim: Called with a `TrimContext` before anything is decided, also when everything fits.
+        on_trim: Called with a `TrimContext` before anything is decided, also
+            when everything fits.
         repair: Mend orphaned results and unanswered calls first.
-        strict: Raise where the input (or what a repair left of it) holds what the provider refuses.
-        read: Reads a framework's own message, of which `messages` is then a list: `read(object)` gives a
-            wire message, or, for every object, a list of them. Called once for an object; where it gives
-            single messages only for those the fit looks at. Name `format`, or all are looked at to tell it.
-        write: Given with `read`: `write(object, messages)` returns a copy of the object that says what these
-            wire messages say, where some changed or left. `write(None, [message])` makes an object of one
-            that was put in; None leaves it out. What nothing changed comes out itself.
+        strict: Raise where the input (or what a repair left of it) holds what
+            the provider refuses.
+        read: Reads a framework's own message, of which `messages` is then a
+            list: `read(object)` gives a wire message, or, for every object, a
+            list of them. Called once for an object; where it gives single
+            messages only for those the fit looks at. Name `format`, or all are
+            looked at to tell it.
+        write: Given with `read`: `write(object, messages)` returns a copy of
+            the object that says what these wire messages say, where some
+            changed or left. `write(None, [message])` makes an object of one
+            that was put in; None leaves it out. What nothing changed comes out
+            itself.
 
     Example:
         >>> import asyncio
-        >>> async def count(messages):
-        ...     return sum(3 for message in messages if message["role"])  # in earnest: ask the provider
+        >>> async def count(messages):  # in earnest: ask the provider
+        ...     return sum(3 for message in messages if message["role"])
         >>> messages = [{"role": "user", "content": str(n)} for n in range(9)]
         >>> fitted = asyncio.run(afit(messages, 10, counter=count))
         >>> len(fitted.messages), fitted.report.tokens_after

@@ -50,40 +50,50 @@ __all__ = [
 class Context:
     """A request made of named blocks, which share one budget.
 
-    It is a template: `fit` changes nothing in it, so it may be fitted many times, and from many threads
-    and tasks. Methods that change it return it, so they can be chained.
+    It is a template: `fit` changes nothing in it, so it may be fitted many
+    times, and from many threads and tasks. Methods that change it return it, so
+    they can be chained.
 
     Args:
-        budget: Room for the request in tokens, or a `Budget`. None: the model's window less its output
-            limit; with `on_trim` and no such window there is no budget, and nothing leaves but what
-            callbacks remove and what passes `max_tokens` of its block.
+        budget: Room for the request in tokens, or a `Budget`. None: the model's
+            window less its output limit; with `on_trim` and no such window
+            there is no budget, and nothing leaves but what callbacks remove and
+            what passes `max_tokens` of its block.
         model: Name of the model, for its tokenizer, window and wire form.
         counter: What counts tokens; see `fit`.
         format: Name of the wire form. "auto": by the shapes that occur.
-        charge_as: Name of the wire form the messages are sent in, where that is another; see `fit`.
+        charge_as: Name of the wire form the messages are sent in, where that is
+            another; see `fit`.
         system: System text beside the blocks; stays, and is counted once.
         tools: Tool schemas; counted with the request, handed back unchanged.
-        ties: Which of two blocks of one rank gives way: "newest" keeps the one added later, "first" the
-            one added first. None: "first" in a context that uses tiers, else "newest".
+        ties: Which of two blocks of one rank gives way: "newest" keeps the one
+            added later, "first" the one added first. None: "first" in a context
+            that uses tiers, else "newest".
         pending_calls: Ids of calls whose results are still to come.
-        on_trim: Called with a `TrimContext` of all messages before anything is decided.
-        strict: Raise when the messages of the blocks hold what the provider refuses.
-        breakpoints: True marks what comes out for the provider's prompt cache, beside the blocks that have a
-            `cache_control` of their own; see `fit`.
-        read: Makes a wire message of an object of a framework, or for every object a list of them: then
-            messages in the blocks are objects, and those of the output, too. All are read at each fit.
-        write: Given an object and what its messages became, returns a changed copy; given None and a message
-            that was put in or made from text, a new object. With `read`, or not at all.
+        on_trim: Called with a `TrimContext` of all messages before anything is
+            decided.
+        strict: Raise when the messages of the blocks hold what the provider
+            refuses.
+        breakpoints: True marks what comes out for the provider's prompt cache,
+            beside the blocks that have a `cache_control` of their own; see
+            `fit`.
+        read: Makes a wire message of an object of a framework, or for every
+            object a list of them: then messages in the blocks are objects, and
+            those of the output, too. All are read at each fit.
+        write: Given an object and what its messages became, returns a changed
+            copy; given None and a message that was put in or made from text, a
+            new object. With `read`, or not at all.
 
     Raises:
-        ConfigurationError: An argument is out of range or of the wrong kind; when made.
+        ConfigurationError: An argument is out of range or of the wrong kind;
+            when made.
 
     Example:
-        >>> from trimtab import CharCounter, Context, Strict
+        >>> from trimtab import CharCounter, Context
         >>> context = Context(60, counter=CharCounter())
-        >>> context = context.add("system", "Be brief.", priority=100, strategy=Strict())
-        >>> context = context.add("documents", ["Tea is a drink." * 20], priority=40)
-        >>> context = context.add("question", "What is tea?", priority=95)
+        >>> context = context.add("system", "Be brief.", priority=9, pinned=True)
+        >>> context = context.add("documents", ["Tea is a drink." * 20])
+        >>> context = context.add("question", "What is tea?", priority=8)
         >>> [message["role"] for message in context.fit().messages]
         ['system', 'user']
     """
@@ -180,37 +190,50 @@ class Context:
         """Add a block.
 
         Args:
-            name: Not yet used, unless by a block without content or with `replace`.
-            content: Text, a message, a list of these, or `{"text": …, "attachments": [parts]}`. None and
-                `[]` add nothing to the request; the block can be filled later.
-            priority: Rank: blocks of a higher one are served first. Not with `tier`.
-            position: Place in the request; lower stands first, None after all that have one, in order of
-                adding.
-            tier: Rank and place in one: lower is served first and stands first. Not with `priority` or
-                `position`.
-            min_tokens: Floor: tokens kept for it while there is room for the floors of all.
+            name: Not yet used, unless by a block without content or with
+                `replace`.
+            content: Text, a message, a list of these, or `{"text": …,
+                "attachments": [parts]}`. None and `[]` add nothing to the
+                request; the block can be filled later.
+            priority: Rank: blocks of a higher one are served first. Not with
+                `tier`.
+            position: Place in the request; lower stands first, None after all
+                that have one, in order of adding.
+            tier: Rank and place in one: lower is served first and stands first.
+                Not with `priority` or `position`.
+            min_tokens: Floor: tokens kept for it while there is room for the
+                floors of all.
             max_tokens: Cap, also when everything would fit; None: no cap.
-            min_ratio: Floor as a part of the input room, 0 to 1; of two floors the larger holds.
-            max_ratio: Cap as a part of the input room, 0 to 1; of two caps the smaller holds.
-            share: Weight by which blocks of one rank divide what is left; None: served one after the other.
-            role: Role of all its messages; None: their own, and of text "system" in a block named so, else
-                "user".
-            strategy: How it gives way, or a name as "agent". None: `Strict` in `Tier.SYSTEM`, else
-                `SlidingWindow`.
-            trim_behavior: "message" is `SlidingWindow()`, "char" is `TruncateText()`; not with `strategy`.
+            min_ratio: Floor as a part of the input room, 0 to 1; of two floors
+                the larger holds.
+            max_ratio: Cap as a part of the input room, 0 to 1; of two caps the
+                smaller holds.
+            share: Weight by which blocks of one rank divide what is left; None:
+                served one after the other.
+            role: Role of all its messages; None: their own, and of text
+                "system" in a block named so, else "user".
+            strategy: How it gives way, or a name as "agent". None: `Strict` in
+                `Tier.SYSTEM`, else `SlidingWindow`.
+            trim_behavior: "message" is `SlidingWindow()`, "char" is
+                `TruncateText()`; not with `strategy`.
             pinned: True: it stays whole, and its cap does not lower that.
-            cache_control: Carried to the last message of the block that stays, in the provider's form; as
-                `{"type": "ephemeral"}`. A word stands for that mapping's type.
-            join: Text between documents that become one message; None: each text stays a message of its own.
-            wrap: Element each document of that message stands in, escaped: "document" writes
-                `<document label="…">`.
-            labels: A word for each text or message of the content, for the report and for `wrap`.
-            on_trim: Called with a `TrimContext` of this block before anything is decided.
-            replace: Put it in the place of the block of that name, if there is one.
+            cache_control: Carried to the last message of the block that stays,
+                in the provider's form; as `{"type": "ephemeral"}`. A word
+                stands for that mapping's type.
+            join: Text between documents that become one message; None: each
+                text stays a message of its own.
+            wrap: Element each document of that message stands in, escaped:
+                "document" writes `<document label="…">`.
+            labels: A word for each text or message of the content, for the
+                report and for `wrap`.
+            on_trim: Called with a `TrimContext` of this block before anything
+                is decided.
+            replace: Put it in the place of the block of that name, if there is
+                one.
 
         Raises:
-            ConfigurationError: The name is taken, an option is out of range, or tiers and other ranks meet
-                in one context.
+            ConfigurationError: The name is taken, an option is out of range, or
+                tiers and other ranks meet in one context.
         """
         block = Block(
             name=name,
@@ -240,8 +263,8 @@ class Context:
 
         Args:
             block: The block, with its content.
-            replace: Put it in the place of the block of its name, if there is one; else a name that is taken
-                is an error.
+            replace: Put it in the place of the block of its name, if there is
+                one; else a name that is taken is an error.
 
         Raises:
             ConfigurationError: As for `add`.
@@ -262,12 +285,13 @@ class Context:
         return self
 
     def replace(self, name: str, content: Any, *, labels: Sequence[str] | None = None) -> Self:
-        """Give a block new content, and its labels; its options and its place stay.
+        """Give a block new content and labels; its options and place stay.
 
         Args:
             name: Name of the block.
             content: As for `add`.
-            labels: A word for each text or message of the content; None: it has none.
+            labels: A word for each text or message of the content; None: it has
+                none.
 
         Raises:
             UnknownNameError: There is no such block.
@@ -301,7 +325,7 @@ class Context:
         pending_calls: Collection[str] | None = None,
         strict: bool | None = None,
     ) -> Self:
-        """Return a context with the same blocks, to be changed apart from this one.
+        """Return a context of the same blocks, to be changed apart from it.
 
         What is given takes the place of its own; None leaves that as it is.
 
@@ -310,7 +334,8 @@ class Context:
             model: Name of the model.
             counter: What counts tokens; see `fit`.
             format: Name of the wire form.
-            charge_as: Name of the wire form the messages are sent in; see `fit`.
+            charge_as: Name of the wire form the messages are sent in; see
+                `fit`.
             system: System text beside the blocks.
             tools: Tool schemas.
             pending_calls: Ids of calls whose results are still to come.
@@ -337,7 +362,7 @@ class Context:
         return twin
 
     def __getstate__(self) -> tuple[Any, dict[str, Any]]:
-        """Give what copies of every kind are made of, so that blocks added to one are in no other."""
+        """Give what copies are made of: blocks added to one are in no other."""
         attributes, slots = cast("tuple[Any, dict[str, Any]]", super().__getstate__())
         return attributes, {**slots, "_blocks": dict(self._blocks)}
 
@@ -348,15 +373,19 @@ class Context:
             budget: Another than the context's own, for this call.
 
         Raises:
-            BudgetExceededError: What must stay does not fit; has the numbers and the best attempt.
-            ConfigurationError: There is no budget, a summarizer or the counter is async (await `afit`), or
-                a result stands in a block before its call.
+            BudgetExceededError: What must stay does not fit; has the numbers
+                and the best attempt.
+            ConfigurationError: There is no budget, a summarizer or the counter
+                is async (await `afit`), or a result stands in a block before
+                its call.
             FormatError: An entry of a block is no message.
-            InvalidHistoryError: The context is `strict`, and its messages have faults; it lists them.
+            InvalidHistoryError: The context is `strict`, and its messages have
+                faults; it lists them.
             CountingError: The counter failed or answered nonsense.
             StrategyContractError: A strategy broke its contract.
 
-        Complexity: O(n) in messages; O(kept) in the largest block if no other has tool calls.
+        Complexity: O(n) in messages; O(kept) in the largest block if no other
+            has tool calls.
         """
         if not observers.active:
             return self._fit(budget)
@@ -376,8 +405,9 @@ class Context:
     async def afit(self, budget: Budget | float | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget, as `fit` does; awaits what is async.
 
-        The counter may be an async function or have async methods; summarizers may be async. Cancelling
-        the task, or a timeout around it, reaches both. Errors are those of `fit`.
+        The counter may be an async function or have async methods; summarizers
+        may be async. Cancelling the task, or a timeout around it, reaches both.
+        Errors are those of `fit`.
         """
         if not observers.active:
             return await self._afit(budget)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pydoc
 import re
 import shlex
 import subprocess
@@ -99,6 +100,15 @@ def test_the_options_of_afit_are_told_as_those_of_fit() -> None:
     """It is a front door: its own help shows them, in the same words."""
     told = [" ".join(_args(inspect.getdoc(door) or "").split()) for door in (trimtab.fit, trimtab.afit)]
     assert told[0] == told[1] != ""
+
+
+@pytest.mark.parametrize("door", ["fit", "afit", "Context", "Session"])
+def test_the_help_of_a_front_door_reads_well_in_a_terminal(door: str) -> None:
+    """Of 80 columns; only signatures, which Python writes, are longer. Options stand before methods."""
+    shown = pydoc.plain(pydoc.render_doc(getattr(trimtab, door)))
+    long = [line for line in shown.splitlines() if len(line) > 80]
+    assert [line for line in long if not re.search(r"\) -> |^ \|  \w+ = ", line)] == []
+    assert 0 < shown.index("budget: Room for") < shown.find("Methods defined here") % len(shown)
 
 
 def _args(doc: str) -> str:

@@ -63,25 +63,135 @@ from trimtab.strategies.summarizer import SummarizerLike
 class Session:
     """A conversation in an append-only log, and a view of it that always fits.
 
-    Everything that is added is kept. What a model is shown is a view: system text, anchors, a running
-    summary, and the newest messages that fit. When the budget is passed the oldest messages leave the
-    recent ones and wait; when enough of them wait a summarizer writes a summary in their place.
+    Nothing is read or written when it is made. Everything that is added is
+    kept. What a model is shown is a view: system text, anchors, a running
+    summary, and the newest messages that fit. When the budget is passed the
+    oldest messages leave the recent ones and wait; when enough of them wait a
+    summarizer writes a summary in their place.
 
-    Every method that reads or writes has a form for asyncio, prefixed `a`: `await session.aadd(...)`.
-    Properties have none: in asyncio await `arefresh()`, or any other of these, before the first of them.
+    Every method that reads or writes has a form for asyncio, prefixed `a`:
+    `await session.aadd(...)`. Properties have none: in asyncio await
+    `arefresh()`, or any other of these, before the first of them.
 
-    One object may be used by several threads and event loops: its operations run one after the other. Hooks
-    may call it; its summarizer may not, unless it works in the background.
+    One object may be used by several threads and event loops: its operations
+    run one after the other. Hooks may call it; its summarizer may not, unless
+    it works in the background.
+
+    Where the store has a session of that id, it is gone on with, and only what
+    is given here changes: an option that is left out (`UNSET`) stays as its log
+    has it. None is a value: `system=None` takes the system text away. No log
+    can keep a function: summarizer, counter and context are given again each
+    time, or taken away by None. Where a session begins, an option left out is
+    as it is by default.
+
+    Args:
+        budget: Room for the view in tokens, at least 100, or a `Budget`. None:
+            as the log has it; where there is no such session yet, the window of
+            the model less its output reserve.
+        system: System text; never leaves. By default none.
+        summarizer: A function of messages (and of the summary so far), or a
+            `Summarizer`; may be async. None, the default: what finds no room is
+            out of view, and stays in the log.
+        summary_mode: "incremental", the default: given the new messages and the
+            summary so far. "rolling": the summary so far is the first of the
+            messages. "anchored": anchors, or the first summary, stay word for
+            word, and the rest rolls.
+        max_summary_tokens: Cap of the summary. None, the default: 0.3 of the
+            budget in force.
+        min_recent_tokens: What is kept of recent messages, if that can be.
+            None, the default: 0.3 of it.
+        summarize_threshold_tokens: Waiting tokens that ask for a summary. None,
+            the default: 0.1 of it.
+        summarize_threshold_messages: The same in messages, with half of those
+            tokens; 6 by default.
+        model: Name of the model, for its tokenizer.
+        counter: What counts tokens; None, the default: the model's own, or an
+            estimate that errs high.
+        message_overhead: Tokens charged for each message, where tokens are
+            estimated; 4 by default. An error beside `counter` and `model`,
+            which charge their own.
+        summary_role: Role of the summary's message: "system", the default, or
+            "user".
+        anchors: Messages that stand after the system text and never leave; none
+            by default.
+        max_anchor_tokens: Their cap. None, the default: 0.4 of the summary's.
+        max_summary_rounds: How often a summary that is too long is asked for
+            again; 5 by default.
+        summary_instructions: What the summarizer is told to keep or to leave
+            out.
+        summary_timeout_seconds: Most seconds for an answer. None, the default:
+            no limit.
+        hooks: A `SessionHooks`, or a mapping of their names to functions.
+        background: Summarize ahead of time, beside the conversation; `add`
+            never waits for it; False by default. After `add` that is in a
+            thread, where an async summarizer runs in an event loop of its own:
+            its client must not belong to another loop. After `aadd` it is in a
+            task.
+        pending_first: Show what waits before the summary; False by default.
+        target_ratio: What the messages in view come down to where the budget
+            was passed, as a share of their room, 0 < target_ratio <= 1; 0.5 by
+            default. Until the budget is passed again nothing leaves, so that a
+            prompt cache keeps what it has. 1: no more leaves than must.
+        strategy: "cheapest" or a `Cheapest`: how deep a cut goes follows from
+            what a prompt cache costs and how fast the conversation grows, in
+            place of `target_ratio`; and where so long passed since the last
+            message that the cache is cold, what is to leave soon leaves then.
+        breakpoints: True marks each view for a provider whose prompt cache
+            stores marked prefixes only; a mapping is the mark itself; see
+            `fit`. False by default.
+        tools: Tool schemas that every request carries; counted.
+        format: Name of the wire form of the messages. "auto": the log's; Chat
+            where it begins.
+        context: A `Context` the history becomes one block of, the one named
+            "history"; it has the budget.
+        on_trim: Called with a `TrimContext` of each view before it is given;
+            what it removes is not in that view, and stays in the log. Given
+            again each time, as no log can keep it.
+        max_result_ratio: The largest share of the budget that the text of one
+            tool result has in a view, 0 < ratio <= 1; both ends of a larger one
+            are shown, and `view_of` gives all of it. The budget is the one
+            given when the session was made or opened. "auto", the default: a
+            result larger than all of it, which no view could hold, is shown at
+            a quarter; every other stays whole. None: no limit.
+        recall_ratio: The share of a view, beside system text and anchors, for
+            what the log knows about the newest question, marked as earlier
+            text; 0, the default, up to below 1. It is kept free once something
+            has left the recent messages.
+        ranker: A function `(query, messages)` that answers a score for each,
+            higher is better; may be async. None, the default: what is recalled
+            is found by words.
+        max_candidates: How many messages the ranker is given, the best by
+            words. None, the default: all that are out of view, 256 at a time,
+            so that it finds what shares no word with the question. Without a
+            ranker it waits for one: a stored session may be opened with it
+            later.
+        fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may
+            be async. What leaves the view is read once more for facts, and the
+            newest that fit stand behind the anchors. It is asked when a
+            summarizer would be, and waited for as long. None, the default: no
+            facts.
+        max_fact_tokens: Cap of the facts in view. None, the default: 0.1 of the
+            budget, rounded down. Without a fact extractor it waits for one, as
+            `max_candidates` for a ranker.
+        store: Where the log is kept. None: in memory.
+        id: Name of the session in the store. None: a new one.
+        retry: How to go on after a conflict with another writer, or while a
+            store is away. None: not.
+        allow_missing: Open a session without the functions it was made with.
 
     Raises:
-        ConfigurationError: An option is out of range, or two contradict each other.
-        BudgetExceededError: System text, tools and anchors alone pass the budget.
+        ConfigurationError: An option is out of range, or two contradict each
+            other.
+        BudgetExceededError: System text, tools and anchors alone pass the
+            budget.
 
     Example:
         >>> from trimtab.counting import FixedCounter
-        >>> session = Session(budget=100, system="Be brief.", counter=FixedCounter(per_message=20))
+        >>> counter = FixedCounter(per_message=20)
+        >>> session = Session(100, system="Be brief.", counter=counter)
         >>> for n in range(9):
-        ...     event = session.add({"role": "user", "content": f"question {n}"})
+        ...     message = {"role": "user", "content": f"question {n}"}
+        ...     event = session.add(message)
         >>> [message["content"] for message in session.messages()]
         ['Be brief.', 'question 6', 'question 7', 'question 8']
         >>> len(list(session.history()))
@@ -130,77 +240,6 @@ class Session:
         retry: Retry | None = None,
         allow_missing: bool = False,
     ) -> None:
-        """Set the session up; nothing is read or written yet.
-
-        A session of that id in the store is gone on with, and only what is given here changes: an option
-        that is left out (`UNSET`) stays as its log has it. None is a value: `system=None` takes the system
-        text away. No log can keep a function: summarizer, counter and context are given again each time,
-        or taken away by None. Where a session begins, an option left out is as it is by default.
-
-        Args:
-            budget: Room for the view in tokens, at least 100, or a `Budget`. None: as the log has it; where
-                there is no such session yet, the window of the model less its output reserve.
-            system: System text; never leaves. By default none.
-            summarizer: A function of messages (and of the summary so far), or a `Summarizer`; may be async.
-                None, the default: what finds no room is out of view, and stays in the log.
-            summary_mode: "incremental", the default: given the new messages and the summary so far.
-                "rolling": the summary so far is the first of the messages. "anchored": anchors, or the first
-                summary, stay word for word, and the rest rolls.
-            max_summary_tokens: Cap of the summary. None, the default: 0.3 of the budget in force.
-            min_recent_tokens: What is kept of recent messages, if that can be. None, the default: 0.3 of it.
-            summarize_threshold_tokens: Waiting tokens that ask for a summary. None, the default: 0.1 of it.
-            summarize_threshold_messages: The same in messages, with half of those tokens; 6 by default.
-            model: Name of the model, for its tokenizer.
-            counter: What counts tokens; None, the default: the model's own, or an estimate that errs high.
-            message_overhead: Tokens charged for each message, where tokens are estimated; 4 by default. An
-                error beside `counter` and `model`, which charge their own.
-            summary_role: Role of the summary's message: "system", the default, or "user".
-            anchors: Messages that stand after the system text and never leave; none by default.
-            max_anchor_tokens: Their cap. None, the default: 0.4 of the summary's.
-            max_summary_rounds: How often a summary that is too long is asked for again; 5 by default.
-            summary_instructions: What the summarizer is told to keep or to leave out.
-            summary_timeout_seconds: Most seconds for an answer. None, the default: no limit.
-            hooks: A `SessionHooks`, or a mapping of their names to functions.
-            background: Summarize ahead of time, beside the conversation; `add` never waits for it; False by
-                default. After `add` that is in a thread, where an async summarizer runs in an event loop of
-                its own: its client must not belong to another loop. After `aadd` it is in a task.
-            pending_first: Show what waits before the summary; False by default.
-            target_ratio: What the messages in view come down to where the budget was passed, as a share of
-                their room, 0 < target_ratio <= 1; 0.5 by default. Until the budget is passed again nothing
-                leaves, so that a prompt cache keeps what it has. 1: no more leaves than must.
-            strategy: "cheapest" or a `Cheapest`: how deep a cut goes follows from what a prompt cache costs
-                and how fast the conversation grows, in place of `target_ratio`; and where so long passed
-                since the last message that the cache is cold, what is to leave soon leaves then.
-            breakpoints: True marks each view for a provider whose prompt cache stores marked prefixes only;
-                a mapping is the mark itself; see `fit`. False by default.
-            tools: Tool schemas that every request carries; counted.
-            format: Name of the wire form of the messages. "auto": the log's; Chat where it begins.
-            context: A `Context` the history becomes one block of, the one named "history"; it has the budget.
-            on_trim: Called with a `TrimContext` of each view before it is given; what it removes is not in
-                that view, and stays in the log. Given again each time, as no log can keep it.
-            max_result_ratio: The largest share of the budget that the text of one tool result has in a view,
-                0 < ratio <= 1; both ends of a larger one are shown, and `view_of` gives all of it. The budget
-                is the one given when the session was made or opened. "auto", the default: a result larger
-                than all of it, which no view could hold, is shown at a quarter; every other stays whole.
-                None: no limit.
-            recall_ratio: The share of a view, beside system text and anchors, for what the log knows about
-                the newest question, marked as earlier text; 0, the default, up to below 1. It is kept free
-                once something has left the recent messages.
-            ranker: A function `(query, messages)` that answers a score for each, higher is better; may be
-                async. None, the default: what is recalled is found by words.
-            max_candidates: How many messages the ranker is given, the best by words. None, the default: all
-                that are out of view, 256 at a time, so that it finds what shares no word with the question.
-                Without a ranker it waits for one: a stored session may be opened with it later.
-            fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may be async. What leaves the
-                view is read once more for facts, and the newest that fit stand behind the anchors. It is
-                asked when a summarizer would be, and waited for as long. None, the default: no facts.
-            max_fact_tokens: Cap of the facts in view. None, the default: 0.1 of the budget, rounded down.
-                Without a fact extractor it waits for one, as `max_candidates` for a ranker.
-            store: Where the log is kept. None: in memory.
-            id: Name of the session in the store. None: a new one.
-            retry: How to go on after a conflict with another writer, or while a store is away. None: not.
-            allow_missing: Open a session without the functions it was made with.
-        """
         given = {name: one for name, one in locals().items() if name in OPTIONS and one is not UNSET}
         self._runner = Runner(
             given, begins=True, store=store, id=id, retry=retry, allow_missing=allow_missing
@@ -238,10 +277,12 @@ class Session:
             on_trim: The same.
             ranker: The same.
             retry: As for `Session`.
-            allow_missing: Go on without these: no summary is written, and tokens are estimated.
+            allow_missing: Go on without these: no summary is written, and
+                tokens are estimated.
 
         Raises:
-            ConfigurationError: One it was made with is missing; when it is first used.
+            ConfigurationError: One it was made with is missing; when it is
+                first used.
             UnknownNameError: There is no such session; when it is first used.
         """
         given = {name: one for name, one in locals().items() if name in GIVEN_AGAIN and one is not None}
@@ -264,8 +305,10 @@ class Session:
             store: Where to keep it; None: in the same store.
 
         Raises:
-            ConfigurationError: It would be this very session: `id` is its own, in the same store.
-            SessionDeletedError: It was deleted meanwhile, and another one may have its name.
+            ConfigurationError: It would be this very session: `id` is its own,
+                in the same store.
+            SessionDeletedError: It was deleted meanwhile, and another one may
+                have its name.
         """
         target, name = self._runner.fork_target(id, store)
         at = self._runner.run(Core.known_version, at)
@@ -289,10 +332,12 @@ class Session:
         """Return the session as plain data, for `Session.restore`.
 
         Args:
-            history: The whole log, as long as the conversation. False: the view and what is needed to go on
-                (options, anchors, the summary, messages that are recent, in view, or wait for a summary),
-                as long as the budget allows. What left the view before is then not in it: nothing of
-                that is shown again, found by `recall` or taken back by `undo`.
+            history: The whole log, as long as the conversation. False: the view
+                and what is needed to go on (options, anchors, the summary,
+                messages that are recent, in view, or wait for a summary), as
+                long as the budget allows. What left the view before is then not
+                in it: nothing of that is shown again, found by `recall` or
+                taken back by `undo`.
 
         Complexity: reads what it writes.
         """
@@ -317,20 +362,23 @@ class Session:
         allow_missing: bool = False,
         **options: Unpack[SessionOptions],
     ) -> Self:
-        """Make a session of a snapshot: the same messages, counts and later behaviour.
+        """Make a session of a snapshot, which goes on as the first would.
 
         Args:
             data: What `snapshot` gave.
-            store: Where to keep it; None: in memory. A session of that id there is only taken if it is
-                the beginning of this one.
+            store: Where to keep it; None: in memory. A session of that id there
+                is only taken if it is the beginning of this one.
             id: Its name; None: the one it had.
             retry: As for `Session`.
             allow_missing: As for `open`.
-            options: Options of `Session`: functions again, and what is to change.
+            options: Options of `Session`: functions again, and what is to
+                change.
 
         Raises:
-            CorruptSessionError: It is no snapshot, of another version, or was changed after it was taken.
-            ConfigurationError: A function it was made with is missing, or an option is out of range.
+            CorruptSessionError: It is no snapshot, of another version, or was
+                changed after it was taken.
+            ConfigurationError: A function it was made with is missing, or an
+                option is out of range.
         """
         runner, source = read_snapshot(
             data, options, store=store, id=id, retry=retry, allow_missing=allow_missing
@@ -375,8 +423,9 @@ class Session:
         """The number of events in its log, as far as this object knows.
 
         Raises:
-            ConfigurationError: Nothing was read yet, and an event loop runs in this thread; the same for
-                every property that tells where the session stands.
+            ConfigurationError: Nothing was read yet, and an event loop runs in
+                this thread; the same for every property that tells where the
+                session stands.
         """
         return self._now.version
 
@@ -387,7 +436,7 @@ class Session:
 
     @property
     def missing(self) -> dict[str, str]:
-        """Functions it was made with and is opened without, by kind; see `allow_missing`."""
+        """Functions it is opened without, by kind; see `allow_missing`."""
         self._runner.working_set()
         return {kind: function_name(kind, what) for kind, what in self._runner.core.missing.items()}
 
@@ -461,7 +510,7 @@ class Session:
 
     @property
     def total_message_count(self) -> int:
-        """Messages in view: the recent, system text, anchors, facts and the summary."""
+        """Messages in view, with system text, anchors, facts and summary."""
         return self._now.total_messages
 
     def allocate_zones(self) -> Zones:
@@ -477,12 +526,14 @@ class Session:
         return status_of(await self._runner.arun(Core.ready), self._runner.core)
 
     def messages(self) -> list[Any]:
-        """Return the view, ready to send: it fits, and is as valid as what was added.
+        """Return the view, ready to send: it fits, as valid as what was added.
 
-        Who changes a message of it changes no later view. Two views share the messages nobody changed.
+        Who changes a message of it changes no later view. Two views share the
+        messages nobody changed.
 
         Raises:
-            BudgetExceededError: What must stay does not fit even at its shortest.
+            BudgetExceededError: What must stay does not fit even at its
+                shortest.
         """
         return self.fit().messages
 
@@ -494,7 +545,8 @@ class Session:
         """Return the view with its report.
 
         Args:
-            at: A version of the log: the view as it was then. None: the view now.
+            at: A version of the log: the view as it was then. None: the view
+                now.
         """
         return self._runner.run(fit_view, at)
 
@@ -559,9 +611,10 @@ class Session:
     def recall(self, query: str, /, limit: int = 5) -> list[Event]:
         """Find messages and facts that are not in view.
 
-        Those the `ranker` gives the best scores (what it does wrong is a RankerError), or with more words of
-        the query; newer ones first where they have as many. A query that is the id of a message finds
-        that one, in view or not, unless `max_result_ratio` is None.
+        Those the `ranker` gives the best scores (what it does wrong is a
+        RankerError), or with more words of the query; newer ones first where
+        they have as many. A query that is the id of a message finds that one,
+        in view or not, unless `max_result_ratio` is None.
 
         Args:
             query: Words to look for, or the id of a message.
@@ -577,8 +630,8 @@ class Session:
         """Return a message whole, as a view shows it that has room for all of it.
 
         Args:
-            event: What `add` or `recall` returned, or its id: where `max_result_ratio` cut a result, the
-                marker in the view has it.
+            event: What `add` or `recall` returned, or its id: where
+                `max_result_ratio` cut a result, the marker in the view has it.
 
         Raises:
             UnknownNameError: There is no message of that id.
@@ -598,7 +651,7 @@ class Session:
         return RecallTool(self, limit=limit)
 
     def refresh(self) -> int:
-        """Read it again, as another worker may have added to it; return its version."""
+        """Read again what others may have added; return the version."""
         return self._runner.run(Core.refresh).version
 
     async def arefresh(self) -> int:
@@ -609,16 +662,20 @@ class Session:
         """Add a message: stored first, and never refused for its size.
 
         Args:
-            message: A mapping, or an object with `model_dump()`; a deep copy is kept.
-            id: Its id in the log; adding the same message under the same id again stores nothing twice.
+            message: A mapping, or an object with `model_dump()`; a deep copy is
+                kept.
+            id: Its id in the log; adding the same message under the same id
+                again stores nothing twice.
 
         Returns:
             The event that was stored, with its id and version.
 
         Raises:
             FormatError: It is no message, or not plain data.
-            VersionConflictError: Another writer was faster; nothing was stored. See `retry=`.
-            StoreUnavailableError: It is not known to be stored; add it again under the same id.
+            VersionConflictError: Another writer was faster; nothing was stored.
+                See `retry=`.
+            StoreUnavailableError: It is not known to be stored; add it again
+                under the same id.
         """
         return self.extend([message], ids=[id])[0]
 
@@ -631,7 +688,8 @@ class Session:
 
         Args:
             messages: As for `add`, in order.
-            ids: An id for each, or None for one that is made; None: all are made.
+            ids: An id for each, or None for one that is made; None: all are
+                made.
         """
         self._runner.check_summarizer()
         self._runner.check_ranker()
@@ -646,11 +704,13 @@ class Session:
     def pop(self) -> Event | None:
         """Take off the newest message and return its event; None if there is none.
 
-        The log keeps it. No view shows it any more, no summary or fact in force repeats it, and `recall` does
-        not find it. A call whose result was taken off waits for one again.
+        The log keeps it. No view shows it any more, no summary or fact in force
+        repeats it, and `recall` does not find it. A call whose result was taken
+        off waits for one again.
 
         Raises:
-            VersionConflictError: Another writer was faster; with `retry=` the newest by then is taken off.
+            VersionConflictError: Another writer was faster; with `retry=` the
+                newest by then is taken off.
             StoreUnavailableError: It is not known to be taken off.
         """
         return self._runner.run(pop_message, made=new_event_id())
@@ -662,16 +722,18 @@ class Session:
     def set_budget(self, budget: Budget | float, /) -> None:
         """Change the budget.
 
-        Where a smaller one makes much leave, up to eight summaries are asked for; `status().hidden_messages`
-        says what is left, and `summarize` takes the rest. A smaller one given when the session is opened
-        again is caught up with by the first `add` that needs room, in as many.
+        Where a smaller one makes much leave, up to eight summaries are asked
+        for; `status().hidden_messages` says what is left, and `summarize` takes
+        the rest. A smaller one given when the session is opened again is caught
+        up with by the first `add` that needs room, in as many.
 
         Args:
             budget: Tokens, or a `Budget`.
 
         Raises:
             ConfigurationError: It is below 100.
-            BudgetExceededError: What is always shown passes it; nothing was changed.
+            BudgetExceededError: What is always shown passes it; nothing was
+                changed.
         """
         self._runner.check_summarizer()
         self._runner.run_ahead(CATCH_UP, change_budget, budget)
@@ -683,15 +745,17 @@ class Session:
     def summarize(self) -> int:
         """Have everything that waits for a summary summarized now, due or not.
 
-        That is what left the recent messages; see `status().pending_messages`. A call of the summarizer
-        is given one budget's worth at most, so that a long backlog takes several. With a fact extractor, all
-        that left the view is read for facts then.
+        That is what left the recent messages; see `status().pending_messages`.
+        A call of the summarizer is given one budget's worth at most, so that a
+        long backlog takes several. With a fact extractor, all that left the
+        view is read for facts then.
 
         Returns:
             How many messages a summary stands for now that did not before.
 
         Raises:
-            ConfigurationError: The session has no summarizer and no fact extractor, or an async one.
+            ConfigurationError: The session has no summarizer and no fact
+                extractor, or an async one.
             SummaryError: The summarizer failed; what is left goes on waiting.
         """
         self._runner.check_summarizer(sync_in_background=True)
@@ -699,7 +763,7 @@ class Session:
         return self._runner.run(summarize_waiting)
 
     async def asummarize(self) -> int:
-        """Have everything that waits for a summary summarized now; see `summarize`."""
+        """Summarize everything that waits, now; see `summarize`."""
         await self.adrain()
         return await self._runner.arun(summarize_waiting)
 
@@ -708,17 +772,19 @@ class Session:
 
         The budget is kept by it from then on.
 
-        Call it once after each answer, best when the answer is added: its reported size is then known, too.
-        What is newer is estimated, times a factor learned from this session's own reports. It is an event
-        of the log: a session that is opened again, forked or restored goes on from it.
+        Call it once after each answer, best when the answer is added: its
+        reported size is then known, too. What is newer is estimated, times a
+        factor learned from this session's own reports. It is an event of the
+        log: a session that is opened again, forked or restored goes on from it.
 
         Args:
-            usage: The usage that came back, in the shape of Chat Completions, Responses, Anthropic or Gemini;
-                the response that holds it; or the input tokens as a number.
+            usage: The usage that came back, in the shape of Chat Completions,
+                Responses, Anthropic or Gemini; the response that holds it; or
+                the input tokens as a number.
 
         Raises:
-            ConfigurationError: It is no usage, this object has given no view since the last report, or
-                the session has a Context.
+            ConfigurationError: It is no usage, this object has given no view
+                since the last report, or the session has a Context.
         """
         self._runner.check_summarizer()
         self._runner.run_ahead(CATCH_UP, calibrate, usage)
@@ -734,7 +800,8 @@ class Session:
             messages: Stand in every view, behind the system text.
 
         Raises:
-            BudgetExceededError: They pass their cap, or leave no room; nothing was changed.
+            BudgetExceededError: They pass their cap, or leave no room; nothing
+                was changed.
         """
         self._runner.check_summarizer()
         self._runner.run(replace_anchors, messages)
@@ -749,8 +816,8 @@ class Session:
         Anchors return to those given at first, and the budget stays in force.
 
         Raises:
-            BudgetExceededError: The anchors that return pass their cap, or leave no room; nothing was
-                changed.
+            BudgetExceededError: The anchors that return pass their cap, or
+                leave no room; nothing was changed.
         """
         self._runner.run(begin_anew)
 
@@ -766,7 +833,8 @@ class Session:
 
         Raises:
             UnknownNameError: There is no message of that id.
-            ConfigurationError: A summary stands for it; or it is neither an event nor an id.
+            ConfigurationError: A summary stands for it; or it is neither an
+                event nor an id.
 
         Complexity: O(1) in the log; reads the unit of the message.
         """
@@ -799,7 +867,8 @@ class Session:
         Raises:
             UnknownNameError: There is none.
 
-        Complexity: reads the log back to what is taken back, and the messages that are elsewhere after it.
+        Complexity: reads the log back to what is taken back, and the messages
+            that are elsewhere after it.
         """
         return self._runner.run(undo_decision, event, made=new_event_id())
 
@@ -810,17 +879,20 @@ class Session:
     def redact(self, events: Sequence[Event | str] | Event | str, /) -> list[Event]:
         """Overwrite what messages say, in the log too.
 
-        Summaries that cover one of them are marked stale and their text is removed; what they stood for
-        waits for a new summary. Facts that come from one lose their text, too. What
-        stays is who said it, and which calls it makes or answers.
+        Summaries that cover one of them are marked stale and their text is
+        removed; what they stood for waits for a new summary. Facts that come
+        from one lose their text, too. What stays is who said it, and which
+        calls it makes or answers.
 
         Args:
             events: What `add` returned, or ids; one or a list of them.
 
         Raises:
-            UnknownNameError: There is no message of that id; nothing was changed.
+            UnknownNameError: There is no message of that id; nothing was
+                changed.
 
-        Complexity: reads the messages, and the summaries that were written after the oldest of them.
+        Complexity: reads the messages, and the summaries that were written
+            after the oldest of them.
         """
         return self._runner.run(redact_messages, events, made=new_event_id())
 
@@ -842,12 +914,13 @@ class Session:
     def drain(self) -> None:
         """Wait until no summary is being written in the background.
 
-        Whether by a thread, after `add`, or by a task, after `aadd`. What writes one, and the hooks it
-        calls, do not wait for themselves.
+        Whether by a thread, after `add`, or by a task, after `aadd`. What
+        writes one, and the hooks it calls, do not wait for themselves.
 
         Raises:
-            ConfigurationError: It would wait for the thread it is called in: in a hook, or for a task of
-                the same event loop. Await `adrain` there.
+            ConfigurationError: It would wait for the thread it is called in: in
+                a hook, or for a task of the same event loop. Await `adrain`
+                there.
         """
         self._runner.drain()
 
@@ -876,7 +949,7 @@ class Session:
         await self.aclose()
 
     def __repr__(self) -> str:
-        """Name the session, its store and its budget; tokens in view as far as it was read. No content."""
+        """Name it, its store and budget, and what is in view; no content."""
         return f"<Session {self.id!r} in {self.store!r}: {self._runner.describe()}>"
 
     def _repr_html_(self) -> str:
@@ -886,7 +959,7 @@ class Session:
     if not TYPE_CHECKING:  # a type checker that sees it would take any name for one that can be set
 
         def __setattr__(self, name: str, value: object) -> None:
-            """Refuse an option or a property: it would be set without effect. Other names are free."""
+            """Refuse an option or a property: it would have no effect."""
             if not name.startswith("_"):
                 refuse_set(Session, type(self), name)
             object.__setattr__(self, name, value)
