@@ -91,7 +91,7 @@ class Context:
     Example:
         >>> from trimtab import CharCounter, Context
         >>> context = Context(60, counter=CharCounter())
-        >>> context = context.add("system", "Be brief.", priority=9, pinned=True)
+        >>> context = context.add("system", "Be brief.", pinned=True)
         >>> context = context.add("documents", ["Tea is a drink." * 20])
         >>> context = context.add("question", "What is tea?", priority=8)
         >>> [message["role"] for message in context.fit().messages]
