@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -221,6 +222,30 @@ def test_a_black_box_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         (event,) = fits(told)
     assert len(calls) > 2
     assert 0 < event.count_seconds <= len(calls) / 2
+
+
+LOADS = """
+import sys, time
+clock = [0.0]
+time.perf_counter = lambda: clock[0]
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        clock[0] += 2 * (name == "toktok")
+sys.meta_path.insert(0, Slow())
+from trimtab import fit, observe
+told = []
+with observe(told.append):
+    for _ in range(2):
+        fit([{"role": "user", "content": "hi"}], 50, model="gpt-4o")
+print([(event.seconds, event.count_seconds) for event in told])
+"""
+
+
+def test_loading_a_tokenizer_is_a_part_of_counting() -> None:
+    """Two seconds in a process that has not counted yet, where the package is looked for; then none."""
+    pytest.importorskip("toktok")
+    run = subprocess.run([sys.executable, "-c", LOADS], capture_output=True, text=True, check=True)
+    assert run.stdout == "[(2.0, 2.0), (0.0, 0.0)]\n"
 
 
 def test_a_view_within_a_context_measures_what_all_its_blocks_cost(monkeypatch: pytest.MonkeyPatch) -> None:

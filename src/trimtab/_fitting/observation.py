@@ -75,9 +75,10 @@ class FitEvent:
         fits: False where a `BudgetExceededError` is raised.
         session: Id of the session whose view it is; None for all else.
         seconds: From the call to its end, with what was waited for.
-        count_seconds: Of these, in the counter, with what it waited for. Where reading and counting are one
-            pass, reading is in it. What a strategy counts of a text that it cuts is not, nor the question by
-            which a function that is new is found to count lists.
+        count_seconds: Of these, in the counter, with what it waited for; the first time also the loading of
+            its tokenizer. Where reading and counting are one pass, reading is in it. What a strategy counts
+            of a text that it cuts is not, nor the question by which a function that is new is found to count
+            lists.
         hides: True if messages of the session are no longer in its view, summarized or not.
 
     Example:

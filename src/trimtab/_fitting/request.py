@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext
+from trimtab._shared import observers
 from trimtab._shared.checks import (
     check_flag,
     check_messages,
@@ -192,8 +193,13 @@ def counter_of(
     made: RequestCounter
     if counter is not None:
         made = as_counter(counter)
+    elif model is None:
+        made = EstimateCounter()
+    elif observers.active:
+        with observers.CountTime():  # the first time its tokenizer is loaded, which takes longer than the fit
+            made = counter_for(model)
     else:
-        made = counter_for(model) if model is not None else EstimateCounter()
+        made = counter_for(model)
     if format is None:
         return made
     made = made.with_format(format)
