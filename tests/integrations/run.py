@@ -27,6 +27,7 @@ CORE = (
     "src/trimtab/integrations/base.py",
     "src/trimtab/integrations/bodies.py",
     "tests/integrations/loops.py",
+    "tests/integrations/test_start.py",
 )
 """What every adapter stands on: where one of these changed, all are run."""
 

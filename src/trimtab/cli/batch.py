@@ -43,12 +43,12 @@ Exit codes: 0  every row is done
 
 EPILOG = """\b
 Examples:
-  trimtab batch fit chats.parquet fitted.parquet --budget 8k --model gpt-4o
+  trimtab batch fit chats.parquet fitted.parquet --budget 8k --model NAME
   trimtab batch fit chats/ fitted/ --policy policy.toml --workers 8
 """
 COUNT_EPILOG = """\b
 Examples:
-  trimtab batch count chats.jsonl.zst counts.parquet --model gpt-4o
+  trimtab batch count chats.jsonl.zst counts.parquet --model NAME
 """
 VALIDATE_EPILOG = """\b
 Examples:

@@ -25,8 +25,8 @@ Exit codes: 0  all is well
 
 EPILOG = """\b
 Examples:
-  trimtab fit chat.json --budget 8k --model gpt-4o --output text
-  trimtab count chat.json --model gpt-4o
+  trimtab fit chat.json --budget 8k --model NAME --output text
+  trimtab count chat.json --model NAME
   trimtab validate chat.json --output text
   trimtab inspect chat.json --budget 8k
   trimtab session show --store chats.db --id ada

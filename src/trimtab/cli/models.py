@@ -37,8 +37,8 @@ def _providers() -> list[str]:
 
 EPILOG = """\b
 Examples:
-  trimtab models --provider anthropic --output text
-  trimtab models gpt-4o openai/gpt-5-2025-08-07
+  trimtab models --output text
+  trimtab models NAME --output text
 """
 
 
