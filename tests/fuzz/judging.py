@@ -139,11 +139,9 @@ def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> 
     Gemini's: contents of the model behind one another are one turn to the form, so that it repairs none of
     them; and a call behind what the model said is sent by Google's own CLI. Anthropic's: a compaction stands
     for all that was before it, so that a repair leaves it first where nothing before it is whole; no source
-    says that it may not lead a turn that thinks (nor that words behind results go on with it). A result of
-    the client for a call of the provider's own is taken for its result, by the id alone: a known gap.
+    says that it may not lead a turn that thinks. A result of the client for a call of the provider's own is
+    taken for its result, by the id alone: a known gap.
     """
-    if refusal.rule == "thinking_must_lead" and _words_behind_results(body["messages"]):
-        return True
     if form == "anthropic" and refusal.rule in ("result_without_call", "server_call_without_result"):
         return bool(_ids(body, "server_tool_use", "id") & _ids(body, "tool_result", "tool_use_id"))
     if form == "anthropic" and refusal.rule == "thinking_must_lead" and refusal.about == "compaction":
@@ -163,6 +161,10 @@ def refused(
 
     def waits(one: judge.Refusal) -> bool:
         if one.rule in (*ONLY_SPACE, *NOT_MENDED) or _is_disputed(form, one, body):
+            return True
+        if one.rule == "thinking_must_lead" and any(
+            map(_words_behind_results, (origin["messages"], body["messages"]))
+        ):
             return True
         return one.rule in PAIR_RULES[form] and (
             _names(one.about, waiting) or bool(form == "gemini" and waiting)
