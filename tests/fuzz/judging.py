@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -71,7 +71,7 @@ def newly_refused(
     twice = {one.about for one in was if one.rule in SHARED_IDS}
 
     def is_old(one: judge.Refusal) -> bool:
-        if one.about in twice or one.rule in ONLY_SPACE:
+        if one.about in twice or one.rule in _rules_of_space(was):
             return True
         if one.rule in SHARED_IDS and one.about in unsure:  # two such turns meet where a result was missing
             return True
@@ -81,8 +81,6 @@ def newly_refused(
             map(_words_behind_results, (before["messages"], after["messages"]))
         ):
             return True
-        if one.rule == "trailing_whitespace" and any(other.rule in ONLY_SPACE for other in was):
-            return True  # a blank text that is cut has the words of the mark, and the end of what was blank
         if one.rule not in PAIR_RULES[form]:
             return one.rule in NO_PLACE and bool(was)
         if one.rule == "server_result_without_call" and _calls_of_users(before["messages"]):
@@ -92,6 +90,12 @@ def newly_refused(
         return one.about in pairs or _names(one.about, unsure)
 
     return [_told(one) for one in new if not is_old(one)]
+
+
+def _rules_of_space(was: Iterable[judge.Refusal]) -> tuple[str, ...]:
+    """List the rules about blanks; a blank text that is cut has a mark before its blank end."""
+    blank = any(one.rule in ONLY_SPACE for one in was)
+    return (*ONLY_SPACE, "trailing_whitespace") if blank else ONLY_SPACE
 
 
 def _words_behind_results(messages: Any) -> bool:
