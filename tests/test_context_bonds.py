@@ -280,6 +280,45 @@ def context_calls(messages: list[Any]) -> bool:
     )
 
 
+@pytest.mark.parametrize("form", ["anthropic", "bedrock"])
+@pytest.mark.parametrize("border", [2, 3, 4])
+def test_results_of_calls_in_two_blocks_leave_with_all_of_these(form: str, border: int) -> None:
+    """One message answers calls of a turn that a border parts: none stays without the others."""
+
+    def block(kind: str, **said: Any) -> dict[str, Any]:
+        if form == "anthropic":
+            return {"type": {"toolUse": "tool_use"}.get(kind, kind), **said}
+        ids = {"toolUseId": said.pop("id")} if "id" in said else {}
+        return {"text": said["text"]} if kind == "text" else {kind: {**ids, **said}}
+
+    def answer(id: str) -> dict[str, Any]:
+        if form == "anthropic":
+            return {"type": "tool_result", "tool_use_id": id, "content": "found"}
+        return {"toolResult": {"toolUseId": id, "content": [{"text": "found"}]}}
+
+    turn = [
+        {"role": "user", "content": [block("text", text="go")]},
+        {"role": "assistant", "content": [block("toolUse", id="a", name="look", input={})]},
+        {"role": "assistant", "content": [block("text", text="one two three four five six " * 3)]},
+        {"role": "assistant", "content": [block("toolUse", id="b", name="look", input={})]},
+        {"role": "user", "content": [answer("a"), answer("b")]},
+    ]
+    later = [block("text", text="done"), block("text", text="and now?")]
+    talk = [*turn, *({"role": r, "content": [b]} for r, b in zip(("assistant", "user"), later, strict=True))]
+    assert validate(talk, format=form) == []
+    seen = set()
+    for budget in range(2, 40):
+        for first in ({}, {"priority": 5}, {"max_ratio": 0.4}, {"min_ratio": 0.5}):
+            made = Context(budget, counter=WordCounter(format=form), format=form)
+            made.add("before", talk[:border], **first)
+            made.add("behind", talk[border:])
+            with suppress(BudgetExceededError):
+                kept = made.fit().messages
+                assert validate(kept, format=form) == [], (budget, first)
+                seen.add(len(kept))
+    assert len(seen) > 2
+
+
 def test_a_call_that_may_not_stand_first_leaves_the_words_beside_its_result() -> None:
     """The message with its result also holds words of the user, which stay; `fit` of the same agrees."""
     answer = {"type": "tool_result", "tool_use_id": "a", "content": "r"}

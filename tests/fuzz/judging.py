@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -71,7 +71,7 @@ def newly_refused(
     twice = {one.about for one in was if one.rule in SHARED_IDS}
 
     def is_old(one: judge.Refusal) -> bool:
-        if one.about in twice or one.rule in ONLY_SPACE:
+        if one.about in twice or one.rule in _rules_of_space(was):
             return True
         if one.rule in SHARED_IDS and one.about in unsure:  # two such turns meet where a result was missing
             return True
@@ -90,6 +90,12 @@ def newly_refused(
         return one.about in pairs or _names(one.about, unsure)
 
     return [_told(one) for one in new if not is_old(one)]
+
+
+def _rules_of_space(was: Iterable[judge.Refusal]) -> tuple[str, ...]:
+    """List the rules about blanks; a blank text that is cut has a mark before its blank end."""
+    blank = any(one.rule in ONLY_SPACE for one in was)
+    return (*ONLY_SPACE, "trailing_whitespace") if blank else ONLY_SPACE
 
 
 def _words_behind_results(messages: Any) -> bool:
@@ -159,6 +165,10 @@ def refused(
 
     def waits(one: judge.Refusal) -> bool:
         if one.rule in (*ONLY_SPACE, *NOT_MENDED) or _is_disputed(form, one, body):
+            return True
+        if one.rule == "thinking_must_lead" and any(
+            map(_words_behind_results, (origin["messages"], body["messages"]))
+        ):
             return True
         return one.rule in PAIR_RULES[form] and (
             _names(one.about, waiting) or bool(form == "gemini" and waiting)

@@ -135,7 +135,9 @@ def bonds_of(
                 found.answered.append((owner, call_id))
                 found.answers.append((index, call_id))
     if found.answered or bound:
-        groups = (group.indices for group in members(whole, pairing))
+        # What answers calls of two blocks stays or leaves whole, and with it all whose results it holds.
+        apart = {index for index, _ in found.answers}
+        groups = (group.indices for group in members(whole, pairing, whole=apart))
         found.units = [frozenset(one) for one in groups if len({block_of(index) for index in one}) > 1]
         last_turn = last_turn_of(whole.count, kind_of, whole.bound.__contains__)
         calls = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)

@@ -202,12 +202,14 @@ class _Groups(dict[Any, Group]):
 
     def keep_whole(self, index: int, owners: Sequence[int | None]) -> None:
         """Put a message into the unit of every call it answers, which become one."""
-        first, *others = [*dict.fromkeys(one for one in owners if one is not None)] or [index]
+        homes = dict.fromkeys(self._home.get(one, one) for one in owners if one is not None)
+        first, *others = homes or [index]
         group = self.of(first)
         group.add(index, None)
         for other in others:
-            group.take(self.pop(self._home.get(other, other)))
-            self.bind(other, first)
+            group.take(self.pop(other))
+            self._home.update({one: first for one, home in self._home.items() if home == other})
+            self._home[other] = first
 
 
 def members(structure: Structure, pairing: Pairing, *, whole: Collection[int] = ()) -> list[Group]:
