@@ -9,7 +9,8 @@ from typing import TypeVar, Unpack, cast
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted
-from trimtab.integrations.bodies import Bodies, fit_posts
+from trimtab.integrations.bodies import Bodies
+from trimtab.integrations.posts import fit_posts
 
 package_of("openai", package="openai", needed_by="trimtab.integrations.openai")
 
