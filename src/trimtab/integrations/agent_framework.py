@@ -15,6 +15,7 @@ from operator import is_
 from typing import Any, ClassVar, Unpack
 
 from trimtab._shared.lazy import package_of
+from trimtab.history import ReadCache
 from trimtab.integrations.base import (
     DEEP,
     BudgetLike,
@@ -95,6 +96,7 @@ class TrimStrategy:
             format="openai_chat",
             read=_read,
             write=_write if persist else _write_stand_in,
+            cache=_Readings,
             on_fitted=on_fitted,
             options=options,
             strategy=DEEP if persist else STEADY,
@@ -146,6 +148,7 @@ class TrimMiddleware(ChatMiddleware):
             format="openai_chat",
             read=_read,
             write=_write,
+            cache=_Readings,
             on_fitted=on_fitted,
             options=options,
             strategy=STEADY,
@@ -183,6 +186,31 @@ def _write_name(messages: Sequence[Message], name: str | None) -> None:
     if name is not None:
         for message in takewhile(lambda one: one.role in ("assistant", "tool"), reversed(messages)):
             message.author_name = message.author_name or name
+
+
+class _Readings(ReadCache[Message, list[Wire]]):
+    """Readings by object, but of messages that have another name since: the framework writes it in place."""
+
+    def __call__(self, object: Message, /) -> list[Wire]:
+        """Return what a message reads as."""
+        self._forget([object])
+        return super().__call__(object)
+
+    def readings(self, objects: Sequence[Message], /) -> list[list[Wire] | None]:
+        """List what messages read as."""
+        self._forget(objects)
+        return super().readings(objects)
+
+    def _forget(self, messages: Sequence[Message]) -> None:
+        known = self._read_as
+        for message in messages:
+            said = (known.get(id(message)) or _UNREAD)[0]
+            if said["role"] != "tool" and said.get("name") != (message.author_name or None):
+                known.pop(id(message), None)
+                self._last = [], []
+
+
+_UNREAD: list[Wire] = [{"role": "tool"}]
 
 
 class _StandIn(Message):

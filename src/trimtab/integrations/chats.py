@@ -78,12 +78,11 @@ _NOTHING = Kept(0, 0, 0)
 
 
 class Mark(NamedTuple):
-    """What a call ended with."""
+    """A message of a call by which its conversation is known."""
 
     place: int
-    """Of its last message."""
     key: str
-    """Of that and the one before, by content."""
+    """Of the message and the one before, by content."""
 
 
 @dataclass(slots=True, eq=False)
@@ -101,7 +100,9 @@ class Chat:
     root: Chat | None = None
     """What it started from, until it has a bill of its own; None: it is one that others start from."""
     marks: tuple[Mark, ...] = ()
-    """What its latest calls ended with; none: it is one that others start from."""
+    """What its latest call ended with, the last message first; none: it is one that others start from."""
+    is_fork: bool = False
+    """Whether it was made for a call whose last message was another, and has not gone on since."""
     billed: Kept = _NOTHING
     """What the latest bill was for."""
     cut: int = 0
@@ -153,6 +154,8 @@ class Chat:
             return
         excess_tokens, doubted = tokens - sent.tokens, self.doubts
         self.doubts = tokens > _MOST_BILLED * sent.tokens and 2 * excess_tokens > sent.limit_tokens
+        if self.root is not None:
+            self.root.doubts = self.doubts
         if self.doubts and not doubted:
             return
         goes_on = sent.kept.goes_on(self.billed)
@@ -169,8 +172,9 @@ class Chat:
 class Chats:
     """Finds the conversation a call belongs to.
 
-    It is the one of those with the same first message whose latest call ended where this one has the same
-    messages; the call before that is known, too, since a question may be put again in other words. One that
+    It is the one of those with the same first message whose latest call ended with messages that this one
+    has at the same place. Where that is so but for the last of them, since a question is put again in other
+    words or a program sends a reminder behind each, it goes on as a fork, and the other as it was. One that
     is new starts from what is known of all that begin like it: the bills of their first calls.
 
     Args:
@@ -208,17 +212,15 @@ class Chats:
         root = next((chat for chat in known if not chat.marks), None)
         # Outside the lock: a tokenizer may have to be read from its files.
         root = Chat(opening, self._new_baseline(model)) if root is None else root
-        found, mark = root, None
-        if last > first:
-            mark = Mark(last, key(last) + key(last - 1))
-            found, mark = _known_by(known, mark, key) or (replace(root, root=root), mark)
+        marks = [Mark(place, key(place) + key(place - 1)) for place in range(last, max(first, last - 2), -1)]
         with self._lock:
             self._touch(root)
-            if mark is not None:
-                latest = Mark(last, key(last) + key(last - 1))
-                found.marks = (latest,) if mark == latest else (mark, latest)
-                self._touch(found)
-        return found
+            if not marks:
+                return root
+            chat = _known_by(known, key, last) or replace(root, root=root)
+            chat.marks = (*marks,)
+            self._touch(chat)
+        return chat
 
     def _touch(self, chat: Chat) -> None:
         known = self._latest
@@ -234,14 +236,19 @@ class Chats:
                 del self._by_opening[gone.opening]
 
 
-def _known_by(chats: Sequence[Chat], latest: Mark, key: Callable[[int], str]) -> tuple[Chat, Mark] | None:
-    """Find the conversation that has most in common with a call, and by what it is known; None: it is new."""
-    best: tuple[Chat, Mark] | None = None
+def _known_by(chats: Sequence[Chat], key: Callable[[int], str], last: int) -> Chat | None:
+    """Find the conversation that has most in common with a call; None: it is new."""
+    best, most, is_whole = None, -1, False
     for chat in chats:
-        for mark in chat.marks:
-            is_better = best is None or mark.place > best[1].place
-            if mark.place <= latest.place and is_better and key(mark.place) + key(mark.place - 1) == mark.key:
-                best = chat, mark
+        for at, mark in enumerate(chat.marks):
+            is_last = at == 0
+            better = mark.place > most or (mark.place == most and is_last and not is_whole)
+            if better and mark.place <= last and key(mark.place) + key(mark.place - 1) == mark.key:
+                best, most, is_whole = chat, mark.place, is_last
+    if best is not None and not is_whole and not best.is_fork:
+        return replace(best, texts=dict(best.texts), is_fork=True)
+    if best is not None:
+        best.is_fork = not is_whole
     return best
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -188,6 +189,17 @@ def test_an_answer_that_is_asked_for_again_goes_on_where_it_was() -> None:
         one["content"] for one in before.messages[:-1]
     ]
     assert abs(seen[-1].report.tokens_after - bills[-1]) < 30
+
+
+def test_a_reminder_behind_each_call_hides_no_conversation() -> None:
+    """A program sends a line of its own behind what was said: the cut is held, and most of a request is known."""
+    with provider() as served:
+        client = with_budget(client_of(served), Budget(6_000))
+        for turn, said in enumerate(_grows("Utrecht", 80)):
+            _ask(client, [*said, {"role": "user", "content": f"Remember: it is {turn} o'clock."}])
+    sent = _sent(served)[40:]
+    goes_on = [after[: len(before) - 1] == before[:-1] for before, after in pairwise(sent)]
+    assert sum(goes_on) >= 0.6 * len(goes_on)
 
 
 def test_a_baseline_of_ones_own_is_refused_with_what_to_write() -> None:
