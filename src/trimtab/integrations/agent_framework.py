@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import takewhile
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, ClassVar, Unpack
 
 from trimtab._shared.lazy import package_of
@@ -191,6 +191,9 @@ def _write_name(messages: Sequence[Message], name: str | None) -> None:
 class _Readings(ReadCache[Message, list[Wire]]):
     """Readings by object, but of messages that have another name since: the framework writes it in place."""
 
+    _names: tuple[list[Message], list[str | None]] = [], []
+    """Messages that were asked for last, and their names."""
+
     def __call__(self, object: Message, /) -> list[Wire]:
         """Return what a message reads as."""
         self._forget([object])
@@ -198,7 +201,11 @@ class _Readings(ReadCache[Message, list[Wire]]):
 
     def readings(self, objects: Sequence[Message], /) -> list[list[Wire] | None]:
         """List what messages read as."""
-        self._forget(objects)
+        names = [*map(_name_of, objects)]
+        before, named = self._names
+        if names[: len(named)] != named or not all(map(is_, before, objects)):
+            self._forget(objects)
+        self._names = list(objects), names
         return super().readings(objects)
 
     def _forget(self, messages: Sequence[Message]) -> None:
@@ -209,6 +216,8 @@ class _Readings(ReadCache[Message, list[Wire]]):
                 known.pop(id(message), None)
                 self._last = [], []
 
+
+_name_of = attrgetter("author_name")
 
 _UNREAD: list[Wire] = [{"role": "tool"}]
 

@@ -82,7 +82,7 @@ class Mark(NamedTuple):
 
     place: int
     key: str
-    """Of the message and the one before, by content."""
+    """By content."""
 
 
 @dataclass(slots=True, eq=False)
@@ -200,7 +200,7 @@ class Chats:
 
         def key(place: int) -> str:
             if place not in keys:
-                keys[place] = key_of_message(mapping_of(messages[place]), self._format)
+                keys[place] = _key_of(mapping_of(messages[place]), self._format)
             return keys[place]
 
         roles = (mapping_of(one).get("role") for one in messages)
@@ -212,13 +212,13 @@ class Chats:
         root = next((chat for chat in known if not chat.marks), None)
         # Outside the lock: a tokenizer may have to be read from its files.
         root = Chat(opening, self._new_baseline(model)) if root is None else root
-        marks = [Mark(place, key(place) + key(place - 1)) for place in range(last, max(first, last - 2), -1)]
+        marks = tuple(Mark(place, key(place)) for place in range(last, max(first, last - 2), -1))
         with self._lock:
             self._touch(root)
             if not marks:
                 return root
             chat = _known_by(known, key, last) or replace(root, root=root)
-            chat.marks = (*marks,)
+            chat.marks = marks
             self._touch(chat)
         return chat
 
@@ -236,15 +236,22 @@ class Chats:
                 del self._by_opening[gone.opening]
 
 
+def _key_of(entry: Mapping[str, Any], form: Format) -> str:
+    """Key a message by content: one of texts alone, as most are, without reading it (2 µs where that is 30)."""
+    said = [(name, value) for name, value in entry.items() if value is not None]
+    if all(type(value) is str for _, value in said):
+        return str(hash(tuple(sorted(said))))
+    return key_of_message(dict(entry), form)
+
+
 def _known_by(chats: Sequence[Chat], key: Callable[[int], str], last: int) -> Chat | None:
     """Find the conversation that has most in common with a call; None: it is new."""
     best, most, is_whole = None, -1, False
     for chat in chats:
-        for at, mark in enumerate(chat.marks):
-            is_last = at == 0
-            better = mark.place > most or (mark.place == most and is_last and not is_whole)
-            if better and mark.place <= last and key(mark.place) + key(mark.place - 1) == mark.key:
-                best, most, is_whole = chat, mark.place, is_last
+        same = [mark.place <= last and key(mark.place) == mark.key for mark in chat.marks]
+        place = chat.marks[0].place if same and all(same) else chat.marks[-1].place if any(same[1:]) else -1
+        if place > most:
+            best, most, is_whole = chat, place, all(same)
     if best is not None and not is_whole and not best.is_fork:
         return replace(best, texts=dict(best.texts), is_fork=True)
     if best is not None:
