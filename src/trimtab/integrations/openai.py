@@ -41,7 +41,8 @@ def with_budget(
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: It is no such client, or the budget or an option is not what it may be.
+        ConfigurationError: It is no such client, a method was replaced on one of its resources, or the budget
+            or an option is not what it may be.
         BudgetExceededError: At a call: what must stay does not fit.
     """
     if not isinstance(client, OpenAI | AsyncOpenAI):
