@@ -123,7 +123,7 @@ class TotalBaseline(AdditiveCounter):
         twin._factor, twin._unseen_tokens = Factor(billed, counted), 0
         return twin
 
-    def counted(self, of: int, /, *, fixed_counted: int) -> int:
+    def plain_count(self, of: int, /, *, fixed_counted: int) -> int:
         """Return what the counter inside gives for a request.
 
         Args:

@@ -149,7 +149,7 @@ class Chat:
         """Take in what a call was billed, less what the server holds."""
         counter = sent.counter
         assert counter is not None
-        counted = counter.counted(sent.tokens, fixed_counted=sent.fixed_counted)
+        counted = counter.plain_count(sent.tokens, fixed_counted=sent.fixed_counted)
         if tokens * _LEAST_BILLED < counted:
             return
         excess_tokens, doubted = tokens - sent.tokens, self.doubts
@@ -328,7 +328,7 @@ class Sent:
         billed: Mapping[str, Any] | None = None
         try:
             for event in events:
-                billed = _merged(billed, usage_in(event))
+                billed = _usage_with(billed, usage_in(event))
                 yield event
         finally:
             self.record(billed)
@@ -340,7 +340,7 @@ class Sent:
         billed: Mapping[str, Any] | None = None
         try:
             async for event in events:
-                billed = _merged(billed, usage_in(event))
+                billed = _usage_with(billed, usage_in(event))
                 yield event
         finally:
             self.record(billed)
@@ -350,7 +350,7 @@ _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
 """Parts of Anthropic's input that stand beside `input_tokens`."""
 
 
-def _merged(before: Mapping[str, Any] | None, usage: Any) -> Mapping[str, Any] | None:
+def _usage_with(before: Mapping[str, Any] | None, usage: Any) -> Mapping[str, Any] | None:
     """Put what an event of a stream says of usage over what earlier ones said.
 
     Numbers are those of the whole answer so far, and one may leave out what another has said: Anthropic's

@@ -78,7 +78,7 @@ def refuse_replaced(resource: Any, path: str, package: str) -> None:
     Raises:
         ConfigurationError: What was put there asks by the client it was made for, so no call would be fitted.
     """
-    for name in _replaced(resource, path, package):
+    for name in _stand_ins(resource, path, package):
         raise ConfigurationError(
             f"{name} was replaced on this client, and what replaced it asks by this client: the one with a budget"
             " would lose it, or ask past its budget. Give with_budget the client as it was made, and replace"
@@ -86,14 +86,14 @@ def refuse_replaced(resource: Any, path: str, package: str) -> None:
         )
 
 
-def _replaced(resource: Any, path: str, package: str) -> Iterator[str]:
+def _stand_ins(resource: Any, path: str, package: str) -> Iterator[str]:
     """List what is not the client's own, of a resource and of those it has made."""
     if _package(type(resource)) != package:
         yield path
         return
     for name, value in vars(resource).items():
         if isinstance(getattr_static(type(resource), name, None), cached_property):
-            yield from _replaced(value, f"{path}.{name}", package)
+            yield from _stand_ins(value, f"{path}.{name}", package)
         elif callable(getattr_static(type(resource), name, None)):
             yield f"{path}.{name}"
 
