@@ -28,7 +28,12 @@ def test_what_all_adapters_stand_on_runs_all(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["src/trimtab/counting/totals.py", "src/trimtab/strategies/cut_memory.py", "src/trimtab/integrations/chats.py"]
+    "path",
+    [
+        "src/trimtab/counting/totals.py",
+        "src/trimtab/strategies/cut_memory.py",
+        "src/trimtab/integrations/chats.py",
+    ],
 )
 def test_what_some_stand_on_runs_these(path: str) -> None:
     """What only the clients use runs the clients, and three in turn."""

@@ -1,9 +1,9 @@
 """Run the tests of adapters, each with its framework in an environment of its own.
 
-`python tests/integrations/run.py [NAME …]` takes those named; none: those that stand on a file which changed
-since the commit before, and three in turn by the number of commits. ALL=1 takes all, and so does a change of the
-core's public API. The environments stay in `.venv-integrations`, and are brought up to date when what they are
-made from is newer.
+`python tests/integrations/run.py [NAME …]` takes those named; none: those that stand on a file which
+changed since the commit before, and three in turn by the number of commits. ALL=1 takes all, and so does a
+change of the core's public API. The environments stay in `.venv-integrations`, and are brought up to date
+when what they are made from is newer.
 
 One environment cannot hold all: openai-agents needs openai 3, and LiteLLM openai 2.
 """
@@ -31,8 +31,8 @@ CORE = (
     "tests/integrations/loops.py",
     "tests/integrations/upstream.py",
 )
-"""What every adapter stands on: where one of these changed, all are run. The signatures are those of all public
-names, which no change of the API leaves as they were."""
+"""What every adapter stands on: where one of these changed, all are run. The signatures are those of all
+public names, which no change of the API leaves as they were."""
 
 OPEN = ("Argument", "Member", "Parameter", "Variable")
 """Where a type may be unknown: LangChain's `create_agent`, LiteLLM's `Router.completion` and google-genai's

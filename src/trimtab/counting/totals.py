@@ -104,7 +104,7 @@ class TotalBaseline(AdditiveCounter):
     # -- what the provider said
 
     def with_held(self, tokens: int, /) -> Self:
-        """Return the same counter for requests to which the server adds what it holds; bills are without it."""
+        """Return the same counter for requests to which a server adds what it holds; bills are without it."""
         if tokens == self._held_tokens:
             return self
         twin = copy(self)

@@ -40,9 +40,9 @@ def with_budget(
     """Return the same client whose calls fit their budget.
 
     `messages.create`, `.stream` and `.parse`, those of `beta.messages`, and each step of its tool runner with
-    `thread=False` are sent what fits, and so is what `with_options` and `copy` give. `count_tokens` counts what
-    it is given. What a call was billed is taken into the count of its conversation. The client given is not
-    changed; both share their connections.
+    `thread=False` are sent what fits, and so is what `with_options` and `copy` give. `count_tokens` counts
+    what it is given. What a call was billed is taken into the count of its conversation. The client given is
+    not changed; both share their connections.
 
     A call that goes on from what the server keeps (`thread`) is sent as it is, with a warning: nobody here
     sees how large it is.

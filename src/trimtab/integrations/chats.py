@@ -2,9 +2,9 @@
 
 A client is asked about many conversations, and a baseline is made for one. So each conversation has one of
 its own, found by its first message and by what its latest calls ended with. What is learned from bill to bill
-moves the sizes of messages a little, and a cut that is worked out anew each time would move back and forth. So
-a conversation's cut stays where it was as long as what is behind it fits, and a result that was cut keeps its
-text.
+moves the sizes of messages a little, and a cut that is worked out anew each time would move back and forth.
+So a conversation's cut stays where it was as long as what is behind it fits, and a result that was cut keeps
+its text.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ class Chats:
 
 
 def _key_of(entry: Mapping[str, Any], form: Format) -> str:
-    """Key a message by content: one of texts alone, as most are, without reading it (2 µs where that is 30)."""
+    """Key a message by content: one of texts alone, as most are, without reading it (2 µs for 30)."""
     said = [(name, value) for name, value in entry.items() if value is not None]
     if all(type(value) is str for _, value in said):
         return str(hash(tuple(sorted(said))))
@@ -333,9 +333,7 @@ class Sent:
         finally:
             self.record(billed)
 
-    async def awatch(
-        self, events: AsyncIterator[Any], usage_in: Callable[[Any], Any]
-    ) -> AsyncIterator[Any]:
+    async def awatch(self, events: AsyncIterator[Any], usage_in: Callable[[Any], Any]) -> AsyncIterator[Any]:
         """Do what `watch` does."""
         billed: Mapping[str, Any] | None = None
         try:

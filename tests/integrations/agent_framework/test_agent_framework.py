@@ -248,7 +248,9 @@ def test_calls_keep_their_results(kind: Any) -> None:
     assert kept[-1].text == "And now?"
 
 
-@pytest.mark.parametrize("budget", [5_000, Context(Budget(5_000), model="gpt-4o").add("history", [], priority=1)])
+@pytest.mark.parametrize(
+    "budget", [5_000, Context(Budget(5_000), model="gpt-4o").add("history", [], priority=1)]
+)
 def test_a_name_that_the_framework_writes_when_a_run_is_over_is_counted(budget: Any) -> None:
     """It is written into messages that were counted without it; the next run sends it with each of them."""
     counts: list[int] = []

@@ -52,7 +52,9 @@ def _streams(*usages: dict[str, Any]) -> Iterator[_Server]:
             events += [{"type": "content_block_start", "index": 0, "content_block": block}]
             events += [{"type": "content_block_stop", "index": 0}]
             delta = {"stop_reason": "end_turn", "stop_sequence": None}
-            events += [{"type": "message_delta", "delta": delta, "usage": usage} for usage in server.usages[1:]]
+            events += [
+                {"type": "message_delta", "delta": delta, "usage": usage} for usage in server.usages[1:]
+            ]
             events += [{"type": "message_stop"}]
             self.stream("".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events))
 
@@ -64,7 +66,10 @@ def _streams(*usages: dict[str, Any]) -> Iterator[_Server]:
     "usages",
     [
         ({"input_tokens": BILLED, "output_tokens": 1}, {"output_tokens": 9}),
-        ({"input_tokens": 5, "cache_read_input_tokens": BILLED - 5, "output_tokens": 1}, {"output_tokens": 9}),
+        (
+            {"input_tokens": 5, "cache_read_input_tokens": BILLED - 5, "output_tokens": 1},
+            {"output_tokens": 9},
+        ),
         (
             {"input_tokens": 5, "cache_read_input_tokens": BILLED - 5, "output_tokens": 1},
             {"input_tokens": 5, "output_tokens": 9},
