@@ -54,16 +54,19 @@ class Bodies(Trimmer[Any]):
         on_fitted: OnFitted | None,
         options: FitOptions,
     ) -> None:
-        if isinstance(options.get("counter"), UsageBaseline):
+        super().__init__(budget, format=format, on_fitted=on_fitted, options=options)
+        own = options.get("counter")
+        if own is None and isinstance(self._budget, Context):
+            own = self._budget._policy.counter
+        if isinstance(own, UsageBaseline):
             raise ConfigurationError(
                 "counter is a UsageBaseline, which is of one conversation: with_budget keeps one for each and"
                 " teaches it by what is billed. Give it what estimates, counter=EstimateCounter(), or none"
             )
-        super().__init__(budget, format=format, on_fitted=on_fitted, options=options)
         self._exactly = isinstance(budget, Budget)
         """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
         self._stored, self._held_key, self._most_output = stored, held, most_output
-        self._own = options.get("counter")
+        self._own = own
         self._holds = not isinstance(self._budget, Context) and "strategy" not in options
         self._target_ratio = 0.5 if options.get("steady") else target_ratio
         self._options.pop("steady", None)

@@ -75,6 +75,8 @@ class Kept(NamedTuple):
 
 
 _NOTHING = Kept(0, 0, 0)
+_ANOTHER = Kept(-1, 0, 0)
+"""What no call goes on from."""
 
 
 class Mark(NamedTuple):
@@ -166,7 +168,8 @@ class Chat:
         )
         self.billed = sent.kept
         if self.root is not None:
-            self.root.baseline, self.root.before, self.root = self.baseline, self.before, None
+            root, self.root = self.root, None
+            root.baseline, root.before, root.billed = self.baseline, self.before, _ANOTHER
 
 
 class Chats:
@@ -213,12 +216,15 @@ class Chats:
         # Outside the lock: a tokenizer may have to be read from its files.
         root = Chat(opening, self._new_baseline(model)) if root is None else root
         marks = tuple(Mark(place, key(place)) for place in range(last, max(first, last - 2), -1))
+        found, is_whole = _known_by(known, key, last)
         with self._lock:
             self._touch(root)
             if not marks:
                 return root
-            chat = _known_by(known, key, last) or replace(root, root=root)
-            chat.marks = marks
+            chat = found or replace(root, root=root)
+            if found is not None and not is_whole and not found.is_fork:
+                chat = replace(found, texts=dict(found.texts))
+            chat.marks, chat.is_fork = marks, found is not None and not is_whole
             self._touch(chat)
         return chat
 
@@ -238,25 +244,28 @@ class Chats:
 
 def _key_of(entry: Mapping[str, Any], form: Format) -> str:
     """Key a message by content: one of texts alone, as most are, without reading it (2 µs for 30)."""
-    said = [(name, value) for name, value in entry.items() if value is not None]
+    said = [(name, _text_of(value)) for name, value in entry.items() if value is not None]
     if all(type(value) is str for _, value in said):
         return str(hash(tuple(sorted(said))))
     return key_of_message(dict(entry), form)
 
 
-def _known_by(chats: Sequence[Chat], key: Callable[[int], str], last: int) -> Chat | None:
-    """Find the conversation that has most in common with a call; None: it is new."""
+def _text_of(value: Any) -> Any:
+    """Return the text of a list that holds nothing else, marked for a prompt cache or not; else the value."""
+    part = value[0] if type(value) is list and len(value) == 1 else None
+    is_text = type(part) is dict and {"text"} <= part.keys() <= {"type", "text", "cache_control"}
+    return part["text"] if is_text else value
+
+
+def _known_by(chats: Sequence[Chat], key: Callable[[int], str], last: int) -> tuple[Chat | None, bool]:
+    """Find the conversation that has most in common with a call, and tell whether it ended with that."""
     best, most, is_whole = None, -1, False
     for chat in chats:
         same = [mark.place <= last and key(mark.place) == mark.key for mark in chat.marks]
         place = chat.marks[0].place if same and all(same) else chat.marks[-1].place if any(same[1:]) else -1
         if place > most:
             best, most, is_whole = chat, place, all(same)
-    if best is not None and not is_whole and not best.is_fork:
-        return replace(best, texts=dict(best.texts), is_fork=True)
-    if best is not None:
-        best.is_fork = not is_whole
-    return best
+    return best, is_whole
 
 
 class Held:

@@ -33,10 +33,10 @@ def fit_posts(client: Any, bodies: Mapping[str, Bodies], *, is_async: bool) -> A
         ConfigurationError: A method of one of its resources was replaced: the copy would ask past that.
     """
     package = _package([kind for kind in type(client).__mro__ if "post" in vars(kind)][-1])
-    resources = _resources(client, package)
-    for name in resources:
-        refuse_replaced(vars(client)[name], f"client.{name}", package)
     made = client.copy()
+    resources = _resources(client, package) | _resources(made, package)
+    for name in resources & vars(client).keys():
+        refuse_replaced(vars(client)[name], f"client.{name}", package)
     copy_of, known = made.copy, vars(made)
     by_hand = vars(client).keys() - known.keys() - resources - {"copy", "with_options"}
     known.update({name: vars(client)[name] for name in by_hand})
@@ -104,7 +104,10 @@ def _resources(client: Any, package: str) -> set[str]:
         name
         for name, value in vars(client).items()
         if not name.startswith("_")
-        and (getattr(value, "_client", None) is client or _stands_in(client, name, package))
+        and (
+            (_package(type(value)) == package and getattr(value, "_client", None) is client)
+            or _stands_in(client, name, package)
+        )
     }
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integrations.openai.play import client_of
 from tests.judge.server import Provider, answered, provider
-from trimtab import Budget, EstimateCounter, Fitted
+from trimtab import Budget, CharCounter, Context, EstimateCounter, Fitted
 from trimtab.counting import UsageBaseline
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.openai import with_budget
@@ -204,8 +204,41 @@ def test_a_reminder_behind_each_call_hides_no_conversation() -> None:
 
 def test_a_baseline_of_ones_own_is_refused_with_what_to_write() -> None:
     """It is of one conversation, and nobody would teach it."""
-    with provider() as served, pytest.raises(ConfigurationError, match="counter=EstimateCounter"):
-        with_budget(client_of(served), 600, counter=UsageBaseline(EstimateCounter()))
+    baseline = UsageBaseline(EstimateCounter())
+    with provider() as served:
+        with pytest.raises(ConfigurationError, match="counter=EstimateCounter"):
+            with_budget(client_of(served), 600, counter=baseline)
+        with pytest.raises(ConfigurationError, match="counter=EstimateCounter"):
+            with_budget(client_of(served), Context(600, counter=baseline).add("history", []))
+
+
+def test_the_counter_of_a_context_counts_its_calls() -> None:
+    """It is the caller's word as `counter=` is, also where the model is known."""
+    seen: list[Fitted[Any]] = []
+    context = Context(Budget(9_000), counter=CharCounter()).add("history", [])
+    with provider() as served:
+        client = with_budget(client_of(served), context, on_fitted=seen.append)
+        client.chat.completions.create(model="gpt-4o", messages=_grows("Utrecht", 30)[-1])
+    [fitted] = seen
+    assert fitted.report.counter == CharCounter().name
+    assert fitted.report.tokens_after == CharCounter().count(fitted.messages)
+
+
+def test_what_a_program_hangs_on_a_client_is_no_part_of_it() -> None:
+    """A helper that knows the client is kept, whatever it is called; its own wrapper of a part is not."""
+
+    class Helper:
+        def __init__(self, client: Any) -> None:
+            self._client = client
+
+    with provider() as served:
+        bare: Any = client_of(served)
+        bare.helper = Helper(bare)
+        client: Any = with_budget(bare, 600)
+        assert client.helper is bare.helper
+        bare.chat = Helper(bare)
+        with pytest.raises(ConfigurationError, match=r"client\.chat was replaced"):
+            with_budget(bare, 600)
 
 
 def test_a_counter_that_takes_long_to_make_holds_up_no_other_call() -> None:
