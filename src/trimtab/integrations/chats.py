@@ -24,9 +24,9 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Path, mapping_of
 from trimtab.formats.values import item_of
 
-MOST_CHATS = 512
-"""What is remembered of a client's conversations, those that were asked about last: one for each, and one for
-each way to begin."""
+MOST_CHATS = 1_024
+"""What is remembered of conversations, those that were asked about last: one for each, and often one for its
+fork and one for its way to begin."""
 
 MOST_TEXTS = 256
 """Results of a conversation that were cut and keep their text; those that were cut last."""
