@@ -1,20 +1,23 @@
 """Run the tests of adapters, each with its framework in an environment of its own.
 
-`python tests/integrations/run.py [NAME …]` takes those named; none: those whose files changed since the
-commit before, and three in turn by the number of commits. ALL=1 takes all. The environments stay in
-`.venv-integrations`, and are brought up to date when what they are made from is newer.
+`python tests/integrations/run.py [NAME …]` takes those named; none: those that stand on a file which
+changed since the commit before, and three in turn by the number of commits. ALL=1 takes all, and so does a
+change of the core's public API. The environments stay in `.venv-integrations`, and are brought up to date
+when what they are made from is newer.
 
 One environment cannot hold all: openai-agents needs openai 3, and LiteLLM openai 2.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,12 +27,13 @@ IN_TURN = 3
 
 CORE = (
     "src/trimtab/_fit",
-    "src/trimtab/integrations/base.py",
-    "src/trimtab/integrations/bodies.py",
+    "tests/guards/public_signatures.txt",
     "tests/integrations/loops.py",
     "tests/integrations/test_start.py",
+    "tests/integrations/upstream.py",
 )
-"""What every adapter stands on: where one of these changed, all are run."""
+"""What every adapter stands on: where one of these changed, all are run. The signatures are those of all
+public names, which no change of the API leaves as they were."""
 
 OPEN = ("Argument", "Member", "Parameter", "Variable")
 """Where a type may be unknown: LangChain's `create_agent`, LiteLLM's `Router.completion` and google-genai's
@@ -38,8 +42,8 @@ contents leave types of their own open."""
 START_TEST = "test_the_program_of_the_page_sends_a_valid_request_and_prints_the_answer"
 """Of test_start.py, which has the program of the documents for each framework."""
 
-SOURCES = {"ray": "src/trimtab/batch/"}
-"""What is tested here and is no adapter."""
+OTHERS = {"ray": ("src/trimtab/batch/",)}
+"""What is tested here and is no adapter, by what it stands on."""
 
 
 def names() -> list[str]:
@@ -48,21 +52,36 @@ def names() -> list[str]:
 
 
 def chosen(known: list[str], changed: list[str], commits: int) -> list[str]:
-    """Choose those that changed, and some in turn."""
+    """Choose those that stand on what changed, and some in turn."""
     if any(path.startswith(CORE) for path in changed):
         return known
-    own = [
-        name
-        for name in known
-        if any(
-            path.startswith(
-                (SOURCES.get(name, f"src/trimtab/integrations/{name}.py"), f"tests/integrations/{name}/")
-            )
-            for path in changed
-        )
-    ]
+    own = [name for name in known if any(path.startswith(sources(name)) for path in changed)]
     turn = [known[(commits * IN_TURN + at) % len(known)] for at in range(min(IN_TURN, len(known)))]
     return sorted({*own, *turn})
+
+
+def sources(name: str) -> tuple[str, ...]:
+    """List the files an adapter stands on: its own, and all that these name, as far as adapters go."""
+    own = Path("src/trimtab/integrations")
+    found, left = {f"tests/integrations/{name}/"}, [(own / name).with_suffix(".py").as_posix()]
+    if name in OTHERS:
+        return (*found, *OTHERS[name])
+    while left:
+        path = left.pop()
+        if path not in found:
+            found.add(path)
+            left += _imported(path) if Path(path).parent == own else ()
+    return tuple(sorted(found))
+
+
+def _imported(path: str) -> Iterator[str]:
+    """List the files of trimtab that one names where it imports."""
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        module = node.module if isinstance(node, ast.ImportFrom) else None
+        if module and module.partition(".")[0] == "trimtab":
+            place = Path("src", *module.split("."))
+            is_package = (ROOT / place).is_dir()
+            yield (place / "__init__.py" if is_package else place.with_suffix(".py")).as_posix()
 
 
 def python_of(name: str) -> Path:

@@ -39,6 +39,8 @@ class TotalBaseline(AdditiveCounter):
         self._factor = _EVEN
         self._unseen_tokens = 0
         """What is billed beside the messages and is not counted; below zero: what is counted too much."""
+        self._held_tokens = 0
+        """What the server puts before the messages by itself, where it said how much that is."""
 
     @property
     def estimates(self) -> bool:
@@ -81,7 +83,7 @@ class TotalBaseline(AdditiveCounter):
     ) -> int:
         """Return what the bill leaves beside the messages; what changed since is estimated."""
         counted = self.fixed_counted(system, tools, has_system=has_system, extra=extra)
-        return max(0, self._factor.of(counted) + self._unseen_tokens)
+        return max(0, self._factor.of(counted) + self._unseen_tokens) + self._held_tokens
 
     def fixed_counted(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
@@ -91,6 +93,7 @@ class TotalBaseline(AdditiveCounter):
 
     def margin_tokens(self, tokens: int, /) -> int | None:
         """Say how far off the count of a whole request may be, either way."""
+        tokens = max(0, tokens - self._held_tokens)
         inside = self._counter.margin_tokens(tokens)
         return self._learned.margin_of_request(tokens, self._bill_tokens, inside)
 
@@ -99,6 +102,40 @@ class TotalBaseline(AdditiveCounter):
         return tokens if times == by else nearest(tokens * times, by)
 
     # -- what the provider said
+
+    def with_held(self, tokens: int, /) -> Self:
+        """Return the same counter for requests to which a server adds what it holds; bills are without it."""
+        if tokens == self._held_tokens:
+            return self
+        twin = copy(self)
+        twin._held_tokens = tokens
+        return twin
+
+    def as_factor(self) -> Self | None:
+        """Return the counter for whom the latest bill was the price of what was counted, with nothing beside.
+
+        None: nothing was billed beside it, or no price explains so much.
+        """
+        counted, billed = self._counted_tokens, self._bill_tokens
+        if self._unseen_tokens <= 0 or not self._learned.believable(counted, billed):
+            return None
+        twin = copy(self)
+        twin._factor, twin._unseen_tokens = Factor(billed, counted), 0
+        return twin
+
+    def plain_count(self, of: int, /, *, fixed_counted: int) -> int:
+        """Return what the counter inside gives for a request.
+
+        Args:
+            of: What this counter gives for it, without what the server holds.
+            fixed_counted: As for `with_bill`.
+        """
+        return self._messages_counted(of, fixed_counted) + fixed_counted
+
+    def _messages_counted(self, of: int, fixed_counted: int) -> int:
+        times, by = self._factor
+        fixed = max(0, self._factor.of(fixed_counted) + self._unseen_tokens)
+        return nearest(max(0, of - fixed) * by, times)
 
     def with_bill(self, tokens: int, /, *, of: int, fixed_counted: int, goes_on: bool) -> Self:
         """Return the counter that a bill leaves.
@@ -109,9 +146,7 @@ class TotalBaseline(AdditiveCounter):
             fixed_counted: What the counter inside gives for what stands beside its messages.
             goes_on: Whether it holds what was billed before, and what is newer.
         """
-        times, by = self._factor
-        fixed = max(0, self._factor.of(fixed_counted) + self._unseen_tokens)
-        messages = nearest(max(0, of - fixed) * by, times)
+        messages = self._messages_counted(of, fixed_counted)
         counted, learned = messages + fixed_counted, self._learned
         if not self._bill_tokens:
             learned = learned.with_first_report(counted, tokens, messages_tokens=messages)

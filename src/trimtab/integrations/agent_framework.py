@@ -11,10 +11,11 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import takewhile
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, ClassVar, Unpack
 
 from trimtab._shared.lazy import package_of
+from trimtab.history import ReadCache
 from trimtab.integrations.base import (
     DEEP,
     BudgetLike,
@@ -95,6 +96,7 @@ class TrimStrategy:
             format="openai_chat",
             read=_read,
             write=_write if persist else _write_stand_in,
+            cache=_Readings,
             on_fitted=on_fitted,
             options=options,
             strategy=DEEP if persist else STEADY,
@@ -146,6 +148,7 @@ class TrimMiddleware(ChatMiddleware):
             format="openai_chat",
             read=_read,
             write=_write,
+            cache=_Readings,
             on_fitted=on_fitted,
             options=options,
             strategy=STEADY,
@@ -183,6 +186,40 @@ def _write_name(messages: Sequence[Message], name: str | None) -> None:
     if name is not None:
         for message in takewhile(lambda one: one.role in ("assistant", "tool"), reversed(messages)):
             message.author_name = message.author_name or name
+
+
+class _Readings(ReadCache[Message, list[Wire]]):
+    """Readings by object, but of messages that have another name since: the framework writes it in place."""
+
+    _names: tuple[list[Message], list[str | None]] = [], []
+    """Messages that were asked for last, and their names."""
+
+    def __call__(self, object: Message, /) -> list[Wire]:
+        """Return what a message reads as."""
+        self._forget([object])
+        return super().__call__(object)
+
+    def readings(self, objects: Sequence[Message], /) -> list[list[Wire] | None]:
+        """List what messages read as."""
+        names = [*map(_name_of, objects)]
+        before, named = self._names
+        if names[: len(named)] != named or not all(map(is_, before, objects)):
+            self._forget(objects)
+        self._names = list(objects), names
+        return super().readings(objects)
+
+    def _forget(self, messages: Sequence[Message]) -> None:
+        known = self._read_as
+        for message in messages:
+            said = (known.get(id(message)) or _UNREAD)[0]
+            if said["role"] != "tool" and said.get("name") != (message.author_name or None):
+                known.pop(id(message), None)
+                self._last = [], []
+
+
+_name_of = attrgetter("author_name")
+
+_UNREAD: list[Wire] = [{"role": "tool"}]
 
 
 class _StandIn(Message):

@@ -9,7 +9,8 @@ from typing import TypeVar, Unpack, cast
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted
-from trimtab.integrations.bodies import Bodies, fit_posts
+from trimtab.integrations.bodies import Bodies
+from trimtab.integrations.posts import fit_posts
 
 package_of("anthropic", package="anthropic", needed_by="trimtab.integrations.anthropic")
 
@@ -38,10 +39,13 @@ def with_budget(
 ) -> C:
     """Return the same client whose calls fit their budget.
 
-    `messages.create`, `.stream` and `.parse`, and those of `beta.messages` with its tool runner, are sent
-    what fits, and so is what `with_options` and `copy` give. `count_tokens` counts what it is given. What a
-    call was billed is taken into the count of its conversation. The client given is not changed; both share
-    their connections.
+    `messages.create`, `.stream` and `.parse`, those of `beta.messages`, and each step of its tool runner with
+    `thread=False` are sent what fits, and so is what `with_options` and `copy` give. `count_tokens` counts
+    what it is given. What a call was billed is taken into the count of its conversation. The client given is
+    not changed; both share their connections.
+
+    A call that goes on from what the server keeps (`thread`) is sent as it is, with a warning: nobody here
+    sees how large it is.
 
     Args:
         client: An `Anthropic` or `AsyncAnthropic`, or the one of Bedrock or Vertex.
@@ -51,7 +55,8 @@ def with_budget(
         options: `strategy`, `counter`, `breakpoints` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: It is no such client, or the budget or an option is not what it may be.
+        ConfigurationError: It is no such client, a method was replaced on one of its resources, or the budget
+            or an option is not what it may be.
         BudgetExceededError: At a call: what must stay does not fit.
     """
     if not isinstance(client, (*_SYNC, *_ASYNC)):

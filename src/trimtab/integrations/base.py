@@ -89,8 +89,8 @@ class Trimmer(Generic[M]):
         read: Writes a message as one of the wire form, or each as several; None: they are of it already.
         write: Given a message and what its wire messages became, returns a changed copy; given None and a
             wire message that trimtab put in, a new one. With `read`, or not at all.
-        copied: Whether the framework copies its messages at each call, or changes them in place: readings are
-            kept from call to call by what a message says, and not by object.
+        cache: What remembers readings from call to call: by object, or as the framework's messages have to be
+            known that are copied at each call, or changed in place.
         holds: Tells of a message whether later ones build on it: it is pinned beside what the user pins; not
             in a `Context`.
         on_fitted: Called with the `Fitted` of each call.
@@ -108,7 +108,7 @@ class Trimmer(Generic[M]):
         format: str,
         read: Read[M] | None = None,
         write: Write[M] | None = None,
-        copied: bool = False,
+        cache: Callable[..., ReadCache[M, Any]] = ReadCache,
         holds: Callable[[M], bool] | None = None,
         on_fitted: OnFitted | None,
         options: FitOptions,
@@ -117,7 +117,6 @@ class Trimmer(Generic[M]):
         self._budget = _budget_given(budget)
         self._format = get_format(format)
         self._write = write
-        cache: Any = CopyCache if copied else ReadCache
         self._read = None if read is None else cache(read, most_objects=MOST_READINGS)
         self._held = None if holds is None else _Held(holds)
         self._on_fitted = on_fitted

@@ -12,7 +12,9 @@ from typing import Any, TypeVar, Unpack, cast
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted
-from trimtab.integrations.bodies import Bodies, Sent
+from trimtab.integrations.bodies import Bodies
+from trimtab.integrations.chats import Sent
+from trimtab.integrations.posts import refuse_replaced
 
 package_of("google-genai", package="google.genai", needed_by="trimtab.integrations.google_genai")
 
@@ -26,6 +28,9 @@ C = TypeVar("C", Client, AsyncClient)
 _VERBS = ("generateContent", "streamGenerateContent")
 """What is asked where content is generated."""
 
+_HELD = "cachedContents"
+"""What content is called that the server holds: in a path, in its name, and in a list."""
+
 
 def with_budget(
     client: C, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
@@ -36,6 +41,9 @@ def with_budget(
     too, and each step in which the SDK calls functions itself. What a call was billed is taken into the count
     of its conversation. The client given is not changed; both share their connections.
 
+    What the server holds (`cached_content`) is counted as soon as the server has said how large it is: in the
+    answer to `caches.create` or `caches.get` of this client, or in a bill. Until then there is a warning.
+
     Args:
         client: A `google.genai.Client`, or its `aio`.
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
@@ -44,7 +52,8 @@ def with_budget(
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: It is no such client, or the budget or an option is not what it may be.
+        ConfigurationError: It is no such client, a method of its `models` was replaced, or the budget or an
+            option is not what it may be.
         BudgetExceededError: At a call: what must stay does not fit.
     """
     if not isinstance(client, Client | AsyncClient):
@@ -52,12 +61,16 @@ def with_budget(
     bodies = Bodies(
         budget,
         format="gemini",
+        held="cachedContent",
         target_ratio=0.82,
         most_output=("generationConfig.maxOutputTokens",),
         on_fitted=on_fitted,
         options=options,
     )
     given: Any = client
+    refuse_replaced(given.models, "client.models", "google")
+    if isinstance(client, Client):
+        refuse_replaced(given.aio.models, "client.aio.models", "google")
     api = _Api(given, bodies)
     if isinstance(client, AsyncClient):
         return cast("C", _client_of(client, api))
@@ -69,9 +82,10 @@ def with_budget(
 
 
 def _client_of(owner: Any, api: _Api) -> Any:
-    """Return a copy of a client whose models ask by another way."""
-    made, models = copy(owner), copy(owner.models)
-    models._api_client, made._models = api, models
+    """Return a copy of a client whose models and caches ask by another way."""
+    made, models, caches = copy(owner), copy(owner.models), copy(owner.caches)
+    made._models, made._caches = models, caches
+    models._api_client = caches._api_client = api
     return made
 
 
@@ -91,7 +105,7 @@ class _Api:
         """Send what fits."""
         sent = self._fit(path, body)
         answer = self._api.request(method, path, sent.body, *options)
-        sent.record(_usage_in(answer))
+        self._learn(sent, path, answer)
         return answer
 
     def request_streamed(self, method: str, path: str, body: dict[str, Any], *options: Any) -> Iterator[Any]:
@@ -103,7 +117,7 @@ class _Api:
         """Send what fits."""
         sent = await self._afit(path, body)
         answer = await self._api.async_request(method, path, sent.body, *options)
-        sent.record(_usage_in(answer))
+        self._learn(sent, path, answer)
         return answer
 
     async def async_request_streamed(
@@ -113,6 +127,16 @@ class _Api:
         sent = await self._afit(path, body)
         answers = await self._api.async_request_streamed(method, path, sent.body, *options)
         return sent.awatch(answers, _usage_in)
+
+    def _learn(self, sent: Sent, path: str, answer: Any) -> None:
+        """Take in what a call was billed, and what the server says of content that it holds."""
+        sent.record(_usage_in(answer))
+        if _HELD in path:
+            said = _json_of(answer)
+            for one in (said, *(said.get(_HELD) or ())):
+                tokens = (one.get("usageMetadata") or {}).get("totalTokenCount")
+                if tokens and one.get("name"):
+                    self._bodies.held.learn(one["name"], tokens)
 
     def _fit(self, path: str, body: dict[str, Any]) -> Sent:
         model = _model_in(path)
@@ -131,8 +155,13 @@ def _model_in(path: str) -> str | None:
 
 def _usage_in(answer: Any) -> Any:
     """Return what an answer, or a part of one that is streamed, says was billed; None if it does not."""
-    try:
-        usage = json.loads(answer.body).get("usageMetadata")
-    except (TypeError, ValueError):  # no JSON, and no usage
-        return None
+    usage = _json_of(answer).get("usageMetadata")
     return usage if usage and usage.get("promptTokenCount") else None
+
+
+def _json_of(answer: Any) -> dict[str, Any]:
+    try:
+        said = json.loads(answer.body)
+    except (TypeError, ValueError):  # no JSON, and no usage
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -9,7 +9,8 @@ from typing import TypeVar, Unpack, cast
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted
-from trimtab.integrations.bodies import Bodies, fit_posts
+from trimtab.integrations.bodies import Bodies
+from trimtab.integrations.posts import fit_posts
 
 package_of("openai", package="openai", needed_by="trimtab.integrations.openai")
 
@@ -40,7 +41,8 @@ def with_budget(
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: It is no such client, or the budget or an option is not what it may be.
+        ConfigurationError: It is no such client, a method was replaced on one of its resources, or the budget
+            or an option is not what it may be.
         BudgetExceededError: At a call: what must stay does not fit.
     """
     if not isinstance(client, OpenAI | AsyncOpenAI):

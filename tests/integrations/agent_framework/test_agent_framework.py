@@ -248,6 +248,27 @@ def test_calls_keep_their_results(kind: Any) -> None:
     assert kept[-1].text == "And now?"
 
 
+@pytest.mark.parametrize(
+    "budget", [5_000, Context(Budget(5_000), model="gpt-4o").add("history", [], priority=1)]
+)
+def test_a_name_that_the_framework_writes_when_a_run_is_over_is_counted(budget: Any) -> None:
+    """It is written into messages that were counted without it; the next run sends it with each of them."""
+    counts: list[int] = []
+    talk = [*_talk(12), NOW]
+
+    def trim() -> TrimStrategy:
+        told: Any = {"on_fitted": lambda fitted: counts.append(fitted.report.tokens_after)}
+        return TrimStrategy(budget, model="gpt-4o", **told)
+
+    kept = trim()
+    marked(talk, kept)
+    for message in talk:
+        message.author_name = "a meteorologist of the north" if message.role == "assistant" else None
+    marked(talk, kept)
+    marked(talk, trim())
+    assert counts[1] == counts[2] > counts[0] + 24 * 4
+
+
 def test_the_messages_of_a_run_are_neither_marked_nor_lost() -> None:
     """Copies stand in its list for those that left; with more room the very objects are back."""
     talk = [*_talk(30), NOW]

@@ -1,0 +1,375 @@
+"""What a client with a budget remembers of its conversations: which is which, their bills, their cuts.
+
+A client is asked about many conversations, and a baseline is made for one. So each conversation has one of
+its own, found by its first message and by what its latest calls ended with. What is learned from bill to bill
+moves the sizes of messages a little, and a cut that is worked out anew each time would move back and forth.
+So a conversation's cut stays where it was as long as what is behind it fits, and a result that was cut keeps
+its text.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import is_
+from typing import Any, NamedTuple
+
+from trimtab._fit import Fitted
+from trimtab.counting.base import SYSTEM_ROLES
+from trimtab.counting.baseline import key_of_message, usage_of
+from trimtab.counting.totals import TotalBaseline
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Format, Path, mapping_of
+from trimtab.formats.values import item_of
+
+MOST_CHATS = 1_024
+"""What is remembered of conversations, those that were asked about last: one for each, and often one for its
+fork and one for its way to begin."""
+
+MOST_TEXTS = 256
+"""Results of a conversation that were cut and keep their text; those that were cut last."""
+
+MOST_HELD = 256
+"""What a server holds that a client knows the size of."""
+
+_LEAST_BILLED = 4
+"""A bill below this part of the count is of something else: some servers report one token, whatever came."""
+
+_MOST_BILLED = 4
+"""A bill of more than so many counts, which leaves less than half of the budget, is no price: it is believed
+when the next bill says it, too (design/029)."""
+
+
+class Kept(NamedTuple):
+    """Which messages of a call were sent."""
+
+    cut: int
+    """All from this one on."""
+    before: int
+    """How many before it."""
+    total: int
+    """How many there were."""
+
+    def goes_on(self, latest: Kept) -> bool:
+        """Tell whether what was sent holds what another call sent, and what is newer."""
+        return self[:2] == latest[:2] and self.total >= latest.total
+
+    @classmethod
+    def of(cls, fitted: Fitted[Any], messages: Sequence[Any]) -> Kept:
+        """Tell which messages of a call are sent."""
+        count = len(messages)
+        if len(fitted.messages) == count and all(map(is_, fitted.messages, messages)):
+            return cls(0, 0, count)
+        positions = fitted.positions
+        newest = count - 1
+        """The newest that left."""
+        behind = 0
+        for place in reversed(positions):
+            if place is not None and place != newest:
+                break
+            behind += 1
+            newest -= place is not None
+        return cls(newest + 1, len(positions) - behind, count)
+
+
+_NOTHING = Kept(0, 0, 0)
+_ANOTHER = Kept(-1, 0, 0)
+"""What no call goes on from."""
+
+
+class Mark(NamedTuple):
+    """A message of a call by which its conversation is known."""
+
+    place: int
+    key: str
+    """By content."""
+
+
+@dataclass(slots=True, eq=False)
+class Chat:
+    """What is known of one conversation, or of all that begin alike."""
+
+    opening: tuple[str, str]
+    """Its model, and its first message that is no system text."""
+    baseline: TotalBaseline | None
+    """What counts it; None: the caller's own counter does, and takes in no bill."""
+    before: TotalBaseline | None = None
+    """What counted it before the latest bill, while that stands alone."""
+    doubts: bool = False
+    """Whether the latest bill was too high to be believed."""
+    root: Chat | None = None
+    """What it started from, until it has a bill of its own; None: it is one that others start from."""
+    marks: tuple[Mark, ...] = ()
+    """What its latest call ended with, the last message first; none: it is one that others start from."""
+    is_fork: bool = False
+    """Whether it was made for a call whose last message was another, and has not gone on since."""
+    billed: Kept = _NOTHING
+    """What the latest bill was for."""
+    cut: int = 0
+    """Where the last call was cut; 0: nowhere."""
+    at_cut: Any = None
+    """The first message behind the cut, by which a conversation is known that goes on."""
+    texts: dict[tuple[int, Path, int], str] = field(default_factory=dict)
+    """What became of results that were cut: by message, place in it, and the hash of the whole text."""
+
+    def counters(self) -> Iterator[TotalBaseline | None]:
+        """List what may count a call: the next is asked where nothing fits by the one before.
+
+        One bill alone shuts no conversation: it may have been a price throughout, or the server's mistake.
+        """
+        yield self.baseline
+        priced = self.baseline.as_factor() if self.baseline is not None else None
+        yield from (one for one in (priced, self.before) if one is not None)
+
+    def as_before(self, place: tuple[int, Path, int], text: str) -> str:
+        """Say what became of a result when it was cut first; else what it becomes now, for later calls."""
+        known = self.texts.setdefault(place, text)
+        if len(self.texts) > MOST_TEXTS:
+            self.texts.pop(next(iter(tuple(self.texts)), place), None)  # another thread may add to them
+        return known
+
+    def plan(self, messages: Sequence[Any]) -> int:
+        """Say where a call is to be cut, and no earlier; 0: wherever it fits."""
+        goes_on = len(messages) > self.cut and messages[self.cut] == self.at_cut
+        return self.cut if goes_on else 0
+
+    def learn(self, messages: Sequence[Any], fitted: Fitted[Any], kept: Kept) -> None:
+        """Remember where a call was cut: behind the newest message that left for room."""
+        if kept.cut in (0, self.cut):
+            return
+        stay = {*fitted.positions}
+        rows = fitted.report.messages
+        left = (place for place in range(kept.cut - 1, -1, -1) if place not in stay)
+        cut = next((place + 1 for place in left if rows[place].reason == "over_limit"), 0)
+        if 0 < cut < len(messages):
+            self.cut, self.at_cut = cut, messages[cut]
+            self.texts = {place: text for place, text in tuple(self.texts.items()) if place[0] >= cut}
+
+    def take_bill(self, tokens: int, sent: Sent) -> None:
+        """Take in what a call was billed, less what the server holds."""
+        counter = sent.counter
+        assert counter is not None
+        counted = counter.plain_count(sent.tokens, fixed_counted=sent.fixed_counted)
+        if tokens * _LEAST_BILLED < counted:
+            return
+        excess_tokens, doubted = tokens - sent.tokens, self.doubts
+        self.doubts = tokens > _MOST_BILLED * sent.tokens and 2 * excess_tokens > sent.limit_tokens
+        if self.root is not None:
+            self.root.doubts = self.doubts
+        if self.doubts and not doubted:
+            return
+        goes_on = sent.kept.goes_on(self.billed)
+        alone = counter is not self.before and not self.doubts
+        self.before = counter if alone else None
+        self.baseline = counter.with_bill(
+            tokens, of=sent.tokens, fixed_counted=sent.fixed_counted, goes_on=goes_on
+        )
+        self.billed = sent.kept
+        if self.root is not None:
+            root, self.root = self.root, None
+            root.baseline, root.before, root.billed = self.baseline, self.before, _ANOTHER
+
+
+class Chats:
+    """Finds the conversation a call belongs to.
+
+    It is the one of those with the same first message whose latest call ended with messages that this one
+    has at the same place. Where that is so but for the last of them, since a question is put again in other
+    words or a program sends a reminder behind each, it goes on as a fork, and the other as it was. One that
+    is new starts from what is known of all that begin like it: the bills of their first calls.
+
+    Args:
+        format: The wire form of the messages.
+        new_baseline: Makes what counts a conversation of a model.
+    """
+
+    def __init__(self, format: Format, new_baseline: Callable[[str | None], TotalBaseline | None]) -> None:
+        self._format, self._new_baseline = format, new_baseline
+        self._latest: OrderedDict[int, Chat] = OrderedDict()
+        """By identity, those asked for last at the end."""
+        self._by_opening: dict[tuple[str, str], list[Chat]] = {}
+        self._lock = threading.Lock()
+
+    def find(self, messages: Sequence[Any], model: str | None) -> Chat:
+        """Return what is known of the conversation of a call.
+
+        Args:
+            messages: Those of the call.
+            model: Who is asked.
+        """
+        keys: dict[int, str] = {}
+
+        def key(place: int) -> str:
+            if place not in keys:
+                keys[place] = _key_of(mapping_of(messages[place]), self._format)
+            return keys[place]
+
+        roles = (mapping_of(one).get("role") for one in messages)
+        first = next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), -1)
+        last = len(messages) - 1
+        opening = (model or "", key(first) if first >= 0 else "")
+        with self._lock:
+            known = [*self._by_opening.get(opening, ())]
+        root = next((chat for chat in known if not chat.marks), None)
+        # Outside the lock: a tokenizer may have to be read from its files.
+        root = Chat(opening, self._new_baseline(model)) if root is None else root
+        marks = tuple(Mark(place, key(place)) for place in range(last, max(first, last - 2), -1))
+        found, is_whole = _known_by(known, key, last)
+        with self._lock:
+            self._touch(root)
+            if not marks:
+                return root
+            chat = found or replace(root, root=root)
+            if found is not None and not is_whole and not found.is_fork:
+                chat = replace(found, texts=dict(found.texts))
+            chat.marks, chat.is_fork = marks, found is not None and not is_whole
+            self._touch(chat)
+        return chat
+
+    def _touch(self, chat: Chat) -> None:
+        known = self._latest
+        if id(chat) not in known:
+            known[id(chat)] = chat
+            self._by_opening.setdefault(chat.opening, []).append(chat)
+        known.move_to_end(id(chat))
+        while len(known) > MOST_CHATS:
+            _, gone = known.popitem(last=False)
+            alike = self._by_opening[gone.opening]
+            alike.remove(gone)
+            if not alike:
+                del self._by_opening[gone.opening]
+
+
+def _key_of(entry: Mapping[str, Any], form: Format) -> str:
+    """Key a message by content: one of texts alone, as most are, without reading it (2 µs for 30)."""
+    said = [(name, _text_of(value)) for name, value in entry.items() if value is not None]
+    if all(type(value) is str for _, value in said):
+        return str(hash(tuple(sorted(said))))
+    return key_of_message(dict(entry), form)
+
+
+def _text_of(value: Any) -> Any:
+    """Return the text of a list that holds nothing else, marked for a prompt cache or not; else the value."""
+    part = value[0] if type(value) is list and len(value) == 1 else None
+    is_text = type(part) is dict and {"text"} <= part.keys() <= {"type", "text", "cache_control"}
+    return part["text"] if is_text else value
+
+
+def _known_by(chats: Sequence[Chat], key: Callable[[int], str], last: int) -> tuple[Chat | None, bool]:
+    """Find the conversation that has most in common with a call, and tell whether it ended with that."""
+    best, most, is_whole = None, -1, False
+    for chat in chats:
+        same = [mark.place <= last and key(mark.place) == mark.key for mark in chat.marks]
+        place = chat.marks[0].place if same and all(same) else chat.marks[-1].place if any(same[1:]) else -1
+        if place > most:
+            best, most, is_whole = chat, place, all(same)
+    return best, is_whole
+
+
+class Held:
+    """How many tokens have what a server holds, by name."""
+
+    def __init__(self) -> None:
+        self._tokens: OrderedDict[str, int | None] = OrderedDict()
+
+    def learn(self, name: str, tokens: int | None) -> None:
+        """Take in what a server said of it; None: that it was asked for."""
+        self._tokens[name] = tokens
+        if len(self._tokens) > MOST_HELD:
+            self._tokens.popitem(last=False)
+
+    def asks(self, name: str) -> bool:
+        """Tell whether a name is heard of for the first time."""
+        is_new = name not in self._tokens
+        if is_new:
+            self.learn(name, None)
+        return is_new
+
+    def tokens(self, name: str | None) -> int | None:
+        """Return how many there are; None: no server said so yet."""
+        return None if name is None else self._tokens.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A call as it is sent."""
+
+    body: Mapping[str, Any]
+    chat: Chat | None = None
+    """The conversation its bill is for; None: the server adds what nobody here sees."""
+    counter: TotalBaseline | None = None
+    """What counted it; None: it takes in no bill."""
+    tokens: int = 0
+    """What was counted for it, less what the server holds."""
+    fixed_counted: int = 0
+    """Of these, beside its messages, as the counter inside counts."""
+    limit_tokens: int = 0
+    """What it had to fit."""
+    kept: Kept = _NOTHING
+    held: tuple[str, Held] | None = None
+    """The name of what the server puts before the messages, and who knows its size."""
+
+    def record(self, usage: Any) -> None:
+        """Take in what an answer says it was billed; nothing where it does not say."""
+        if usage is None:
+            return
+        held_tokens = 0
+        if self.held is not None:
+            name, known = self.held
+            said = item_of(item_of(usage, "usageMetadata") or usage, "cachedContentTokenCount")
+            if isinstance(said, int) and said > 0:
+                known.learn(name, said)
+            held_tokens = known.tokens(name) or 0
+        if self.chat is None or self.counter is None:
+            return
+        try:
+            billed = usage_of(usage).input_tokens - held_tokens
+        except ConfigurationError:  # servers that report none, or nothing
+            return
+        known_exactly = not self.counter.estimates and not self.counter.bills and billed == self.tokens
+        if billed > 0 and not known_exactly:
+            self.chat.take_bill(billed, self)
+
+    def watch(self, events: Iterator[Any], usage_in: Callable[[Any], Any]) -> Iterator[Any]:
+        """Pass on the events of a stream, and take in what they say was billed."""
+        billed: Mapping[str, Any] | None = None
+        try:
+            for event in events:
+                billed = _usage_with(billed, usage_in(event))
+                yield event
+        finally:
+            self.record(billed)
+
+    async def awatch(self, events: AsyncIterator[Any], usage_in: Callable[[Any], Any]) -> AsyncIterator[Any]:
+        """Do what `watch` does."""
+        billed: Mapping[str, Any] | None = None
+        try:
+            async for event in events:
+                billed = _usage_with(billed, usage_in(event))
+                yield event
+        finally:
+            self.record(billed)
+
+
+_CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""Parts of Anthropic's input that stand beside `input_tokens`."""
+
+
+def _usage_with(before: Mapping[str, Any] | None, usage: Any) -> Mapping[str, Any] | None:
+    """Put what an event of a stream says of usage over what earlier ones said.
+
+    Numbers are those of the whole answer so far, and one may leave out what another has said: Anthropic's
+    first event has the parts of the input, and the last repeats them or some of them. A server that repeats
+    all of it as one number has not said it twice.
+    """
+    if usage is None:
+        return before
+    before = before or {}
+    said = {key: one for key, one in mapping_of(usage).items() if one or (one == 0 and key not in before)}
+    whole = said.get("input_tokens")
+    parts = [before.get(key) or 0 for key in ("input_tokens", *_CACHED)]
+    if isinstance(whole, int) and whole >= sum(parts) and not any(key in said for key in _CACHED):
+        return {**{key: before[key] for key in before if key not in _CACHED}, **said}
+    return {**before, **said}

@@ -1,0 +1,165 @@
+"""What OpenAI's and Anthropic's clients share, which one generator made: a copy whose posts are fitted.
+
+Every call of theirs goes through `post`, which is public (for endpoints they have no method for) and is
+looked up when a resource is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import cached_property
+from inspect import getattr_static
+from typing import Any
+
+from trimtab.errors import ConfigurationError
+from trimtab.formats.values import item_of
+from trimtab.integrations.bodies import Bodies
+from trimtab.integrations.chats import Sent
+
+_RAW = "X-Stainless-Raw-Response"
+
+
+def fit_posts(client: Any, bodies: Mapping[str, Bodies], *, is_async: bool) -> Any:
+    """Return a copy of a client whose posts are fitted; it shares the connections of the other.
+
+    What was set on the client itself is set on the copy, too.
+
+    Args:
+        client: The client.
+        bodies: What fits the bodies that are sent to a path.
+        is_async: Whether its calls are awaited.
+
+    Raises:
+        ConfigurationError: A method of one of its resources was replaced: the copy would ask past that.
+    """
+    package = _package([kind for kind in type(client).__mro__ if "post" in vars(kind)][-1])
+    made = client.copy()
+    resources = _resources(client, package) | _resources(made, package)
+    for name in resources & vars(client).keys():
+        refuse_replaced(vars(client)[name], f"client.{name}", package)
+    copy_of, known = made.copy, vars(made)
+    by_hand = vars(client).keys() - known.keys() - resources - {"copy", "with_options"}
+    known.update({name: vars(client)[name] for name in by_hand})
+    post = made.post
+
+    def fit_post(path: str, *, body: Any = None, **given: Any) -> Any:
+        fits = _fits(bodies, path, body)
+        if fits is None:
+            return post(path, body=body, **given)
+        sent = fits.fit_body(body, model=_model_in(body))
+        answer = post(path, body=sent.body, **given)
+        return _watch(sent, answer, given)
+
+    async def afit_post(path: str, *, body: Any = None, **given: Any) -> Any:
+        fits = _fits(bodies, path, body)
+        if fits is None:
+            return await post(path, body=body, **given)
+        sent = await fits.afit_body(body, model=_model_in(body))
+        answer = await post(path, body=sent.body, **given)
+        return _watch(sent, answer, given)
+
+    def with_options(**options: Any) -> Any:
+        return fit_posts(copy_of(**options), bodies, is_async=is_async)
+
+    known.update(post=afit_post if is_async else fit_post, copy=with_options, with_options=with_options)
+    # Clients of Bedrock and Vertex make theirs before that, with the post they had.
+    known.update({name: type(known[name])(made) for name in _resources(made, package)})
+    return made
+
+
+def refuse_replaced(resource: Any, path: str, package: str) -> None:
+    """Refuse what stands for a resource of a client, or has a method that was replaced on it.
+
+    Args:
+        resource: What a client's attribute holds.
+        path: How a program reaches it.
+        package: The client's.
+
+    Raises:
+        ConfigurationError: What was put there asks by the client it was made for, so no call would be fitted.
+    """
+    for name in _stand_ins(resource, path, package):
+        raise ConfigurationError(
+            f"{name} was replaced on this client, and what replaced it asks by this client: the one with a"
+            " budget would lose it, or ask past its budget. Give with_budget the client as it was made, and"
+            " replace the method on what comes back: wrap(with_budget(client, budget))"
+        )
+
+
+def _stand_ins(resource: Any, path: str, package: str) -> Iterator[str]:
+    """List what is not the client's own, of a resource and of those it has made."""
+    if _package(type(resource)) != package:
+        yield path
+        return
+    for name, value in vars(resource).items():
+        if isinstance(getattr_static(type(resource), name, None), cached_property):
+            yield from _stand_ins(value, f"{path}.{name}", package)
+        elif callable(getattr_static(type(resource), name, None)):
+            yield f"{path}.{name}"
+
+
+def _resources(client: Any, package: str) -> set[str]:
+    """List the attributes that are resources, or stand for one that is made when it is first asked for."""
+    return {
+        name
+        for name, value in vars(client).items()
+        if not name.startswith("_")
+        and (
+            (_package(type(value)) == package and getattr(value, "_client", None) is client)
+            or _stands_in(client, name, package)
+        )
+    }
+
+
+def _stands_in(client: Any, name: str, package: str) -> bool:
+    """Tell whether something else stands where the client makes a resource; some make texts there."""
+    value, is_made = vars(client)[name], getattr_static(type(client), name, None)
+    is_own = _package(type(value)) in (package, "builtins") and not callable(value)
+    return isinstance(is_made, cached_property) and not is_own
+
+
+def _package(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
+
+
+def _fits(bodies: Mapping[str, Bodies], path: str, body: Any) -> Bodies | None:
+    return bodies.get(path.partition("?")[0]) if isinstance(body, Mapping) else None
+
+
+def _model_in(body: Mapping[str, Any]) -> str | None:
+    """Name the model of a body; without the name of a provider before it."""
+    model = body.get("model")
+    return model.rpartition("/")[2] if isinstance(model, str) else None
+
+
+def _watch(sent: Sent, answer: Any, given: Mapping[str, Any]) -> Any:
+    """Take in what was billed: now, or when a stream ends; a body that the caller reads is left alone."""
+    raw = (item_of(given.get("options"), "headers") or {}).get(_RAW)
+    if raw is not None:
+        if raw == "true" and not given.get("stream"):
+            sent.record(_json_of(answer.http_response))
+    elif given.get("stream"):
+        watch: Any = sent.awatch if isinstance(answer._iterator, AsyncIterator) else sent.watch
+        answer._iterator = watch(answer._iterator, _usage_in)
+    else:
+        sent.record(answer)
+    return answer
+
+
+def _json_of(response: Any) -> Any:
+    try:
+        return response.json()
+    except ValueError:  # no JSON, and no usage
+        return None
+
+
+def _usage_in(event: Any) -> Any:
+    """Return what of an event of a stream holds what was billed; None if nothing does."""
+    for holder in (event, item_of(event, "response"), item_of(event, "message")):
+        usage = None if holder is None else item_of(holder, "usage")
+        if usage is not None and any(item_of(usage, key) for key in ("prompt_tokens", *_INPUT)):
+            return usage
+    return None
+
+
+_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
