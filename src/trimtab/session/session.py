@@ -43,12 +43,14 @@ from trimtab.session.snapshot import read_snapshot, snapshot_of
 from trimtab.session.summarize import CATCH_UP, summarize_waiting
 from trimtab.session.undo import redact_messages, undo_decision
 from trimtab.session.view import (
+    Origin,
     SessionStatus,
     ViewDiff,
     diff_views,
     fit_view,
     log_pages,
     message_whole,
+    origins_of,
     status_fragment,
     status_of,
 )
@@ -490,17 +492,39 @@ class Session:
         """Return the view; see `messages`."""
         return (await self.afit()).messages
 
-    def fit(self, *, at: int | None = None) -> Fitted[Any]:
+    def fit(self, *, at: int | None = None, budget: Budget | float | None = None) -> Fitted[Any]:
         """Return the view with its report.
 
         Args:
             at: A version of the log: the view as it was then. None: the view now.
-        """
-        return self._runner.run(fit_view, at)
+            budget: Tokens, or a `Budget`: the view as `set_budget` would make it, without the summaries it
+                might ask for. Nothing is written, and the session goes on as before. None: its own.
 
-    async def afit(self, *, at: int | None = None) -> Fitted[Any]:
+        Raises:
+            ConfigurationError: There is no such version, or the budget is below 100, or the Context's.
+            BudgetExceededError: What must stay does not fit even at its shortest.
+        """
+        return self._runner.run(fit_view, at, budget)
+
+    async def afit(self, *, at: int | None = None, budget: Budget | float | None = None) -> Fitted[Any]:
         """Return the view with its report; see `fit`."""
-        return await self._runner.arun(fit_view, at)
+        return await self._runner.arun(fit_view, at, budget)
+
+    def origins(self, *, at: int | None = None, budget: Budget | float | None = None) -> list[Origin]:
+        """Say what each message of a view is of: which versions of the log, or what the session puts in.
+
+        There is one for each row of `fit(at=at, budget=budget).report.messages`, in their order; where the
+        session is part of a Context, for each row of the block "history".
+
+        Args:
+            at: As for `fit`.
+            budget: As for `fit`.
+        """
+        return self._runner.run(origins_of, at, budget)
+
+    async def aorigins(self, *, at: int | None = None, budget: Budget | float | None = None) -> list[Origin]:
+        """Say what each message of a view is of; see `origins`."""
+        return await self._runner.arun(origins_of, at, budget)
 
     def view_at(self, version: int, /) -> list[Any]:
         """Return the view as it was at a version of the log.
