@@ -1,0 +1,63 @@
+"""Two views side by side: the same message in one row, whatever stands around it in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple
+
+from trimtab.inspector.views import Entry, View
+
+__all__ = ["Pair", "align"]
+
+
+class Pair(NamedTuple):
+    """A message on both sides of a comparison."""
+
+    entry: Entry
+    view: View
+    left: Entry | None
+    right: Entry | None
+    differs: bool
+    """Whether something else becomes of it: a pin or a reason alone changes nothing of what is sent."""
+
+
+def align(left: View, right: View) -> list[Pair]:
+    """Put two views side by side, in the order of the first; what only the second has stands where it stands there.
+
+    What was put in is the same where it stands before the same message.
+    """
+    right_entries = dict(_keyed(right))
+    waiting, pairs = dict(right_entries), list[Pair]()
+    order, at = list(right_entries), 0
+    place_of = {key: place for place, key in enumerate(order)}
+    keys = dict(_keyed(left))
+    for key, entry in keys.items():
+        if key not in right_entries:
+            pairs.append(Pair(entry, left, entry, None, differs=True))
+            continue
+        for other in order[at : place_of[key]]:
+            if other not in keys and other in waiting:
+                pairs.append(Pair(waiting[other], right, None, waiting.pop(other), differs=True))
+        at = max(at, place_of[key] + 1)
+        twin = waiting.pop(key)
+        pairs.append(Pair(entry, left, entry, twin, differs=_differ(left, entry, right, twin)))
+    return pairs + [Pair(one, right, None, one, differs=True) for one in waiting.values()]
+
+
+def _keyed(view: View) -> Iterator[tuple[Hashable, Entry]]:
+    """Name what was put in by the message that it stands before."""
+    waiting = list[Entry]()
+    for entry in view.entries:
+        if entry.key is None:
+            waiting.append(entry)
+            continue
+        yield from ((("put in", entry.key, at), one) for at, one in enumerate(waiting))
+        waiting.clear()
+        yield entry.key, entry
+    yield from ((("put in", None, at), one) for at, one in enumerate(waiting))
+
+
+def _differ(left: View, one: Entry, right: View, other: Entry) -> bool:
+    if one.place is None and other.place is None:
+        return one.kind != other.kind  # in one of them a summary tells it
+    return left.sent(one) != right.sent(other)
