@@ -279,21 +279,43 @@ def test_the_slider_reaches_all_where_the_margin_grows_with_it() -> None:
     assert "0 messages left out" in _client(subject).get(f"/?budget={most}").text
 
 
+def test_what_was_cleared_is_told_from_what_was_shortened() -> None:
+    """Where a policy does both, by what is sent instead."""
+    chat = json.loads((Path(__file__).parents[1] / "examples" / "agent_session.json").read_text("utf-8"))
+    body = chat if isinstance(chat, list) else chat["messages"]
+
+    def agent(word: str, version: int | None) -> Any:
+        return fit(body, 8_000, model="gpt-4o", strategy=word)
+
+    fitted = agent("agent", None)
+    changed = {row.index for row in fitted.report.messages if row.fate == "changed"}
+    instead = {at: message["content"] for message, at in zip(fitted.messages, fitted.positions, strict=True)}
+    cleared = {at for at in changed if instead[at] == "[trimtab: tool result cleared]"}
+    client = _client(Subject(name="agent", policies=("agent",), fit=agent))
+    rows = "".join(client.get(f"/rows?start={start}&count=100").text for start in range(0, len(body), 100))
+    fates = _texts(rows, r'aria-label="#(\d+), \w+, (cleared|shortened|changed)"')
+    assert {int(at) for at, fate in fates if fate == "cleared"} == cleared
+    assert {int(at) for at, fate in fates if fate == "shortened"} == changed - cleared
+    assert cleared
+    assert changed - cleared
+    lines = re.sub(r"<[^>]+>", "", _texts(client.get("/").text, r'<ul class="fates".*?</ul>')[0])
+    assert re.search(r"shortened 1 message, 2,\d+ → 2,\d+ tokens: .* \(325; read_file\)", lines)
+    assert re.search(rf"cleared {len(cleared)} messages, .* read_file", lines)
+
+
 def test_what_became_of_all_is_said_in_a_few_lines() -> None:
     """Each fate with its reason, how many, their tokens, and where the first of them stands."""
     fitted = _fit("sliding_window")
     fitted.count_all()
     report = fitted.report
     left = [row for row in report.messages if row.fate == "evicted"]
-    table = _texts(_client().get("/").text, r'<table class="fates">(.*?)</table>')[0]
-    first = _texts(table, r"<tbody><tr>(.*?)</tr>")[0]
-    assert re.sub(r"<[^>]+>", " ", first).split() == [
-        "evicted",
-        str(len(left)),
-        f"{sum(row.tokens_before or 0 for row in left):,}",
-        *"the budget has no room for it".split(),
-        f"({left[0].index}–{left[-1].index})",
-    ]
+    lines = _texts(_client().get("/").text, r'<ul class="fates".*?</ul>')[0]
+    first = _texts(lines, r"<li>(.*?)</li>")[0]
+    tokens = sum(row.tokens_before or 0 for row in left)
+    assert re.sub(r"<[^>]+>", "", first) == (
+        f"evicted {len(left)} messages, {tokens:,} tokens: the budget has no room for it"
+        f" ({left[0].index}–{left[-1].index})"
+    )
     assert f'data-jump="{left[0].index}"' in first
 
 

@@ -72,6 +72,73 @@ def _text(client: TestClient, at: str, which: str = "came", **words: object) -> 
     return str(client.get("/text", params={"at": at, "which": which, **words}).text)
 
 
+HOSTILE = (
+    "<script>alert(1)</script>\x1b[31m\x1b]8;;http://evil.example\x07\u202egnp.exe\u2066"
+    "<img src=x onerror=alert(2)>\"'{{ 7 * 7 }}</pre></article>\x85\u2028"
+)
+
+
+def _hostile_session() -> Session:
+    """Say it wherever a session can."""
+    session = Session(
+        budget=1_000,
+        system=HOSTILE,
+        counter=COUNTER,
+        store=MemoryStore(),
+        id="ada",
+        recall_ratio=0.1,
+        summarizer=lambda messages: HOSTILE,
+        anchors=[{"role": "user", "content": HOSTILE}],
+    )
+    for turn in range(30):
+        call = {"id": f"{HOSTILE}{turn}", "type": "function", "function": {"name": HOSTILE, "arguments": HOSTILE}}
+        session.add({"role": "user", "content": f"{turn} {HOSTILE}"})
+        session.add({"role": "assistant", "content": HOSTILE, "tool_calls": [call]})
+        session.add({"role": "tool", "tool_call_id": f"{HOSTILE}{turn}", "content": HOSTILE})
+    return session
+
+
+def test_a_hostile_session_is_text_on_every_page() -> None:
+    """No markup of it is markup, and no control or mark of direction of it is left."""
+    session = _hostile_session()
+    client = _client(session)
+    decision = list(session.history(kinds=("summary",)))[-1]
+    early, late = session.version - 9, session.version
+    pages = {
+        path: client.get(path).text
+        for path in (
+            "/",
+            "/?policy=sliding_window&budget=700",
+            "/?policy=session&budget=101",
+            "/rows?count=100",
+            "/message?at=0",
+            "/message?at=40",
+            "/search?q=script",
+            f"/compare?policy_a=session&version_a={early}&policy_b=session&version_b={late}",
+            "/compare?policy_a=session&policy_b=sliding_window&only=all",
+            "/timeline",
+            "/recall?q=script",
+            f"/undo?event={decision.id}",
+            "/bill?policy_a=sliding_window",
+        )
+    }
+    for path, page in pages.items():
+        said = re.sub(r"<[^>]+>", "", page.partition("<body>")[2] or page)
+        assert "script" in said or path.startswith("/undo"), path  # which names versions alone
+        _check_harmless(page, path)
+    for parameters in ({"policy": HOSTILE}, {"json": HOSTILE}, {"version": HOSTILE}, {"q": HOSTILE}, {"of": "1"}):
+        for path in ("/", "/compare", "/search", "/bill", "/recall", "/grown", "/undo"):
+            suffixed = {f"{name}{end}": value for name, value in parameters.items() for end in ("", "_a")}
+            page = client.get(path, params={**suffixed, HOSTILE: HOSTILE, "event": HOSTILE}).text
+            _check_harmless(page, path)
+
+
+def _check_harmless(page: str, path: str) -> None:
+    assert "<script>" not in page, path
+    assert "<img" not in page, path
+    assert not {"\x1b", "\u202e", "\u2066", "\x07", "\x85", "\u2028"}.intersection(page), path
+
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "recall": {"recall_ratio": 0.2},
     "summaries": {"summarizer": lambda messages: f"They spoke of {len(messages)} things"},
@@ -190,6 +257,10 @@ def test_two_versions_are_compared_message_by_message() -> None:
     change = session.diff(first, last)
     said_since = {str(event.version) for event in session.history(after=first)}
     assert listed == {str(event.version) for event in (*change.came, *change.left)} | said_since
+    page = _client(session).get(address.replace("/rows", "")).text
+    [lines] = _texts(page, r'<ul class="fates".*?</ul>')
+    gone = re.findall(r"(\d+) messages?: A in view(?:, pinned)?, B not in view", re.sub(r"<[^>]+>", "", lines))
+    assert sum(map(int, gone)) == len(change.left)
 
 
 def test_a_session_and_a_policy_are_compared_message_by_message() -> None:

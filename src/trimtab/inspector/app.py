@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 from trimtab._shared.checks import unknown_name
 from trimtab.errors import ConfigurationError, ContextError, UnknownNameError
-from trimtab.inspector.compare import Pair, align
+from trimtab.inspector.compare import Pair, align, changes
 from trimtab.inspector.guard import Guard, policy_for_style, style_of
 from trimtab.inspector.log import Log, told_of
 from trimtab.inspector.questions import SESSION, Question, whole
@@ -284,14 +284,19 @@ class Inspector:
             "own_window": own.window if self._is_session(question) else None,
             "slider": self._slider(question, own),
             "left": sum(entry.kind in GONE for entry in view.entries),
-            "overview": Markup(overview_fragment(view.report)),
-            "fates": view.fates(),
+            "overview": self._overview(question, view),
             "largest": view.largest() if view.error else [],
-            "more": self._wider(question, view),
             "entries": view.entries,
             "rows": [self._row(view, at, one) for at, one in enumerate(view.entries[:FIRST_ROWS])],
         }
         return self._render("conversation.html", request, **values)
+
+    def _overview(self, question: Question, view: View) -> Markup:
+        """Draw the report, with what became of the messages behind its verdict."""
+        said = self._environment.get_template("fates.html").render(
+            fates=view.fates(), more=self._wider(question, view), count=plural
+        )
+        return Markup(overview_fragment(view.report, said=said))
 
     def _is_session(self, question: Question) -> bool:
         return question.policy == SESSION and self._log is not None
@@ -432,6 +437,7 @@ class Inspector:
             only=only,
             query=query,
             total=len(pairs),
+            changes=changes(pairs),
             rows=self._pair_rows(pairs, range(min(len(pairs), FIRST_ROWS))),
             newest=None if self._log is None else self._log.version,
         )
@@ -524,10 +530,10 @@ class Inspector:
         except ContextError as problem:
             error = mask(str(problem))
         start = whole(given, "start") or 0
-        count = max((len(one.calls) for one in results), default=0)
+        total = max((len(one.calls) for one in results), default=0)
         calls = [
             (at, [one.calls[at] if at < len(one.calls) else None for one in results])
-            for at in range(start, min(count, start + BILL_ROWS))
+            for at in range(start, min(total, start + BILL_ROWS))
         ]
         query = {name: given.get(name, "") for name in ("policy_a", "policy_b", "pricing", "budget")}
         shown = query if of is None else {**query, "version": str(of)}
@@ -540,8 +546,9 @@ class Inspector:
             results=results,
             table=replay_table(results) if results else "",
             calls=calls,
+            newest_calls=[(one.policy, one.calls[-1]) for one in results if one.calls],
             start=start,
-            count=count,
+            total=total,
             step=BILL_ROWS,
             of=of,
             newest=None if self._log is None else self._log.version,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from trimtab.inspector.views import Entry, View
+from trimtab.report.text import clip, plain, runs
 
-__all__ = ["Pair", "align"]
+__all__ = ["Change", "Pair", "align", "changes"]
+
+
+_NOT_THERE = ("not there", "")
 
 
 class Pair(NamedTuple):
@@ -19,6 +23,37 @@ class Pair(NamedTuple):
     right: Entry | None
     differs: bool
     """Whether something else becomes of it: a pin or a reason alone changes nothing of what is sent."""
+
+
+class Change(NamedTuple):
+    """A line about messages of which the same becomes in one view and the same in the other."""
+
+    left: tuple[str, str]
+    """What becomes of them, and its kind."""
+    right: tuple[str, str]
+    count: int
+    which: str
+    first: int
+    """The place of the first of them in the list."""
+
+
+def changes(pairs: Sequence[Pair]) -> list[Change]:
+    """Say in a few lines what differs, most messages first."""
+    found: dict[tuple[tuple[str, str], tuple[str, str]], list[int]] = {}
+    for at, pair in enumerate(pairs):
+        if pair.differs:
+            sides = [(one.fate, one.kind) if one else _NOT_THERE for one in (pair.left, pair.right)]
+            found.setdefault((sides[0], sides[1]), []).append(at)
+    return [
+        Change(*sides, len(places), _which([pairs[at].entry for at in places]), places[0])
+        for sides, places in sorted(found.items(), key=lambda one: -len(one[1]))
+    ]
+
+
+def _which(entries: Sequence[Entry]) -> str:
+    numbers = sorted(entry.number for entry in entries if entry.number is not None)
+    others = dict.fromkeys(entry.title for entry in entries if entry.number is None)
+    return clip(plain(", ".join([*others, *([runs(numbers)] if numbers else [])])), 80)
 
 
 def align(left: View, right: View) -> list[Pair]:

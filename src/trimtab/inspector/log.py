@@ -24,11 +24,10 @@ from trimtab.inspector.views import (
     names_of,
     places_of,
     put_in,
-    why_of,
 )
 from trimtab.report import MessageRow, Report
 from trimtab.report.html import kind_of
-from trimtab.report.text import plain, plural, runs
+from trimtab.report.text import plain, plural, reason_words, runs
 from trimtab.session import Origin, Session
 from trimtab.session.in_context import HISTORY
 from trimtab.session.text import event_text
@@ -52,6 +51,8 @@ _WHY_PUT_IN = {
     "shortened": "so that a provider takes it",
     "other": "of another block",
 }
+_REASONS = {"the summary of": "a summary tells it", "left the recent messages at": "left the recent messages"}
+"""Reasons of several messages, by what those of each begin with."""
 _FATES = {"kept": "in view", "pinned": "in view, pinned", "changed": "shortened"}
 
 
@@ -269,7 +270,7 @@ def _entries(
             Entry(
                 kind="inserted" if row.fate == "kept" else kind_of(row),
                 fate="put in" if origin is not OTHER else "of the request",
-                why=_WHY_PUT_IN[origin.kind] if row.fate == "kept" else why_of(row),
+                why=_WHY_PUT_IN[origin.kind] if row.fate == "kept" else reason_words(row),
                 before=row.tokens_before,
                 after=row.tokens_after,
                 role=row.role,
@@ -316,7 +317,7 @@ def _entry(
 ) -> Entry:
     if row is not None:
         kind, fate = kind_of(row), _FATES.get(kind_of(row), "not in view")
-        why = why_of(row)
+        why = reason_words(row)
     elif place is not None:
         kind, fate, why = "changed", "recalled", "shown for the question, as earlier text"
     elif "tells it" in why:
@@ -339,6 +340,8 @@ def _entry(
         place=place,
         key=event.version,
         number=event.version,
+        reason=_REASONS.get(why.partition(" version")[0]),
+        is_sized=row is not None,
     )
 
 

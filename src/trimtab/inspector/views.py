@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,9 @@ from trimtab.formats import Format, get_format, mapping_of
 from trimtab.inspector.subject import Subject
 from trimtab.report import InsertedRow, MessageRow, Report
 from trimtab.report.html import kind_of
-from trimtab.report.text import clip, number, plain, plural, runs
+from trimtab.report.text import clip, number, plain, plural, reason_words, runs
+from trimtab.strategies import CUT_MARKER
+from trimtab.strategies.clear_tool_results import DEFAULT_PLACEHOLDER
 
 __all__ = ["Asked", "Entry", "View", "Views", "in_lines", "more_of"]
 
@@ -29,6 +31,8 @@ MORE_TOKENS = 2_000
 KEPT_VIEWS = 24
 """Views at hand: a slider goes back and forth."""
 _MOST_LARGEST = 5
+_CUT = CUT_MARKER.rstrip("]")
+"""The beginning of what stands where a text was cut; where all of it is may follow."""
 GONE = ("evicted", "summarized")
 """Kinds of entries of which nothing is sent."""
 _ORDER = ("evicted", "summarized", "changed", "inserted", "pinned", "kept")
@@ -36,26 +40,6 @@ _ORDER = ("evicted", "summarized", "changed", "inserted", "pinned", "kept")
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-
-_WHY: Mapping[str, str] = {
-    "over_limit": "the budget has no room for it",
-    "over_cap": "its block has no room for it",
-    "unit_of_removed": "it goes with a call or a result that left",
-    "min_messages": "too few would have remained",
-    "block_dropped": "its whole block left",
-    "callback": "a callback took it out",
-    "truncation": "cut to what there is room for",
-    "superseded_by_summary": "a summary tells it",
-    "repair": "a provider would refuse it",
-    "cannot_lead": "it may not stand first",
-}
-"""Reasons of a report in words."""
-_WHY_CHANGED: Mapping[str, str] = {
-    "over_limit": "so that the budget has room for the rest",
-    "over_cap": "so that its block has room for the rest",
-}
-"""Where they are of a message of which something is sent."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -81,6 +65,10 @@ class Entry:
     """In the output; None: it left."""
     key: Hashable
     """What it is the same by in another view."""
+    reason: str | None = None
+    """The reason as it is of others, too; None: as it is."""
+    is_sized: bool = True
+    """Whether anybody was to count it: a session does not know the size of what left."""
     number: int | None = None
     """By which people name it: an index, or a version of a log; None: it was put in."""
 
@@ -90,7 +78,7 @@ class Entry:
         if self.kind == "changed" and self.after is not None:
             return f"{number(self.before)} → {number(self.after)} tokens"
         size = self.before if self.kind in GONE else self.after
-        return f"{number(size)} tokens"
+        return f"{number(size)} tokens" if self.is_sized else ""
 
     @property
     def note(self) -> str:
@@ -158,7 +146,8 @@ class View:
         """Say in a few lines what became of all: each fate and reason with its messages, what left first."""
         found: dict[tuple[str, str, str], list[tuple[int, Entry]]] = {}
         for at, entry in enumerate(self.entries):
-            found.setdefault((entry.kind, entry.fate, entry.why), []).append((at, entry))
+            why = entry.why if entry.reason is None else entry.reason
+            found.setdefault((entry.kind, entry.fate, why), []).append((at, entry))
         order = sorted(found, key=lambda one: (_ORDER.index(one[0]), -len(found[one])))
         return [_fate_line(one, found[one]) for one in order]
 
@@ -171,6 +160,7 @@ class Fate(NamedTuple):
     why: str
     count: int
     tokens: str
+    """Their sizes in sum; empty where nobody knows."""
     which: str
     names: str
     first: int
@@ -183,8 +173,8 @@ def _fate_line(key: tuple[str, str, str], found: Sequence[tuple[int, Entry]]) ->
     which = runs(sorted(numbers)) or ", ".join(dict.fromkeys(entry.title for entry in entries))
     names = dict.fromkeys(name for entry in entries for name in entry.names)
     size = _sum(entry.before if key[0] in GONE else entry.after for entry in entries)
-    if key[0] == "changed" and any(entry.after is not None for entry in entries):
-        size = f"{_sum(entry.before for entry in entries)} → {size}"
+    if key[0] == "changed" and size:
+        size = f"{_sum(entry.before for entry in entries) or '?'} → {size}"
     return Fate(
         *key, len(entries), size, clip(plain(which), 60), clip(plain(", ".join(names)), 80), found[0][0]
     )
@@ -192,7 +182,7 @@ def _fate_line(key: tuple[str, str, str], found: Sequence[tuple[int, Entry]]) ->
 
 def _sum(sizes: Iterable[int | None]) -> str:
     known = list(sizes)
-    return "?" if None in known else f"{sum(size or 0 for size in known):,}"
+    return "" if None in known else f"{sum(size or 0 for size in known):,}"
 
 
 def text_in(form: Format, message: Any) -> str:
@@ -225,8 +215,8 @@ def _entries(view: View) -> Iterator[Entry]:
             at += 1
         yield Entry(
             kind=kind_of(row),
-            fate=_fate(row, actions.get(row.block, ())),
-            why=why_of(row),
+            fate=_fate(row, actions.get(row.block, ()), view, places.get(row.index)),
+            why=reason_words(row),
             before=row.tokens_before,
             after=row.tokens_after,
             role=row.role,
@@ -285,17 +275,13 @@ def names_of(row: MessageRow, *, named: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, words)))
 
 
-def why_of(row: MessageRow) -> str:
-    """Say in words why it is not sent as it came."""
-    if row.reason is None:
-        return ""
-    return _WHY_CHANGED.get(row.reason, _WHY[row.reason]) if row.fate == "changed" else _WHY[row.reason]
-
-
-def _fate(row: MessageRow, actions: Sequence[str]) -> str:
+def _fate(row: MessageRow, actions: Sequence[str], view: View, place: int | None) -> str:
     if row.fate == "changed":
         made = [action for action in ("shortened", "cleared") if action in actions]
-        return made[0] if len(made) == 1 else "changed"
+        if len(made) < 2 or place is None:
+            return made[0] if made else "changed"
+        text = text_in(view.format, view.fitted.messages[place])
+        return "cleared" if DEFAULT_PLACEHOLDER in text else "shortened" if _CUT in text else "changed"
     words = {"summarized": "summarized", "pinned": "kept, pinned"}
     return words.get(kind_of(row), row.fate)
 
