@@ -158,7 +158,7 @@ def test_it_listens_where_it_is_told_to(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_it_quietly(tmp_path: Path) -> None:
-    """Nothing is written but the address, and the exit code is that of a command that did what it was told."""
+    """Nothing is written but the address, and the exit code is that of a command that did its work."""
     (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
     command = [str(SCRIPT), "inspect", "chat.json", "--budget", "300"]
     with subprocess.Popen(

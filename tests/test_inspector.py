@@ -214,7 +214,9 @@ def test_what_is_too_large_is_named() -> None:
         {"role": "user", "content": "u"},
         {"role": "user", "content": "q" * 4_000},
     ]
-    client = _client(Subject(name="chat", policies=POLICIES, fit=lambda word, version: _fit(word, version, chat)))
+    client = _client(
+        Subject(name="chat", policies=POLICIES, fit=lambda word, version: _fit(word, version, chat))
+    )
     page = client.get("/").text
     assert "does not fit" in _texts(page, r'role="alert">(.*?)</p>')[0]
     [said] = _texts(page, r'class="largest">(.*?)</p>')
@@ -255,7 +257,9 @@ def test_the_slider_reaches_all_of_the_conversation(options: dict[str, int]) -> 
             ),
         )
         page = _client(subject).get("/").text
-        least, most, step = (int(_texts(page, f'data-{name}="(\\d+)"')[0]) for name in ("least", "most", "step"))
+        least, most, step = (
+            int(_texts(page, f'data-{name}="(\\d+)"')[0]) for name in ("least", "most", "step")
+        )
         last = least + (most - least) // step * step
         assert last == most
         again = _client(subject).get(f"/?budget={last}").text
@@ -269,9 +273,7 @@ def test_the_slider_reaches_all_where_the_margin_grows_with_it() -> None:
     subject = Subject(
         name="chat",
         policies=POLICIES,
-        fit=lambda word, version: fit(
-            chat, Budget(5_000, margin="auto"), model="gpt-4o", strategy=word
-        ),
+        fit=lambda word, version: fit(chat, Budget(5_000, margin="auto"), model="gpt-4o", strategy=word),
         is_margin_auto=True,
     )
     page = _client(subject).get("/").text
@@ -334,7 +336,9 @@ def test_what_is_nested_too_deep_is_said(path: str) -> None:
     for _ in range(10_000):
         deep = [deep]
     chat = [{"role": "user", "content": "a"}, {"role": "user", "content": "b", "extra": deep}]
-    client = _client(Subject(name="deep", policies=POLICIES, fit=lambda word, version: _fit(word, version, chat)))
+    client = _client(
+        Subject(name="deep", policies=POLICIES, fit=lambda word, version: _fit(word, version, chat))
+    )
     answer = client.get(path)
     assert answer.status_code in (200, 400)
     assert "nested too deep" in _texts(answer.text, r'role="alert">(.*?)</p>')[0]
@@ -399,7 +403,9 @@ def test_a_policy_file_that_was_edited_is_read_again(tmp_path: Path) -> None:
 def test_no_answer_has_more_rows_than_are_seen() -> None:
     """However many there are and are asked for."""
     chat = [{"role": "user", "content": f"message {n}"} for n in range(10_000)]
-    client = _client(Subject(name="long", policies=POLICIES, fit=lambda word, version: _fit(word, version, chat)))
+    client = _client(
+        Subject(name="long", policies=POLICIES, fit=lambda word, version: _fit(word, version, chat))
+    )
     assert client.get("/rows?start=5000&count=9999").text.count("<article") == 100
     assert client.get("/").text.count("<article") <= 100
     assert client.get("/rows?start=999999").text.count("<article") == 1
@@ -410,7 +416,9 @@ def test_a_line_of_5_mb_is_cut_and_can_be_had_whole() -> None:
     """Pages stay small; the whole is plain text."""
     long = "x" * 5_000_000
     chat = [{"role": "user", "content": long}, {"role": "user", "content": "last"}]
-    client = _client(Subject(name="long", policies=POLICIES, fit=lambda word, version: _fit(word, version, chat)))
+    client = _client(
+        Subject(name="long", policies=POLICIES, fit=lambda word, version: _fit(word, version, chat))
+    )
     assert len(client.get("/").text) < 100_000
     opened = client.get("/message?at=0").text
     assert len(opened) < 50_000
@@ -438,7 +446,11 @@ def _check_harmless(page: str) -> None:
 def test_text_of_others_is_text(path: str) -> None:
     """No markup of it is markup, and no control or mark of direction of it is left."""
     chat = [{"role": "user", "content": HOSTILE}, {"role": "assistant", "content": HOSTILE, "name": HOSTILE}]
-    page = _client(Subject(name=HOSTILE, policies=POLICIES, fit=lambda word, version: _fit(word, version, chat))).get(path).text
+    page = (
+        _client(Subject(name=HOSTILE, policies=POLICIES, fit=lambda word, version: _fit(word, version, chat)))
+        .get(path)
+        .text
+    )
     assert 'role="alert"' not in page
     _check_harmless(page)
 
@@ -446,7 +458,11 @@ def test_text_of_others_is_text(path: str) -> None:
 def test_an_error_that_quotes_others_is_text() -> None:
     """The role that no provider has is quoted, and does as little."""
     chat = [{"role": HOSTILE, "content": "b"}]
-    page = _client(Subject(name=HOSTILE, policies=POLICIES, fit=lambda word, version: _fit(word, version, chat))).get("/").text
+    page = (
+        _client(Subject(name=HOSTILE, policies=POLICIES, fit=lambda word, version: _fit(word, version, chat)))
+        .get("/")
+        .text
+    )
     assert "no provider has the role" in page
     _check_harmless(page)
 
@@ -518,7 +534,9 @@ def _rows(client: TestClient, address: str, start: int) -> list[str]:
 def test_a_message_that_was_cut_is_shown_both_ways() -> None:
     """As it came and as it is sent."""
     chat = [{"role": "user", "content": "word " * 400 + "end"}, {"role": "user", "content": "and now?"}]
-    client = _client(Subject(name="cut", policies=("truncate_text",), fit=lambda word, version: _fit(word, version, chat)))
+    client = _client(
+        Subject(name="cut", policies=("truncate_text",), fit=lambda word, version: _fit(word, version, chat))
+    )
     sent = _fit("truncate_text", None, chat).messages[0]["content"]
     opened = client.get("/message?at=0").text
     assert "As it came" in opened
@@ -562,7 +580,9 @@ def _subject(session: Session, *, read_only: bool = False) -> Subject:
     return Subject(
         name="session ada",
         policies=POLICIES,
-        fit=lambda word, version: _fit(word, version, [event.message for event in session.history(before=(version or 0) + 1)]),
+        fit=lambda word, version: _fit(
+            word, version, [event.message for event in session.history(before=(version or 0) + 1)]
+        ),
         session=session,
         read_only=read_only,
     )
@@ -708,7 +728,9 @@ class _Refusing(CharCounter):
 def test_a_message_that_cannot_be_counted_is_shown_without_a_size() -> None:
     """A fit that did not need it is no failure."""
     subject = Subject(
-        name="chat", policies=POLICIES, fit=lambda word, version: fit(CHAT, 200, strategy=word, counter=_Refusing(4))
+        name="chat",
+        policies=POLICIES,
+        fit=lambda word, version: fit(CHAT, 200, strategy=word, counter=_Refusing(4)),
     )
     client = _client(subject)
     assert 'role="alert"' not in client.get("/").text

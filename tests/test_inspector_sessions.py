@@ -91,7 +91,11 @@ def _hostile_session() -> Session:
         anchors=[{"role": "user", "content": HOSTILE}],
     )
     for turn in range(30):
-        call = {"id": f"{HOSTILE}{turn}", "type": "function", "function": {"name": HOSTILE, "arguments": HOSTILE}}
+        call = {
+            "id": f"{HOSTILE}{turn}",
+            "type": "function",
+            "function": {"name": HOSTILE, "arguments": HOSTILE},
+        }
         session.add({"role": "user", "content": f"{turn} {HOSTILE}"})
         session.add({"role": "assistant", "content": HOSTILE, "tool_calls": [call]})
         session.add({"role": "tool", "tool_call_id": f"{HOSTILE}{turn}", "content": HOSTILE})
@@ -124,9 +128,15 @@ def test_a_hostile_session_is_text_on_every_page() -> None:
     }
     for path, page in pages.items():
         said = re.sub(r"<[^>]+>", "", page.partition("<body>")[2] or page)
-        assert "script" in said or path.startswith("/undo"), path  # which names versions alone
+        assert "script" in said or path.startswith(("/undo", "/bill")), path  # these quote nothing
         _check_harmless(page, path)
-    for parameters in ({"policy": HOSTILE}, {"json": HOSTILE}, {"version": HOSTILE}, {"q": HOSTILE}, {"of": "1"}):
+    for parameters in (
+        {"policy": HOSTILE},
+        {"json": HOSTILE},
+        {"version": HOSTILE},
+        {"q": HOSTILE},
+        {"of": "1"},
+    ):
         for path in ("/", "/compare", "/search", "/bill", "/recall", "/grown", "/undo"):
             suffixed = {f"{name}{end}": value for name, value in parameters.items() for end in ("", "_a")}
             page = client.get(path, params={**suffixed, HOSTILE: HOSTILE, "event": HOSTILE}).text
@@ -214,7 +224,7 @@ def test_rows_of_a_context_are_those_of_its_blocks() -> None:
 
 @pytest.mark.parametrize("policy", ["session", "sliding_window"])
 def test_a_page_is_of_one_version_however_the_session_grows(policy: str) -> None:
-    """Its rows, messages and finds are those of the version it names; and it says that there is a newer one."""
+    """Its rows, messages and finds are those of the version it names; it says that there is a newer one."""
     session = _session()
     client = _client(session)
     page = client.get("/", params={"policy": policy}).text
@@ -259,7 +269,9 @@ def test_two_versions_are_compared_message_by_message() -> None:
     assert listed == {str(event.version) for event in (*change.came, *change.left)} | said_since
     page = _client(session).get(address.replace("/rows", "")).text
     [lines] = _texts(page, r'<ul class="fates".*?</ul>')
-    gone = re.findall(r"(\d+) messages?: A in view(?:, pinned)?, B not in view", re.sub(r"<[^>]+>", "", lines))
+    gone = re.findall(
+        r"(\d+) messages?: A in view(?:, pinned)?, B not in view", re.sub(r"<[^>]+>", "", lines)
+    )
     assert sum(map(int, gone)) == len(change.left)
 
 
@@ -283,7 +295,9 @@ def test_a_redacted_text_is_never_shown_again() -> None:
         for policy in ("session", "sliding_window")
         for path in ("/", "/rows", "/search", "/message", "/text")
     ]
-    newest = next(at for at, title, _, _ in _rows(client.get("/rows?count=100").text) if f" {version}" in title)
+    newest = next(
+        at for at, title, _, _ in _rows(client.get("/rows?count=100").text) if f" {version}" in title
+    )
     asked = {address: address.format(at=newest) for address in addresses}
     found = {address: client.get(one).text for address, one in asked.items()}
     assert all("secret is" in text for address, text in found.items() if address.startswith("/rows"))
@@ -307,7 +321,9 @@ def test_a_session_is_shown_at_another_budget_without_a_write() -> None:
     assert least + (most - least) // step * step == most
     assert "0 messages left out" in client.get(f"/?policy=session&budget={most}").text
     assert "0 messages left out" not in client.get(f"/?policy=session&budget={most - step}").text
-    wider = {one.versions for one in session.origins(budget=2_300)} - {one.versions for one in session.origins()}
+    wider = {one.versions for one in session.origins(budget=2_300)} - {
+        one.versions for one in session.origins()
+    }
     assert f"2,000 more tokens would bring back {len(wider)} messages" in client.get("/").text
     wrong = client.get("/?policy=session&budget=50").text
     assert "at least 100 tokens" in _texts(wrong, r'role="alert">(.*?)</p>')[0]

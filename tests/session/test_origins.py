@@ -80,7 +80,9 @@ def test_in_a_context_the_rows_of_the_history_are_named() -> None:
 
 
 @pytest.mark.parametrize("budget", [150, 250, 300, 500, 2_000])
-def test_a_view_with_another_budget_is_that_of_a_fork_that_was_given_it(session: Session, budget: int) -> None:
+def test_a_view_with_another_budget_is_that_of_a_fork_that_was_given_it(
+    session: Session, budget: int
+) -> None:
     """Where no summarizer is asked; and the log is as before."""
     before = session.version
     for at in (before, before // 2):

@@ -129,6 +129,7 @@ class Inspector:
             loader=PackageLoader("trimtab.inspector"), autoescape=True, undefined=StrictUndefined
         )
         environment.filters["plain"] = plain
+        environment.filters["lines"] = in_lines
         self._environment = environment
 
     # From requests to answers.
@@ -227,7 +228,9 @@ class Inspector:
 
     def _view(self, question: Question) -> View:
         if question.policy == SESSION and self._log is not None:
-            return self._log.view(self._log.version if question.version is None else question.version, question.window)
+            return self._log.view(
+                self._log.version if question.version is None else question.version, question.window
+            )
         if not question.policy.startswith("{"):  # else a page could have any file of the machine read
             _check_known(question.policy, self._policies)
         return self._views.view(Asked(question.policy, question.version, question.edited), question.window)
@@ -515,9 +518,13 @@ class Inspector:
             _check_known(word, known)
         _check_known(pricing, self._subject.pricings)
         version = self._version(whole(given, "version"))
-        keys = {word: (word, self._views.edited(word), pricing, window, version) for word in asked}
         return [
-            keep(self._bills, keys[word], lambda word=word: play(word, pricing, window, version), most=MOST_BILLS)
+            keep(
+                self._bills,
+                (word, self._views.edited(word), pricing, window, version),
+                functools.partial(play, word, pricing, window, version),
+                most=MOST_BILLS,
+            )
             for word in asked
         ]
 
@@ -587,7 +594,7 @@ def _slider(view: View, *, is_margin_auto: bool) -> dict[str, int]:
 
 
 def _steps(least: int, most: int) -> dict[str, int]:
-    """Divide the way of a slider: a browser counts steps from the least on, and the last is to be the most."""
+    """Divide the way of a slider: a browser counts steps from the least on, and the last is the most."""
     most = max(least, most)
     step = max(1, (most - least) // 400)
     return {"least": most - (most - least) // step * step, "most": most, "step": step}

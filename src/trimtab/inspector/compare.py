@@ -31,7 +31,7 @@ class Change(NamedTuple):
     left: tuple[str, str]
     """What becomes of them, and its kind."""
     right: tuple[str, str]
-    count: int
+    messages: int
     which: str
     first: int
     """The place of the first of them in the list."""
@@ -57,7 +57,7 @@ def _which(entries: Sequence[Entry]) -> str:
 
 
 def align(left: View, right: View) -> list[Pair]:
-    """Put two views side by side, in the order of the first; what only the second has stands where it stands there.
+    """Put two views side by side in the order of the first; what only the second has stands as it does there.
 
     What was put in is the same where it stands before the same message.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -76,6 +76,7 @@ class Log:
         self._session = session
         self._events: list[Event] = []
         self._views: OrderedDict[tuple[int, int | None], View] = OrderedDict()
+        self._most: OrderedDict[int, int] = OrderedDict()
         self.version = 0
         """The newest version that was read."""
 
@@ -91,6 +92,7 @@ class Log:
         if is_other:
             self._events = list(self._session.history(kinds=None))
             self._views.clear()
+            self._most.clear()
         else:
             self._events += came
         self.version = self._events[-1].version if self._events else version
@@ -106,13 +108,12 @@ class Log:
         """List the messages up to a version."""
         return [event for event in self.events(version) if event.kind == "message"]
 
-    def name(self, view: View, version: int) -> None:
+    def name(self, version: int, entries: Iterable[Entry]) -> list[Entry]:
         """Name the messages of a view of another policy by their versions, as those of the session are."""
         said = self.said(version)
         keys = keys_of([event.message for event in said])
         versions = {key: event.version for key, event in zip(keys, said, strict=True)}
-        view.what = "version"
-        view.listed = [_named(entry, versions.get(entry.key)) for entry in view.entries]
+        return [_named(entry, versions.get(entry.key)) for entry in entries]
 
     def budget_tokens(self, version: int) -> int:
         """Return the budget that was in force at a version."""
@@ -171,13 +172,16 @@ class Log:
         return keep(self._views, (version, window), lambda: self._view(version, window))
 
     def most_tokens(self, version: int) -> int | None:
-        """Return a budget at which nothing waits; None where the budget is a Context's, which is not asked."""
+        """Return a budget at which nothing waits; None where the budget is a Context's."""
         if self._session.context is not None:
             return None
-        base, all_of_it = self.view(version), self.view(version, _EVERYTHING)
+        return keep(self._most, version, lambda: self._most_tokens(version))
+
+    def _most_tokens(self, version: int) -> int:
+        base, report = self.view(version), self._session.fit(at=version, budget=_EVERYTHING).report
         # where a provider reported more than was counted, a session goes by less than its budget
-        ratio = _EVERYTHING / max(1, all_of_it.report.input_tokens)
-        return max(base.window, math.ceil(all_of_it.report.tokens_after * ratio) + _beside(base.report))
+        ratio = _EVERYTHING / max(1, report.input_tokens)
+        return max(base.window, math.ceil(report.tokens_after * ratio) + _beside(base.report))
 
     def _view(self, at: int, window: int | None) -> View:
         budget: Budget | int | None = window

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from trimtab.budget import Budget
 from trimtab.context import Fitted
-from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, CountingError
+from trimtab.errors import BudgetExceededError, ConfigurationError, CountingError
 from trimtab.formats import Format, get_format, mapping_of
 from trimtab.inspector.subject import Subject
 from trimtab.report import InsertedRow, MessageRow, Report
@@ -40,6 +41,7 @@ _ORDER = ("evicted", "summarized", "changed", "inserted", "pinned", "kept")
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -100,7 +102,11 @@ class View:
     what: str = "message"
     """What the numbers of its entries count."""
     listed: list[Entry] | None = None
-    """Its entries, where somebody made them; None: by the rows of its report."""
+    """Its entries, where they are made; None: by the rows of its report."""
+    keys: Sequence[Hashable] | None = None
+    """Of its messages, where they are known."""
+    name: Callable[[Iterable[Entry]], list[Entry]] = list
+    """What names entries as people do."""
 
     @property
     def report(self) -> Report:
@@ -116,8 +122,21 @@ class View:
     def entries(self) -> list[Entry]:
         """Every message of the input in its order, and what was put in where it stands."""
         if self.listed is None:
-            self.listed = list(_entries(self))
+            if self.keys is None:
+                self.keys = keys_of(self.sources)
+            self.listed = self.name(_entries(self, self.keys))
         return self.listed
+
+    @property
+    def places(self) -> Mapping[int, int]:
+        """Where what is sent stands, by index in what came."""
+        if self.listed is None:
+            return places_of(self.fitted)
+        return {
+            entry.index: entry.place
+            for entry in self.listed
+            if entry.index is not None and entry.place is not None
+        }
 
     def source_text(self, entry: Entry) -> str:
         """Return what a message says as it came; that of one that was put in as it is sent."""
@@ -158,7 +177,7 @@ class Fate(NamedTuple):
     kind: str
     fate: str
     why: str
-    count: int
+    messages: int
     tokens: str
     """Their sizes in sum; empty where nobody knows."""
     which: str
@@ -202,12 +221,11 @@ def preview_in(text: str) -> str:
     return clip(plain(head), PREVIEW_CHARS)
 
 
-def _entries(view: View) -> Iterator[Entry]:
+def _entries(view: View, keys: Sequence[Hashable]) -> Iterator[Entry]:
     report = view.report
     places = places_of(view.fitted)
     actions = {block.name: block.actions for block in report.blocks}
     named = len(report.blocks) > 1
-    keys = keys_of(view.sources)
     waiting, at = list(report.inserted), 0
     for row in report.messages:
         while row.fate != "evicted" and waiting and waiting[0].position <= at:
@@ -295,25 +313,24 @@ class More(NamedTuple):
 
 def more_of(view: View, wider: View) -> More:
     """Say what a view with more room has that another has not."""
-    now, then = (
-        {entry.key: entry for entry in one.entries if entry.number is not None} for one in (view, wider)
-    )
-    back = [
-        entry.number
-        for key, entry in then.items()
-        if entry.place is not None and (key not in now or now[key].place is None)
-    ]
+    now, then = view.places, wider.places
+    numbers = {
+        entry.index: entry.number
+        for entry in view.entries
+        if entry.index is not None and entry.number is not None
+    }
+    changed = {entry.index for entry in view.entries if entry.kind == "changed"}
+    back = [number for at, number in numbers.items() if at in then and at not in now]
     whole = [
-        entry.number
-        for key, entry in then.items()
-        if entry.kind in ("kept", "pinned") and key in now and now[key].kind == "changed"
+        number
+        for at, number in numbers.items()
+        if at in changed and at in then and wider.fitted.messages[then[at]] == view.sources[at]
     ]
     said = []
-    for what, numbers in (("bring back", back), ("leave whole", whole)):
-        if numbers:
-            shown = clip(runs(sorted(one for one in numbers if one is not None)), 60)
-            which = "" if view.what == "message" else f"{view.what} "
-            said.append(f"{what} {plural(len(numbers), 'message')} ({which}{shown})")
+    for what, which in (("bring back", back), ("leave whole", whole)):
+        if which:
+            of = "" if view.what == "message" else f"{view.what} "
+            said.append(f"{what} {plural(len(which), 'message')} ({of}{clip(runs(sorted(which)), 60)})")
     if not said:
         gone = any(entry.kind in GONE for entry in view.entries)
         said.append("change nothing" if gone else "change nothing: all is sent")
@@ -332,7 +349,9 @@ class Asked(NamedTuple):
 class Views:
     """The views of a subject, made when asked for; a budget is tried with the sizes already known."""
 
-    def __init__(self, subject: Subject, *, name: Callable[[View, int], None] | None = None) -> None:
+    def __init__(
+        self, subject: Subject, *, name: Callable[[int, Iterable[Entry]], list[Entry]] | None = None
+    ) -> None:
         """Make none yet; `name` names the messages of a log by their versions."""
         self._subject = subject
         self._name = name
@@ -366,7 +385,9 @@ class Views:
 
     def _at(self, base: View, window: int, version: int | None) -> View:
         budget = budget_like(base.report, window, is_margin_auto=self._subject.is_margin_auto)
-        return self._view(lambda: base.fitted.at(budget), version)
+        view = self._view(lambda: base.fitted.at(budget), version)
+        view.keys = base.keys
+        return view
 
     def _base(self, asked: Asked) -> View:
         return self._view(lambda: self._subject.fit(asked.policy, asked.version), asked.version)
@@ -375,7 +396,7 @@ class Views:
         fitted, error = attempt_of(make)
         view = View(fitted, error, sources=given_of(fitted), window=fitted.report.window_tokens)
         if self._name is not None and version is not None:
-            self._name(view, version)
+            view.what, view.name = "version", functools.partial(self._name, version)
         return view
 
 

@@ -127,7 +127,9 @@ def _parse(text: str) -> Any:
     except ValueError as error:
         raise ConfigurationError(f"a policy that begins with {{ is JSON, and this is not: {error}") from error
     except RecursionError as error:
-        raise ConfigurationError("a policy that begins with { is JSON, and this is nested too deep") from error
+        raise ConfigurationError(
+            "a policy that begins with { is JSON, and this is nested too deep"
+        ) from error
 
 
 def read_policy(policy: object, /) -> Any:

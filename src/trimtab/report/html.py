@@ -52,7 +52,8 @@ _STYLE = """
 .trimtab .room { fill: none; stroke: currentColor; opacity: .5 }
 .trimtab .scroll { overflow-x: auto }
 .trimtab table { border-collapse: collapse; width: 100%; min-width: 34em }
-.trimtab td:last-child { min-width: 14em } .trimtab .lines td:nth-child(4) { min-width: 11em }
+.trimtab td:last-child { min-width: 14em }
+.trimtab .lines td:nth-child(4) { min-width: 11em }
 .trimtab th, .trimtab td { text-align: left; padding: .15em .8em .15em 0; vertical-align: top }
 .trimtab th { border-bottom: 1px solid; font-weight: 600 }
 .trimtab .n { text-align: right; white-space: nowrap }
@@ -67,11 +68,14 @@ _STYLE = """
 .trimtab .b0 { fill: #3a7ca5 } .trimtab .b1 { fill: #e09f3e } .trimtab .b2 { fill: #2a9d8f }
 .trimtab .b3 { fill: #9d7fc7 } .trimtab .b4 { fill: #d1495b } .trimtab .b5 { fill: #6a994e }
 @media (max-width: 40em) {
-.trimtab .lines, .trimtab .blocks { min-width: 0 } .trimtab .lines tr, .trimtab .blocks tr { display: grid; gap: 0 .8em }
-.trimtab .lines tr { grid-template-columns: 5em 5em 1fr } .trimtab .lines td:nth-child(n+4) { grid-column: 1 / -1 }
+.trimtab .lines, .trimtab .blocks { min-width: 0 }
+.trimtab .lines tr, .trimtab .blocks tr { display: grid; gap: 0 .8em }
+.trimtab .lines tr { grid-template-columns: 5em 5em 1fr }
 .trimtab .blocks tr { grid-template-columns: minmax(0, 1fr) repeat(5, 3.8em); gap: 0 .2em }
-.trimtab .blocks td:nth-child(n+7) { grid-column: 1 / -1 } .trimtab .blocks th:nth-child(n+7), .trimtab .lines th:nth-child(n+4) { display: none } .trimtab .lines td:last-child { border-bottom: 1px dotted }
-.trimtab .lines th, .trimtab .blocks th { border: 0; padding: 0 } .trimtab .lines td, .trimtab .blocks td { padding: 0 }
+.trimtab .lines td:nth-child(n+4), .trimtab .blocks td:nth-child(n+7) { grid-column: 1 / -1 }
+.trimtab .lines th:nth-child(n+4), .trimtab .blocks th:nth-child(n+7) { display: none }
+.trimtab .lines :is(th, td), .trimtab .blocks :is(th, td) { border: 0; padding: 0 }
+.trimtab .lines td:last-child { border-bottom: 1px dotted }
 }
 """.strip()
 
