@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from trimtab import Budget, CharCounter, Context, Session, fit
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.inspector import Subject, make_app, serve
-from trimtab.replay.policies import read_policy
+from trimtab.replay import replay
 from trimtab.stores import MemoryStore
 from trimtab.strategies import Summarize, create_strategy
 
@@ -321,13 +321,17 @@ def test_what_became_of_all_is_said_in_a_few_lines() -> None:
     assert f'data-jump="{left[0].index}"' in first
 
 
+def _replay(word: str) -> Any:
+    return replay(CHAT, word, budget=200)
+
+
 DEEP = '{"kind": ' + "[" * 5_000 + "]" * 5_000 + "}"
 
 
 @pytest.mark.parametrize("path", ["/", "/rows", "/compare", "/message?at=0", "/text?at=0", "/search?q=b"])
 def test_what_is_nested_too_deep_is_said(path: str) -> None:
     """A strategy, or a message of 10,000 lists: a page says so, and none fails."""
-    policies = _client(Subject(name="chat", policies=POLICIES, fit=lambda word, version: read_policy(word)))
+    policies = _client(Subject(name="chat", policies=POLICIES, fit=lambda word, version: _replay(word)))
     suffix = "_a" if path == "/compare" else ""
     answer = policies.get(path, params={f"json{suffix}": DEEP, "at": "0"})
     assert answer.status_code in (200, 400)

@@ -90,7 +90,7 @@ def make_app(
     inspector = Inspector(subject)
     pages: Mapping[str, Handler] = {
         "/": Inspector.conversation,
-        "/grown": Inspector.grown,
+        "/grown": Inspector.growth,
         "/rows": Inspector.rows,
         "/message": Inspector.message,
         "/text": Inspector.text,
@@ -211,7 +211,7 @@ class Inspector:
         default = policies[min(place, len(policies) - 1)]
         question = Question.of(request.query_params, default, suffix)
         if question.edited is None:
-            question = question._replace(edited=self._views.edited(question.policy))
+            question = question._replace(edited=self._views.write_time(question.policy))
         return question._replace(version=self._version(question.version))
 
     def _version(self, asked: int | None) -> int | None:
@@ -322,7 +322,7 @@ class Inspector:
         most = None if self._log is None else self._log.most_tokens(int(question.version or 0))
         return None if most is None else _steps(LEAST_BUDGET, most)
 
-    def grown(self, request: Request) -> Response:
+    def growth(self, request: Request) -> Response:
         """Say whether a session has grown since a page was made."""
         log = self._session_log()
         words = {name: value for name, value in request.query_params.items() if name != "of"}
@@ -521,7 +521,7 @@ class Inspector:
         return [
             keep(
                 self._bills,
-                (word, self._views.edited(word), pricing, window, version),
+                (word, self._views.write_time(word), pricing, window, version),
                 functools.partial(play, word, pricing, window, version),
                 most=MOST_BILLS,
             )

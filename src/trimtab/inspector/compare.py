@@ -61,11 +61,11 @@ def align(left: View, right: View) -> list[Pair]:
 
     What was put in is the same where it stands before the same message.
     """
-    right_entries = dict(_keyed(right))
+    right_entries = dict(_with_keys(right))
     waiting, pairs = dict(right_entries), list[Pair]()
     order, at = list(right_entries), 0
     place_of = {key: place for place, key in enumerate(order)}
-    keys = dict(_keyed(left))
+    keys = dict(_with_keys(left))
     for key, entry in keys.items():
         if key not in right_entries:
             pairs.append(Pair(entry, left, entry, None, differs=True))
@@ -79,7 +79,7 @@ def align(left: View, right: View) -> list[Pair]:
     return pairs + [Pair(one, right, None, one, differs=True) for one in waiting.values()]
 
 
-def _keyed(view: View) -> Iterator[tuple[Hashable, Entry]]:
+def _with_keys(view: View) -> Iterator[tuple[Hashable, Entry]]:
     """Name what was put in by the message that it stands before."""
     waiting = list[Entry]()
     for entry in view.entries:
@@ -95,4 +95,4 @@ def _keyed(view: View) -> Iterator[tuple[Hashable, Entry]]:
 def _differ(left: View, one: Entry, right: View, other: Entry) -> bool:
     if one.place is None and other.place is None:
         return one.kind != other.kind  # in one of them a summary tells it
-    return left.sent(one) != right.sent(other)
+    return left.output(one) != right.output(other)

@@ -104,16 +104,16 @@ class Log:
             return self._events
         return self._events[: bisect_right(self._events, version, key=attrgetter("version"))]
 
-    def said(self, version: int) -> list[Event]:
+    def messages(self, version: int) -> list[Event]:
         """List the messages up to a version."""
         return [event for event in self.events(version) if event.kind == "message"]
 
     def name(self, version: int, entries: Iterable[Entry]) -> list[Entry]:
         """Name the messages of a view of another policy by their versions, as those of the session are."""
-        said = self.said(version)
+        said = self.messages(version)
         keys = keys_of([event.message for event in said])
         versions = {key: event.version for key, event in zip(keys, said, strict=True)}
-        return [_named(entry, versions.get(entry.key)) for entry in entries]
+        return [_rename(entry, versions.get(entry.key)) for entry in entries]
 
     def budget_tokens(self, version: int) -> int:
         """Return the budget that was in force at a version."""
@@ -195,7 +195,7 @@ class Log:
         report = fitted.report
         if window is None:  # a log knows the tokens of a budget, and not what was kept free beside them
             window = report.window_tokens if _beside(report) else self.budget_tokens(at)
-        said = self.said(at)
+        said = self.messages(at)
         view = View(fitted, error, window=window, what="version")
         view.sources = [event.message for event in said]
         origins = self._session.origins(at=at, budget=budget)
@@ -300,7 +300,7 @@ def _entries(
     yield from waiting
 
 
-def _named(entry: Entry, version: int | None) -> Entry:
+def _rename(entry: Entry, version: int | None) -> Entry:
     if version is None:
         return replace(entry, number=None)
     return replace(entry, title=f"version {version:,}", key=version, number=version)

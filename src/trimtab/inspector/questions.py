@@ -47,8 +47,8 @@ class Question(NamedTuple):
         found = {f"policy{suffix}": self.policy}
         if self.window is not None:
             found[f"budget{suffix}"] = str(self.window)
-        for name in ("version", "edited"):
-            if (value := getattr(self, name)) is not None:
+        for name, value in (("version", self.version), ("edited", self.edited)):
+            if value is not None:
                 found[f"{name}{suffix}"] = str(value)
         return found
 

@@ -152,7 +152,7 @@ class View:
         """Return what is sent of it; of what left, what it said."""
         return self.source_text(entry) if entry.place is None else self.sent_text(entry)
 
-    def sent(self, entry: Entry) -> object:
+    def output(self, entry: Entry) -> object:
         """Return the message that is sent of it; None if it left."""
         return None if entry.place is None else self.fitted.messages[entry.place]
 
@@ -370,13 +370,13 @@ class Views:
             ContextError: There is no such policy, or it cannot be applied.
         """
         if asked not in self._bases:  # a page of before the file was edited is told from what is at hand
-            asked = asked._replace(edited=self.edited(asked.policy))
+            asked = asked._replace(edited=self.write_time(asked.policy))
         base = keep(self._bases, asked, lambda: self._base(asked))
         if window is None or window == base.report.window_tokens:
             return base
         return keep(self._views, (asked, window), lambda: self._at(base, window, asked.version))
 
-    def edited(self, policy: str) -> int | None:
+    def write_time(self, policy: str) -> int | None:
         """Say when the file of a policy was written; None where it is no file."""
         if policy.startswith("{") or policy not in self._subject.policies:
             return None

@@ -247,9 +247,8 @@ class Session:
             UnknownNameError: There is no such session; when it is first used.
         """
         given = {name: one for name, one in locals().items() if name in GIVEN_AGAIN and one is not None}
-        return cls._of(
-            Runner(given, begins=False, store=store, id=id, retry=retry, allow_missing=allow_missing)
-        )
+        runner = Runner(given, begins=False, store=store, id=id, retry=retry, allow_missing=allow_missing)
+        return cls._of(runner)
 
     @classmethod
     def _of(cls, runner: Runner) -> Self:
@@ -292,9 +291,8 @@ class Session:
 
         Args:
             history: The whole log, as long as the conversation. False: the view and what is needed to go on
-                (options, anchors, the summary, messages that are recent, in view, or wait for a summary),
-                as long as the budget allows. What left the view before is then not in it: nothing of
-                that is shown again, found by `recall` or taken back by `undo`.
+                (options, anchors, the summary, messages that are recent, in view, or wait for a summary), as
+                long as the budget allows. What left the view before is not shown again, recalled or undone.
 
         Complexity: reads what it writes.
         """
@@ -413,10 +411,7 @@ class Session:
 
     @property
     def system(self) -> Any:
-        """System text to send beside the messages.
-
-        None if there is none, or where it is the first of them.
-        """
+        """System text to send beside the messages; None where there is none to be."""
         return copy_plain(self._now.reader.system_apart)
 
     @property
@@ -455,10 +450,7 @@ class Session:
 
     @property
     def recent_message_count(self) -> int:
-        """Messages in view as they were said, those that wait for a summary too.
-
-        `status()` counts those that are out of view.
-        """
+        """Messages in view as they were said; `status()` counts those that are out of it."""
         return self._now.messages
 
     @property
@@ -497,12 +489,7 @@ class Session:
 
         Args:
             at: A version of the log: the view as it was then. None: the view now.
-            budget: Tokens, or a `Budget`: the view as `set_budget` would make it, without the summaries it
-                might ask for. Nothing is written, and the session goes on as before. None: its own.
-
-        Raises:
-            ConfigurationError: There is no such version, or the budget is below 100, or the Context's.
-            BudgetExceededError: What must stay does not fit even at its shortest.
+            budget: The view as `set_budget` makes it without a summary; nothing is written. None: its own.
         """
         return self._runner.run(fit_view, at, budget)
 
@@ -511,10 +498,7 @@ class Session:
         return await self._runner.arun(fit_view, at, budget)
 
     def origins(self, *, at: int | None = None, budget: Budget | float | None = None) -> list[Origin]:
-        """Say what each message of a view is of: which versions of the log, or what the session puts in.
-
-        There is one for each row of `fit(at=at, budget=budget).report.messages`, in their order; where the
-        session is part of a Context, for each row of the block "history".
+        """Say what each row of the report of `fit` is of, in a Context of its "history".
 
         Args:
             at: As for `fit`.
