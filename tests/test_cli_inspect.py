@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
+import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.inspectors import conversation, inspector
+from tests.inspectors import SCRIPT, conversation, inspector
 from trimtab import cli
 
 CHAT = conversation(20)
@@ -38,6 +40,7 @@ def _alerts(page: str) -> list[str]:
         (("chat.json", "--session", "ada"), "give --store URL, too"),
         (("chat.json", "--policy", "nothing.toml"), "nothing.toml"),
         (("bad.json",), "bad.json: not JSON"),
+        (("deep.json",), "deep.json: JSON nested too deep"),
         (("two.jsonl",), "--line 1"),
         (("two.jsonl", "--line", "9"), "no conversation in line 9"),
         (("chat.json", "--host", "0.0.0.0"), "--allow-remote"),
@@ -47,6 +50,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, arguments: tuple[str, ..
     """Before a port is opened, with an exit code of wrong usage."""
     (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
     (tmp_path / "bad.json").write_text("{", encoding="utf-8")
+    (tmp_path / "deep.json").write_text("[" * 10_000 + "]" * 10_000, encoding="utf-8")
     (tmp_path / "two.jsonl").write_text(f"{json.dumps(CHAT)}\n{json.dumps(CHAT)}\n", encoding="utf-8")
     given = [str(tmp_path / one) if one.endswith((".json", ".jsonl", ".toml")) else one for one in arguments]
     done = CliRunner().invoke(cli.command(), ["inspect", *given, *(["--budget", "300"] if given else [])])
@@ -138,6 +142,9 @@ def test_it_listens_where_it_is_told_to(tmp_path: Path) -> None:
         assert "trimtab" in _read(address)
         with pytest.raises(urllib.error.HTTPError, match="421"):
             _read(address, Host="evil.example")
+    with inspector(tmp_path, "chat.json", "--budget", "300", "--host", "LocalHost") as address:
+        assert address.startswith("http://localhost:")
+        assert "trimtab" in _read(address)
     with inspector(
         tmp_path, "chat.json", "--budget", "300", "--host", "0.0.0.0", "--allow-remote"
     ) as address:
@@ -145,6 +152,24 @@ def test_it_listens_where_it_is_told_to(tmp_path: Path) -> None:
         assert port
         local = re.sub(r"//[^/]+/", f"//127.0.0.1:{port[1]}/", address)
         assert "trimtab" in _read(local)
+        assert "trimtab" in _read(local, Host="192.168.7.7")
+        with pytest.raises(urllib.error.HTTPError, match="421"):
+            _read(local, Host="evil.example")
+
+
+def test_ctrl_c_ends_it_quietly(tmp_path: Path) -> None:
+    """Nothing is written but the address, and the exit code is that of a command that did its work."""
+    (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
+    command = [str(SCRIPT), "inspect", "chat.json", "--budget", "300"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        assert "trimtab" in _read(re.findall(r"http://\S+", first)[0])
+        process.send_signal(signal.SIGINT)
+        out, rest = process.communicate()
+    assert (out, rest, process.returncode) == ("", "", 0)
 
 
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:

@@ -69,6 +69,37 @@ def test_a_report_of_blocks_is_harmless(evil: str) -> None:
     assert_harmless(context.fit().report.to_text(include_text=True))
 
 
+def assert_harmless_markup(shown: str) -> None:
+    """No element of others, and no control or mark of direction."""
+    assert all(char.isprintable() for char in shown.replace("\n", "")), shown
+    assert "<script" not in shown
+
+
+@every_hostile
+def test_notebooks_are_harmless(evil: str) -> None:
+    """What they show of a fit, a report, a context and a session, names of tools and blocks with it."""
+    context = Context(150, counter=CharCounter())
+    context.add(f"docs{evil}", [evil * 30, evil], labels=[evil, "b"], max_tokens=40)
+    context.add("history", conversation(evil)[1:3])
+    fitted = fit(conversation(evil), 150, counter=CharCounter())
+    session = Session(budget=4_000, counter=CharCounter())
+    session.extend(conversation(evil)[1:5])
+    for shown in (fitted, fitted.report, context.fit(), context, session, session.fit()):
+        assert_harmless_markup(shown._repr_html_())
+
+
+@pytest.mark.parametrize("evil", [f"{'x' * 5_000_000}", "<b>\x1b\u202e" * 1_000_000])
+def test_a_line_of_five_megabytes_fills_no_notebook(evil: str) -> None:
+    """Nor does a name of a tool, a call or a label."""
+    context = Context(150, counter=CharCounter())
+    context.add("docs", [evil, "b"], labels=[evil, "b"])
+    fitted = fit(conversation(evil), 10**8, counter=CharCounter(), repair=True)
+    for shown in (fitted, fitted.report, context.fit(), context):
+        page = shown._repr_html_()
+        assert_harmless_markup(page)
+        assert len(page) < 60_000
+
+
 @every_hostile
 @pytest.mark.parametrize("command", ["fit", "count", "validate"])
 def test_the_command_line_is_harmless(command: str, evil: str) -> None:

@@ -131,6 +131,28 @@ def test_the_slider_fits_again(chat: str, open_page: Open) -> None:
     assert page.evaluate("document.activeElement.id") == "slider"
 
 
+def test_the_last_step_of_the_slider_sends_all(chat: str, open_page: Open) -> None:
+    """Its end is the size of the whole conversation, and not a step short of it."""
+    page = open_page(chat)
+    page.get_by_label("Budget, on a slider").focus()
+    page.keyboard.press("End")
+    expect(page.get_by_role("status")).to_contain_text("0 messages left out")
+    expect(page.locator(".row.evicted")).to_have_count(0)
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("status")).not_to_contain_text("0 messages left out")
+
+
+def test_a_line_of_the_overview_leads_to_its_first_message(long: str, open_page: Open) -> None:
+    """From what became of them to the row where it begins, of 10,000."""
+    page = open_page(long)
+    line = page.locator(".fates li", has_text="kept").last
+    expect(line).to_contain_text("messages")
+    line.get_by_role("link").click()
+    row = page.locator(".row:focus")
+    expect(row).to_contain_text("kept")
+    expect(row).to_be_in_viewport()
+
+
 def test_a_reader_sees_what_left_and_what_more_room_brings(chat: str, open_page: Open) -> None:
     """What left, why, how much is not used, and what 2,000 more tokens would bring back stand in the page."""
     page = open_page(chat.replace("/?", "/?policy=sliding_window&"))
@@ -272,12 +294,54 @@ def test_a_decision_of_a_session_is_taken_back(session_address: str, open_page: 
     expect(page.locator("#found li").first).to_contain_text("belt 3")
 
 
+def test_a_session_has_a_slider_that_writes_nothing(session_address: str, open_page: Open) -> None:
+    """What it would show with less, and that this is no more than a look."""
+    page = open_page(session_address)
+    events = page.get_by_label("Version of the session")
+    before = events.get_attribute("max")
+    slider = page.get_by_label("Budget, on a slider")
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".what-if")).to_contain_text("instead of the 400 of the session. Nothing is written.")
+    budget = page.get_by_label("Budget, in tokens").input_value()
+    expect(page.locator("#view .verdict")).to_contain_text(f"of {int(budget):,} tokens")
+    page.reload()
+    assert events.get_attribute("max") == before
+
+
+def test_a_page_says_that_its_session_has_grown(tmp_path: Path, open_page: Open) -> None:
+    """Its rows stay those of its version, wherever one scrolls, until the reader asks for the newest."""
+    with (
+        SQLiteStore(tmp_path / "chats.db") as store,
+        Session(budget=2_000, store=store, id="ada") as session,
+    ):
+        session.extend(conversation(200))
+        with inspector(tmp_path, "--store", "chats.db") as address:
+            page = open_page(address)
+            expect(page.locator("#grown")).to_be_hidden()
+            session.extend(conversation(300)[200:])
+            session.set_budget(500)
+            expect(page.locator("#grown")).to_contain_text("by now", timeout=30_000)
+            page.locator(".list").focus()
+            page.keyboard.press("End")
+            expect(page.locator(".row:focus")).to_contain_text("message 199 says")
+            page.locator(".row:focus").get_by_role("button").click()
+            expect(page.get_by_role("dialog")).to_contain_text("message 199 says")
+            page.keyboard.press("Escape")
+            page.get_by_role("link", name="Show the newest").click()
+            expect(page.locator("#grown")).to_be_hidden()
+            page.locator(".list").focus()
+            page.keyboard.press("End")
+            expect(page.locator(".row:focus")).to_contain_text("message 299 says")
+
+
 def test_what_a_version_changed_is_one_click_away(session_address: str, open_page: Open) -> None:
     """The difference of two views, from the timeline."""
     page = open_page(session_address)
     page.get_by_role("link", name="Timeline").click()
     decision = page.locator(".row", has_text="(evicted)").first
     decision.get_by_role("link", name="What it changed").click()
+    expect(page.locator(".fates li").first).to_contain_text("A in view, B not in view")
     rows = page.locator(".row")
     expect(rows.first.locator(".side .fate").nth(0)).to_have_text("in view")
     expect(rows.first.locator(".side .fate").nth(1)).to_have_text("not in view")
@@ -314,7 +378,9 @@ def test_nothing_bars_people(chat: str, open_page: Open, scheme: str) -> None:
 def test_nothing_bars_people_from_a_session(session_address: str, open_page: Open) -> None:
     """The same of its timeline, and of the page that asks before something is taken back."""
     script = axe()
-    page = open_page(session_address)
+    page = open_page(f"{session_address}&policy=session&budget=150&version=40")
+    expect(page.locator("#grown")).to_contain_text("Show the newest")
+    _check_barriers(page, script)
     page.get_by_role("link", name="Timeline").click()
     _check_barriers(page, script)
     page.get_by_role("link", name="Undo").first.click()

@@ -63,7 +63,7 @@ def _take(page: Page, address: str, path: str, name: str) -> None:
     page.goto(f"{base}{path}{'&' if '?' in path else '?'}{query}")
     page.wait_for_load_state("networkidle")
     if name.endswith("phone"):
-        page.evaluate("document.querySelector('h2').scrollIntoView()")
+        page.evaluate("document.querySelector('#view').scrollIntoView()")
     page.screenshot(path=IMAGES / f"{name}.png")
 
 

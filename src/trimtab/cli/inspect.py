@@ -193,11 +193,11 @@ def _fit(value: Any, given: Mapping[str, Any], word: str) -> Fitted[Any]:
 
 
 def _player(
-    record: Callable[[], Recording], given: Mapping[str, Any], value: Any = None
-) -> Callable[[str, str, int | None], Replayed]:
-    """Make what replays a conversation under a policy, at a price list and in a room."""
+    record: Callable[[int | None], Recording], given: Mapping[str, Any], value: Any = None
+) -> Callable[[str, str, int | None, int | None], Replayed]:
+    """Make what replays a conversation under a policy, at a price list and in a room, up to a version."""
 
-    def run(word: str, pricing: str, window: int | None) -> Replayed:
+    def run(word: str, pricing: str, window: int | None, version: int | None) -> Replayed:
         asked = RequestOptions(given)
         named = known_model_in(value) if isinstance(value, Mapping) else None
         model = named if asked.model is None else asked.model
@@ -207,7 +207,7 @@ def _player(
         if window is not None:
             room = Budget(window) if room is None else replace(room, window=window)
         return play(
-            record(),
+            record(version),
             word,
             budget=room,
             model=model,
@@ -229,7 +229,7 @@ def subject_of(value: Any, given: Mapping[str, Any], words: Sequence[str], *, na
         asked.budget(asked.model)  # what is wrong is refused at once
 
     @cache
-    def record() -> Recording:
+    def record(version: int | None) -> Recording:
         return read_recording(
             value, format=given["format"], model=asked.model, system=asked.system, tools=asked.tools
         )
@@ -237,7 +237,7 @@ def subject_of(value: Any, given: Mapping[str, Any], words: Sequence[str], *, na
     return import_module("trimtab.inspector").Subject(
         name=name,
         policies=words,
-        fit=lambda word: _fit(value, given, word),
+        fit=lambda word, version: _fit(value, given, word),
         play=_player(record, given, value),
         replayed=WORDS,
         pricings=_PRICINGS,
@@ -256,20 +256,20 @@ def session_subject(one: Session, given: Mapping[str, Any], words: Sequence[str]
         options["budget"] = one.budget_tokens
     options["format"] = one.format.name
 
-    def record() -> Recording:
-        return read_recording(list(one.history(kinds=("message", "options"))), format=options["format"])
+    def record(version: int | None) -> Recording:
+        before = None if version is None else version + 1
+        events = list(one.history(before=before, kinds=("message", "options")))
+        return read_recording(events, format=options["format"])
 
-    def body() -> Any:
-        known = record()
-        said = [event.message for event in one.history() if event.message is not None]
-        lead = list(known.calls[-1].messages[: known.lead]) if known.calls else []
-        return [*lead, *said]
-
-    def fit(word: str) -> Fitted[Any]:
-        known = record()
-        system = known.calls[-1].system if known.calls else None
+    def fit(word: str, version: int | None) -> Fitted[Any]:
+        known = record(version)
+        last = known.calls[-1] if known.calls else None
+        lead = [] if last is None else list(last.messages[: known.lead])
+        said = one.history(before=None if version is None else version + 1)
+        body = [*lead, *(event.message for event in said if event.message is not None)]
+        system = None if last is None else last.system
         beside = {} if options["system"] is not None or not isinstance(system, str) else {"system": system}
-        return _fit(body(), {**options, **beside}, word)
+        return _fit(body, {**options, **beside}, word)
 
     return import_module("trimtab.inspector").Subject(
         name=f"session {one.id}",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,14 +22,29 @@ from starlette.staticfiles import StaticFiles
 
 from trimtab._shared.checks import unknown_name
 from trimtab.errors import ConfigurationError, ContextError, UnknownNameError
+from trimtab.inspector.compare import Pair, align, changes
 from trimtab.inspector.guard import Guard, policy_for_style, style_of
 from trimtab.inspector.log import Log, told_of
 from trimtab.inspector.questions import SESSION, Question, whole
 from trimtab.inspector.subject import Subject
-from trimtab.inspector.views import Entry, View, Views, in_lines, preview_in
+from trimtab.inspector.views import (
+    GONE,
+    MORE_TOKENS,
+    Asked,
+    Entry,
+    More,
+    View,
+    Views,
+    in_lines,
+    keep,
+    more_of,
+    preview_in,
+)
 from trimtab.replay import Replayed, chart_page, replay_table
 from trimtab.report.html import overview_fragment
 from trimtab.report.text import plain, plural
+from trimtab.session.options import LEAST_BUDGET
+from trimtab.stores import Event
 from trimtab.stores.secrets import mask
 
 __all__ = ["make_app"]
@@ -37,6 +54,7 @@ MOST_ROWS = 100
 FIRST_ROWS = 40
 MOST_FOUND = 50
 MOST_RECALLED = 20
+MOST_BILLS = 4
 SHOWN_CHARS = 20_000
 """Of a message that is opened; all of it is one click away."""
 FOUND_CHARS = 120
@@ -72,6 +90,7 @@ def make_app(
     inspector = Inspector(subject)
     pages: Mapping[str, Handler] = {
         "/": Inspector.conversation,
+        "/grown": Inspector.growth,
         "/rows": Inspector.rows,
         "/message": Inspector.message,
         "/text": Inspector.text,
@@ -94,37 +113,23 @@ def make_app(
     return guarded
 
 
-class Pair(NamedTuple):
-    """A message on both sides of a comparison."""
-
-    entry: Entry
-    view: View
-    left: Entry | None
-    right: Entry | None
-
-    @property
-    def differs(self) -> bool:
-        """Whether something else becomes of it."""
-        if self.left is None or self.right is None:
-            return True
-        return (self.left.kind, self.left.tokens) != (self.right.kind, self.right.tokens)
-
-
 class Inspector:
     """Answers for one subject, one question after the other."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._views = Views(subject)
         self._log = None if subject.session is None else Log(subject.session)
+        self._views = Views(subject, name=None if self._log is None else self._log.name)
         self._lock = threading.Lock()
         self._texts: tuple[View | None, list[str]] = (None, [])
+        self._bills: OrderedDict[object, Replayed] = OrderedDict()
         self.is_token: Callable[[str], bool] = lambda given: False
         self.token = ""
         environment = Environment(
             loader=PackageLoader("trimtab.inspector"), autoescape=True, undefined=StrictUndefined
         )
         environment.filters["plain"] = plain
+        environment.filters["lines"] = in_lines
         self._environment = environment
 
     # From requests to answers.
@@ -141,10 +146,21 @@ class Inspector:
     def _run(self, page: Handler, request: Request) -> Response:
         with self._lock:
             try:
+                if self._log is not None and self._log.refresh():
+                    self._forget()
                 return page(self, request)
             except ContextError as error:
                 status = 404 if isinstance(error, UnknownNameError) else 400
                 return self._render("error.html", request, status=status, error=mask(str(error)))
+            except RecursionError:
+                told = "something in this conversation or policy is nested too deep to be shown"
+                return self._render("error.html", request, status=400, error=told)
+
+    def _forget(self) -> None:
+        """Keep nothing of what was said: something of it was taken back."""
+        self._views.forget()
+        self._texts = (None, [])
+        self._bills.clear()
 
     async def take_back(self, request: Request) -> Response:
         """Undo a decision, as a form that holds the token asked for."""
@@ -154,15 +170,18 @@ class Inspector:
             if len(body) > FORM_BYTES:
                 return PlainTextResponse("The form is too large.\n", status_code=413)
         form = {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
-        return await run_in_threadpool(self._run, lambda self, one: self._take_back(form), request)
+        return await run_in_threadpool(self._run, lambda self, one: self._take_back(one, form), request)
 
-    def _take_back(self, form: Mapping[str, str]) -> Response:
+    def _take_back(self, request: Request, form: Mapping[str, str]) -> Response:
         if not self.is_token(form.get("token", "")):
             return PlainTextResponse("The form lacks the token of this inspector.\n", status_code=403)
         if self._subject.read_only:
             return PlainTextResponse("This inspector is read-only.\n", status_code=403)
         log = self._session_log()
-        log.undone_by(form.get("event", ""))  # else a form sent twice takes back what nobody asked for
+        # else a form sent twice takes back what nobody asked for
+        events = log.undone_by(form.get("event", ""))
+        if events[-1].id != form.get("last", ""):
+            return self._ask(request, events, has_grown=True)
         event = log.undo(form["event"])
         return RedirectResponse(f"/timeline?{urlencode({'done': event.version})}", status_code=303)
 
@@ -190,14 +209,38 @@ class Inspector:
     def _question(self, request: Request, suffix: str = "", place: int = 0) -> Question:
         policies = self._policies
         default = policies[min(place, len(policies) - 1)]
-        return Question.of(request.query_params, default, suffix)
+        question = Question.of(request.query_params, default, suffix)
+        if question.edited is None:
+            question = question._replace(edited=self._views.write_time(question.policy))
+        return question._replace(version=self._version(question.version))
+
+    def _version(self, asked: int | None) -> int | None:
+        """Return the version that is asked for, of a session the newest where none is.
+
+        Raises:
+            ConfigurationError: There is no such version.
+        """
+        if self._log is None:
+            return None
+        if asked is not None and asked > self._log.version:
+            raise ConfigurationError(f"there is no version {asked:,}: the newest is {self._log.version:,}")
+        return self._log.version if asked is None else asked
 
     def _view(self, question: Question) -> View:
         if question.policy == SESSION and self._log is not None:
-            return self._log.view(question.version)
+            return self._log.view(
+                self._log.version if question.version is None else question.version, question.window
+            )
         if not question.policy.startswith("{"):  # else a page could have any file of the machine read
             _check_known(question.policy, self._policies)
-        return self._views.view(question.policy, question.window)
+        return self._views.view(Asked(question.policy, question.version, question.edited), question.window)
+
+    def _wider(self, question: Question, view: View) -> More | None:
+        """Say what a budget with more tokens would bring back; None where that cannot be worked out."""
+        try:
+            return more_of(view, self._view(question._replace(window=view.window + MORE_TOKENS)))
+        except ContextError:  # what is shown needs no answer to what might be
+            return None
 
     def _row(self, view: View, at: int, entry: Entry) -> dict[str, Any]:
         return {"at": at, "entry": entry, "preview": preview_in(view.text(entry)[:2_000])}
@@ -221,30 +264,70 @@ class Inspector:
             "window": asked.get("budget", ""),
             "version": asked.get("version", ""),
             "newest": None if self._log is None else self._log.version,
+            "of": None,
             "slider": None,
             "left": 0,
         }
         try:
             question = self._question(request)
-            view = self._view(question)
+            view = self._view_or_own(question, values)
         except ContextError as error:
             values["error"] = mask(str(error))
             return self._render("conversation.html", request, **values)
-        is_session = question.policy == SESSION and self._log is not None
-        shown = view.report.window_tokens
+        own = self._view(question._replace(window=None))
+        words = question._replace(version=None, edited=None).words()
         values |= {
-            "error": view.error,
+            "error": values["error"] or view.error,
             "view": view,
+            "of": question.version,
+            "words": question.words(),
+            "newest_query": urlencode(words),
             "query": question.to_query(),
-            "window": shown,
-            "slider": None if is_session else _slider(view),
-            "left": sum(entry.kind in ("evicted", "summarized") for entry in view.entries),
-            "overview": Markup(overview_fragment(view.report)),
-            "more": None if is_session else self._views.more(view, question.policy),
+            "window": view.window,
+            "own_window": own.window if self._is_session(question) else None,
+            "slider": self._slider(question, own),
+            "left": sum(entry.kind in GONE for entry in view.entries),
+            "overview": self._overview(question, view),
+            "largest": view.largest() if view.error else [],
             "entries": view.entries,
             "rows": [self._row(view, at, one) for at, one in enumerate(view.entries[:FIRST_ROWS])],
         }
         return self._render("conversation.html", request, **values)
+
+    def _overview(self, question: Question, view: View) -> Markup:
+        """Draw the report, with what became of the messages behind its verdict."""
+        said = self._environment.get_template("fates.html").render(
+            fates=view.fates(), more=self._wider(question, view), count=plural
+        )
+        return Markup(overview_fragment(view.report, said=said))
+
+    def _is_session(self, question: Question) -> bool:
+        return question.policy == SESSION and self._log is not None
+
+    def _view_or_own(self, question: Question, values: dict[str, Any]) -> View:
+        """Give a view; where there is none at a budget, what is wrong, and the view at its own budget."""
+        try:
+            return self._view(question)
+        except ContextError as error:
+            if question.window is None:
+                raise
+            view = self._view(question._replace(window=None))
+            values["error"] = f"{mask(str(error))}. What is shown is the view at its own budget."
+            return view
+
+    def _slider(self, question: Question, own: View) -> dict[str, int] | None:
+        """Say between which budgets a slider goes; None where the budget is a Context's."""
+        if not self._is_session(question):
+            return _slider(own, is_margin_auto=self._subject.is_margin_auto)
+        most = None if self._log is None else self._log.most_tokens(int(question.version or 0))
+        return None if most is None else _steps(LEAST_BUDGET, most)
+
+    def growth(self, request: Request) -> Response:
+        """Say whether a session has grown since a page was made."""
+        log = self._session_log()
+        words = {name: value for name, value in request.query_params.items() if name != "of"}
+        of = self._version(whole(request.query_params, "of"))
+        return self._render("grown.html", request, of=of, newest=log.version, newest_query=urlencode(words))
 
     def rows(self, request: Request) -> Response:
         """Show some rows of the list, those that are seen."""
@@ -352,9 +435,12 @@ class Inspector:
             given=given,
             policies=policies,
             defaults={"_a": policies[0], "_b": policies[min(1, len(policies) - 1)]},
+            of=None if self._log is None else self._log.version,
+            newest_query=urlencode(dict(given)),
             only=only,
             query=query,
             total=len(pairs),
+            changes=changes(pairs),
             rows=self._pair_rows(pairs, range(min(len(pairs), FIRST_ROWS))),
             newest=None if self._log is None else self._log.version,
         )
@@ -369,7 +455,7 @@ class Inspector:
         )
 
     def _pairs(self, left: View, right: View, only: str) -> list[Pair]:
-        return [pair for pair in _align(left, right) if only != "differ" or pair.differs]
+        return [pair for pair in align(left, right) if only != "differ" or pair.differs]
 
     def _pair_rows(self, pairs: Sequence[Pair], window: range) -> list[dict[str, Any]]:
         return [{**self._row(pairs[at].view, at, pairs[at].entry), "pair": pairs[at]} for at in window]
@@ -383,6 +469,9 @@ class Inspector:
         return self._render(
             "timeline.html",
             request,
+            of=log.version,
+            newest=log.version,
+            newest_query="",
             rows=list(enumerate(log.moments(0, FIRST_ROWS))),
             total=total,
             done=whole(request.query_params, "done"),
@@ -392,9 +481,10 @@ class Inspector:
     def timeline_rows(self, request: Request) -> Response:
         """Show some rows of it."""
         log = self._session_log()
-        total = len(log.events())
+        version = self._version(whole(request.query_params, "version"))
+        total = len(log.events(version))
         window = self._window(request, total)
-        rows = list(enumerate(log.moments(window.start, window.stop), window.start))
+        rows = list(enumerate(log.moments(window.start, window.stop, version), window.start))
         return self._render("timeline_rows.html", request, rows=rows, total=total)
 
     def recall(self, request: Request) -> Response:
@@ -405,10 +495,11 @@ class Inspector:
 
     def undo(self, request: Request) -> Response:
         """Ask before a decision is taken back."""
-        log = self._session_log()
-        events = log.undone_by(request.query_params.get("event", ""))
+        return self._ask(request, self._session_log().undone_by(request.query_params.get("event", "")))
+
+    def _ask(self, request: Request, events: Sequence[Event], *, has_grown: bool = False) -> Response:
         return self._render(
-            "undo.html", request, told=told_of(events), event=events[0], rest=events[1:], token=self.token
+            "undo.html", request, told=told_of(events), events=events, has_grown=has_grown, token=self.token
         )
 
     # The bill.
@@ -426,22 +517,33 @@ class Inspector:
         for word in asked:
             _check_known(word, known)
         _check_known(pricing, self._subject.pricings)
-        return [play(word, pricing, window) for word in asked]
+        version = self._version(whole(given, "version"))
+        return [
+            keep(
+                self._bills,
+                (word, self._views.write_time(word), pricing, window, version),
+                functools.partial(play, word, pricing, window, version),
+                most=MOST_BILLS,
+            )
+            for word in asked
+        ]
 
     def bill(self, request: Request) -> Response:
         """Show what each call costs under a policy or two."""
-        given, error, results = request.query_params, "", list[Replayed]()
+        given, error, results, of = request.query_params, "", list[Replayed](), None
         try:
+            of = self._version(whole(given, "version"))
             results = self._bill(request)
         except ContextError as problem:
             error = mask(str(problem))
         start = whole(given, "start") or 0
-        count = max((len(one.calls) for one in results), default=0)
+        total = max((len(one.calls) for one in results), default=0)
         calls = [
             (at, [one.calls[at] if at < len(one.calls) else None for one in results])
-            for at in range(start, min(count, start + BILL_ROWS))
+            for at in range(start, min(total, start + BILL_ROWS))
         ]
         query = {name: given.get(name, "") for name in ("policy_a", "policy_b", "pricing", "budget")}
+        shown = query if of is None else {**query, "version": str(of)}
         return self._render(
             "bill.html",
             request,
@@ -451,10 +553,14 @@ class Inspector:
             results=results,
             table=replay_table(results) if results else "",
             calls=calls,
+            newest_calls=[(one.policy, one.calls[-1]) for one in results if one.calls],
             start=start,
-            count=count,
+            total=total,
             step=BILL_ROWS,
-            query=urlencode(query),
+            of=of,
+            newest=None if self._log is None else self._log.version,
+            newest_query=urlencode(query),
+            query=urlencode(shown),
         )
 
     def charts(self, request: Request) -> Response:
@@ -473,15 +579,25 @@ def _check_known(word: str, known: Sequence[str]) -> None:
         raise unknown_name(f"{word[:80]!r} is not offered here; there are: {', '.join(known)}", word, known)
 
 
-def _slider(view: View) -> dict[str, int]:
+def _slider(view: View, *, is_margin_auto: bool) -> dict[str, int]:
     """Say between which budgets a slider goes: from nothing to all, as far as the model's window."""
     report = view.report
-    beside = report.output_reserve_tokens + report.overhead_tokens + report.margin_tokens
-    most = max(report.window_tokens, (report.tokens_before or report.window_tokens * 2) + beside)
+    beside = report.output_reserve_tokens + report.overhead_tokens
+    used = (report.tokens_before or report.window_tokens * 2) + beside
+    # a margin that is worked out grows with the budget
+    share = report.margin_tokens / max(1, report.window_tokens) if is_margin_auto else 0.0
+    most = math.ceil(used / (1 - share)) + 1 if 0 < share < 1 else used + report.margin_tokens
+    most = max(report.window_tokens, most)
     if report.model_window_tokens is not None:
         most = min(most, max(report.model_window_tokens, report.window_tokens))
-    least = report.output_reserve_tokens + 1
-    return {"least": least, "most": most, "step": max(1, (most - least) // 400)}
+    return _steps(report.output_reserve_tokens + 1, most)
+
+
+def _steps(least: int, most: int) -> dict[str, int]:
+    """Divide the way of a slider: a browser counts steps from the least on, and the last is the most."""
+    most = max(least, most)
+    step = max(1, (most - least) // 400)
+    return {"least": most - (most - least) // step * step, "most": most, "step": step}
 
 
 def _around(text: str, folded: str) -> tuple[str, str, str]:
@@ -494,27 +610,3 @@ def _around(text: str, folded: str) -> tuple[str, str, str]:
         text[at + len(folded) : at + len(folded) + FOUND_CHARS],
     )
     return plain(before), plain(word), plain(after)
-
-
-def _align(left: View, right: View) -> list[Pair]:
-    """Put the messages of two views side by side: the same message, or the same place from the end."""
-    own = {id(message): at for at, message in enumerate(left.sources)}
-    shares = any(id(message) in own for message in right.sources)
-    shift = 0 if shares else len(left.sources) - len(right.sources)
-    sides: dict[int, Entry] = {}
-    beyond: list[Entry] = []
-    for entry in right.entries:
-        if entry.index is None:
-            continue
-        key = own.get(id(right.sources[entry.index])) if shares else entry.index + shift
-        if key is None or key < 0:
-            beyond.append(entry)
-        else:
-            sides[key] = entry
-    pairs = [
-        Pair(entry, left, entry, sides.pop(entry.index, None))
-        for entry in left.entries
-        if entry.index is not None
-    ]
-    rest = [*beyond, *sides.values()]
-    return pairs + [Pair(entry, right, None, entry) for entry in rest]

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 from base64 import b64encode
 from collections.abc import Collection
+from ipaddress import ip_address
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -78,12 +79,13 @@ class Guard:
             app: What answers.
             token: What a visitor has: in the address of the first visit, in a cookie from then on, or as
                 `Authorization: Bearer …`.
-            hosts: Names by which the server may be asked, without a port; others are those of a site that
-                points its name at this machine.
+            hosts: Names by which the server may be asked, without a port, in capitals or not; others are
+                those of a site that points its name at this machine. With "0.0.0.0" or "::" among them it may
+                be asked by every address, which is no name that could be pointed elsewhere.
         """
         self._app = app
         self._token = token.encode()
-        self._hosts = frozenset(hosts)
+        self._hosts = frozenset(map(str.lower, hosts))
         self._policy = policy_for_style(_report_style())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,13 +107,13 @@ class Guard:
     def _answer(self, scope: Scope) -> ASGIApp:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if _name(host) not in self._hosts:
+        if not self._is_own(_name(host)):
             return PlainTextResponse(
                 "This server is asked by its own address only, and not by the name in this request's Host.\n",
                 status_code=421,
             )
         origin = headers.get("origin")
-        if origin is not None and origin != "null" and urlsplit(origin).netloc != host:
+        if origin is not None and origin != "null" and _place(origin) != host.lower():
             return PlainTextResponse("Another site made this request.\n", status_code=403)
         if scope["method"] not in ("GET", "HEAD") and headers.get("sec-fetch-site", "same-origin") not in (
             "same-origin",
@@ -127,6 +129,18 @@ class Guard:
         return PlainTextResponse(
             "Open the whole address that `trimtab inspect` wrote, with its token.\n", status_code=401
         )
+
+    def _is_own(self, name: str) -> bool:
+        """Say whether it is a name of this server, or an address where it listens on all of them."""
+        if name in self._hosts:
+            return True
+        if not self._hosts & {"0.0.0.0", "::"}:
+            return False
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
 
     def is_token(self, given: str) -> bool:
         """Say whether it is the token, in a time that tells nothing of how much of it is right."""
@@ -151,8 +165,16 @@ def _name(host: str) -> str:
         return ""
 
 
+def _place(origin: str) -> str:
+    """Return the host and port of an Origin; nothing of one that is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
 def _cookie_name(host: str) -> str:
-    """Name the cookie by the port: cookies are the same for all ports of a host."""
+    """Name the cookie by the port: a browser sends a cookie to all ports of a host."""
     port = host.rpartition(":")[2]
     return f"trimtab-{port if port.isdigit() else 80}"
 

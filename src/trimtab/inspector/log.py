@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from bisect import bisect_right
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import NamedTuple
 
+from trimtab.budget import Budget
 from trimtab.errors import UnknownNameError
-from trimtab.inspector.views import Entry, View
-from trimtab.report import MessageRow
-from trimtab.report.text import number, plain, plural, runs
-from trimtab.session import Session
+from trimtab.inspector.views import (
+    Entry,
+    View,
+    attempt_of,
+    budget_like,
+    given_of,
+    keep,
+    keys_of,
+    names_of,
+    places_of,
+    put_in,
+)
+from trimtab.report import MessageRow, Report
+from trimtab.report.html import kind_of
+from trimtab.report.text import plain, plural, reason_words, runs
+from trimtab.session import Origin, Session
+from trimtab.session.in_context import HISTORY
 from trimtab.session.text import event_text
 from trimtab.session.undo import InForce
 from trimtab.stores import Event
@@ -18,6 +37,23 @@ from trimtab.stores import Event
 __all__ = ["Log", "Moment"]
 
 _TEXT_CHARS = 400
+_EVERYTHING = 10**12
+"""A budget in tokens that holds every conversation."""
+OTHER = Origin("other")
+"""Of a row of another block than the session's."""
+_TITLES = {"system": "system text", "anchor": "anchor", "facts": "facts", "shortened": "trimtab"}
+_WHY_PUT_IN = {
+    "system": "leads every view",
+    "anchor": "in every view",
+    "facts": "what is known from what left",
+    "summary": "stands for what left",
+    "recalled": "found for the question, as earlier text",
+    "shortened": "so that a provider takes it",
+    "other": "of another block",
+}
+_REASONS = {"the summary of": "a summary tells it", "left the recent messages at": "left the recent messages"}
+"""Reasons of several messages, by what those of each begin with."""
+_FATES = {"kept": "in view", "pinned": "in view, pinned", "changed": "shortened"}
 
 
 class Moment(NamedTuple):
@@ -34,31 +70,63 @@ class Moment(NamedTuple):
 
 
 class Log:
-    """What happened in a session, read again when it has grown."""
+    """What happened in a session, read on when it has grown."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._read: tuple[int, list[Event]] = (-1, [])
-        self._views: dict[tuple[int, int], View] = {}
+        self._events: list[Event] = []
+        self._views: OrderedDict[tuple[int, int | None], View] = OrderedDict()
+        self._most: OrderedDict[int, int] = OrderedDict()
+        self.version = 0
+        """The newest version that was read."""
 
-    @property
-    def version(self) -> int:
-        """The newest version, of other writers, too."""
-        return self._session.refresh()
+    def refresh(self) -> bool:
+        """Read what came since, of other writers, too; True if what was read before is another now.
 
-    def events(self) -> list[Event]:
-        """Return the whole log, oldest first."""
-        version = self.version
-        if self._read[0] != version:
-            self._read = version, list(self._session.history(kinds=None))
+        A redaction rewrites what was said, and a session that was deleted may begin anew: what is at hand of
+        before is no longer shown then.
+        """
+        version = self._session.refresh()
+        came = list(self._session.history(after=self.version, kinds=None)) if version > self.version else []
+        is_other = version < self.version or any(event.kind == "redacted" for event in came)
+        if is_other:
+            self._events = list(self._session.history(kinds=None))
             self._views.clear()
-        return self._read[1]
+            self._most.clear()
+        else:
+            self._events += came
+        self.version = self._events[-1].version if self._events else version
+        return is_other
 
-    def moments(self, start: int, stop: int) -> list[Moment]:
-        """Return a part of the timeline, the newest first."""
-        events = self.events()
-        undoable = {event.version for event in _in_force(events)}
-        page = events[::-1][start:stop]
+    def events(self, version: int | None = None) -> list[Event]:
+        """Return the log up to a version, oldest first."""
+        if version is None or version >= self.version:
+            return self._events
+        return self._events[: bisect_right(self._events, version, key=attrgetter("version"))]
+
+    def messages(self, version: int) -> list[Event]:
+        """List the messages up to a version."""
+        return [event for event in self.events(version) if event.kind == "message"]
+
+    def name(self, version: int, entries: Iterable[Entry]) -> list[Entry]:
+        """Name the messages of a view of another policy by their versions, as those of the session are."""
+        said = self.messages(version)
+        keys = keys_of([event.message for event in said])
+        versions = {key: event.version for key, event in zip(keys, said, strict=True)}
+        return [_rename(entry, versions.get(entry.key)) for entry in entries]
+
+    def budget_tokens(self, version: int) -> int:
+        """Return the budget that was in force at a version."""
+        for event in reversed(self.events(version)):
+            if event.kind in ("budget", "options"):
+                options = event.data.get("options", event.data)
+                return int(options["budget_tokens"])
+        return self._session.budget_tokens
+
+    def moments(self, start: int, stop: int, version: int | None = None) -> list[Moment]:
+        """Return a part of the timeline up to a version, the newest first; what may be undone may be now."""
+        undoable = {event.version for event in _in_force(self._events)}
+        page = self.events(version)[::-1][start:stop]
         return [_moment(event, is_undoable=event.version in undoable) for event in page]
 
     def undone_by(self, event_id: str) -> list[Event]:
@@ -67,7 +135,7 @@ class Log:
         Raises:
             UnknownNameError: No such decision is in force.
         """
-        decisions = _in_force(self.events())
+        decisions = _in_force(self._events)
         for at, event in enumerate(decisions):
             if event.id == event_id:
                 return decisions[at:]
@@ -94,45 +162,50 @@ class Log:
         """Find what the view no longer shows, as the session's own search tool does."""
         return [_moment(event, is_undoable=False) for event in self._session.recall(query, limit)]
 
-    def view(self, version: int | None) -> View:
-        """Give the view at a version, with every message of the log up to it.
+    def view(self, version: int, window: int | None = None) -> View:
+        """Give the view at a version, with every message of the log up to it; or as another budget makes it.
 
         Raises:
-            ConfigurationError: There is no such version.
-            BudgetExceededError: What must stay does not fit.
+            ConfigurationError: There is no such version, or the budget is no session's.
+            BudgetExceededError: What must stay does not fit, and nothing could be tried.
         """
-        at = self.version if version is None else version
-        key = (at, self._read[0])
-        if key not in self._views:
-            events = [event for event in self.events() if event.version <= at]
-            self._views[key] = self._view(at, events)
-        return self._views[key]
+        return keep(self._views, (version, window), lambda: self._view(version, window))
 
-    def _view(self, at: int, events: Sequence[Event]) -> View:
-        fitted = self._session.fit(at=at)
-        change = self._session.diff(0, at)
-        seen = [event.version for event in change.came]
-        rows = _rows_of(seen, fitted.report.messages, has_recalled=bool(change.recalled_after))
-        places = {index: place for place, index in enumerate(fitted.positions) if index is not None}
-        said = [event for event in events if event.kind == "message" and event.message is not None]
-        gone = _why_gone(events)
-        shown = set(seen)
-        recalled = {event.version for event in change.recalled_after}
-        entries = _front(fitted.report.messages, len(rows), places)
-        for index, event in enumerate(said):
-            row = rows.get(event.version)
-            why = "found for the question, as earlier text" if event.version in recalled else ""
-            entries.append(
-                _entry(
-                    index,
-                    event,
-                    row,
-                    why=why or gone.get(event.version, "no room among the recent messages"),
-                    is_seen=row is not None or event.version in shown,
-                    place=None if row is None else places.get(row.index),
-                )
-            )
-        return View(fitted, sources=[event.message for event in said], _entries=entries)
+    def most_tokens(self, version: int) -> int | None:
+        """Return a budget at which nothing waits; None where the budget is a Context's."""
+        if self._session.context is not None:
+            return None
+        return keep(self._most, version, lambda: self._most_tokens(version))
+
+    def _most_tokens(self, version: int) -> int:
+        base, report = self.view(version), self._session.fit(at=version, budget=_EVERYTHING).report
+        # where a provider reported more than was counted, a session goes by less than its budget
+        ratio = _EVERYTHING / max(1, report.input_tokens)
+        return max(base.window, math.ceil(report.tokens_after * ratio) + _beside(base.report))
+
+    def _view(self, at: int, window: int | None) -> View:
+        budget: Budget | int | None = window
+        if window is not None:
+            base = self.view(at)
+            if window == base.window:
+                return base
+            if _beside(base.report):
+                budget = budget_like(base.report, window)
+        fitted, error = attempt_of(lambda: self._session.fit(at=at, budget=budget))
+        report = fitted.report
+        if window is None:  # a log knows the tokens of a budget, and not what was kept free beside them
+            window = report.window_tokens if _beside(report) else self.budget_tokens(at)
+        said = self.messages(at)
+        view = View(fitted, error, window=window, what="version")
+        view.sources = [event.message for event in said]
+        origins = self._session.origins(at=at, budget=budget)
+        view.listed = list(_entries(view, said, origins, _why_gone(self.events(at))))
+        return view
+
+
+def _beside(report: Report) -> int:
+    """Return the tokens of a budget that are kept free."""
+    return report.output_reserve_tokens + report.overhead_tokens + report.margin_tokens
 
 
 def _moment(event: Event, *, is_undoable: bool) -> Moment:
@@ -164,59 +237,115 @@ def _why_gone(events: Sequence[Event]) -> dict[int, str]:
     return why
 
 
-def _rows_of(
-    seen: Sequence[int], rows: Sequence[MessageRow], *, has_recalled: bool
-) -> Mapping[int, MessageRow]:
-    """Match messages in view with rows of its report, where they stand in the log's order behind all else.
+def _entries(
+    view: View, said: Sequence[Event], origins: Sequence[Origin], gone: Mapping[int, str]
+) -> Iterator[Entry]:
+    """List every message of a log, and what the session or its Context puts around those in view.
 
-    What was recalled stands among them as one more, so that nobody knows which is which.
+    What stands before all messages of a view leads the list; else it stands before the message that it is
+    sent before.
     """
-    if has_recalled or not seen:
-        return {}
-    return dict(zip(seen, list(rows)[-len(seen) :], strict=False))
-
-
-def _front(rows: Sequence[MessageRow], matched: int, places: Mapping[int, int]) -> list[Entry]:
-    """List what always leads the view: system text, anchors, facts, the summary."""
-    front = list(rows)[: len(rows) - matched] if matched else []
-    return [
-        Entry(
-            kind="inserted",
-            fate="leads the view",
-            why="",
-            tokens=f"{number(row.tokens_after)} tokens",
-            role=row.role,
-            title="session",
-            note="",
-            index=None,
-            place=places.get(row.index),
+    report, places, given = view.report, places_of(view.fitted), given_of(view.fitted)
+    sources, named = list(view.sources), len(report.blocks) > 1
+    left = iter(origins)
+    shown, recalled = dict[int, MessageRow](), dict[int, int | None]()
+    before: dict[int, list[Entry]] = {}
+    waiting = [put_in(row) for row in report.inserted]
+    is_front, counts = True, Counter[str]()
+    for row in report.messages:
+        place = places.get(row.index)
+        origin = next(left, OTHER) if row.block == HISTORY else OTHER
+        if origin.kind == "message":
+            version = origin.versions[0]
+            shown[version] = row
+            if is_front:
+                yield from waiting
+                waiting, is_front = [], False
+            before[version], waiting = waiting, []
+            continue
+        if origin.kind == "recalled":
+            recalled |= dict.fromkeys(origin.versions, place)
+        counts[origin.kind] += 1
+        index = None
+        if origin is OTHER:
+            index = len(sources)
+            sources.append(given[row.index])
+        waiting.append(
+            Entry(
+                kind="inserted" if row.fate == "kept" else kind_of(row),
+                fate="put in" if origin is not OTHER else "of the request",
+                why=_WHY_PUT_IN[origin.kind] if row.fate == "kept" else reason_words(row),
+                before=row.tokens_before,
+                after=row.tokens_after,
+                role=row.role,
+                title=_title(origin, row),
+                names=names_of(row, named=named),
+                index=index,
+                place=place,
+                key=(origin.kind, counts[origin.kind]),
+            )
         )
-        for row in front
-        if row.index in places
-    ]
+    view.sources = sources
+    for index, event in enumerate(said):
+        yield from before.get(event.version, ())
+        found = shown.get(event.version)
+        yield _entry(
+            index,
+            event,
+            found,
+            why=gone.get(event.version, "no room among the recent messages"),
+            names=names_of(found, named=named) if found is not None else (),
+            place=places.get(found.index) if found is not None else recalled.get(event.version),
+        )
+    yield from waiting
+
+
+def _rename(entry: Entry, version: int | None) -> Entry:
+    if version is None:
+        return replace(entry, number=None)
+    return replace(entry, title=f"version {version:,}", key=version, number=version)
+
+
+def _title(origin: Origin, row: MessageRow) -> str:
+    if origin is OTHER:
+        return f"block {row.block}"
+    if origin.kind == "summary":
+        return f"summary of version {origin.versions[0]:,}"
+    if origin.kind == "recalled":
+        return f"recalled: version {runs(origin.versions)}"
+    return _TITLES.get(origin.kind, origin.kind)
 
 
 def _entry(
-    index: int, event: Event, row: MessageRow | None, *, why: str, is_seen: bool, place: int | None
+    index: int, event: Event, row: MessageRow | None, *, why: str, names: tuple[str, ...], place: int | None
 ) -> Entry:
-    told = "tells it" in why
-    if not is_seen:
-        kind, fate = ("summarized", "summarized") if told else ("evicted", "not in view")
-    elif row is None or row.fate == "kept":
-        kind, fate = "kept", "in view"
+    if row is not None:
+        kind, fate = kind_of(row), _FATES.get(kind_of(row), "not in view")
+        why = reason_words(row)
+    elif place is not None:
+        kind, fate, why = "changed", "recalled", "shown for the question, as earlier text"
+    elif "tells it" in why:
+        kind, fate = "summarized", "summarized"
     else:
-        kind, fate = row.fate, "shortened" if row.fate == "changed" else "not in view"
-    size = None if row is None else row.tokens_after if row.fate != "evicted" else row.tokens_before
+        kind, fate = "evicted", "not in view"
+    if event.data.get("redacted"):
+        names = (*names, "redacted")
+    message = event.message or {}
     return Entry(
         kind=kind,
         fate=fate,
-        why="" if is_seen and fate == "in view" else why,
-        tokens="" if size is None else f"{number(size)} tokens",
-        role=str(event.message.get("role") or event.message.get("type") or ""),
+        why=why,
+        before=None if row is None else row.tokens_before,
+        after=None if row is None else row.tokens_after,
+        role=str(message.get("role") or message.get("type") or ""),
         title=f"version {event.version:,}",
-        note="",
+        names=names,
         index=index,
         place=place,
+        key=event.version,
+        number=event.version,
+        reason=_REASONS.get(why.partition(" version")[0]),
+        is_sized=row is not None,
     )
 
 

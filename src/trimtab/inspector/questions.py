@@ -22,7 +22,9 @@ class Question(NamedTuple):
     window: int | None = None
     """Its budget in tokens; None: the policy's own."""
     version: int | None = None
-    """Of a session's log; None: the newest."""
+    """Of a session's log; None: of a file."""
+    edited: int | None = None
+    """When the file of the policy was written, where it is one: rows of before are of a list of before."""
 
     @classmethod
     def of(cls, given: Mapping[str, str], default: str, suffix: str = "") -> Question:
@@ -37,6 +39,7 @@ class Question(NamedTuple):
             policy,
             whole(given, f"budget{suffix}", least=1),
             whole(given, f"version{suffix}"),
+            whole(given, f"edited{suffix}", most_digits=20),
         )
 
     def words(self, suffix: str = "") -> dict[str, str]:
@@ -44,8 +47,9 @@ class Question(NamedTuple):
         found = {f"policy{suffix}": self.policy}
         if self.window is not None:
             found[f"budget{suffix}"] = str(self.window)
-        if self.version is not None:
-            found[f"version{suffix}"] = str(self.version)
+        for name, value in (("version", self.version), ("edited", self.edited)):
+            if value is not None:
+                found[f"{name}{suffix}"] = str(value)
         return found
 
     def to_query(self, **more: object) -> str:
@@ -53,7 +57,7 @@ class Question(NamedTuple):
         return urlencode({**self.words(), **{name: str(value) for name, value in more.items()}})
 
 
-def whole(given: Mapping[str, str], name: str, *, least: int = 0) -> int | None:
+def whole(given: Mapping[str, str], name: str, *, least: int = 0, most_digits: int = 15) -> int | None:
     """Read a whole number; None where it is left out.
 
     Raises:
@@ -62,6 +66,6 @@ def whole(given: Mapping[str, str], name: str, *, least: int = 0) -> int | None:
     text = given.get(name, "").strip().replace(",", "").replace("_", "")
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 15) or int(text) < least:
+    if not (text.isascii() and text.isdigit() and len(text) <= most_digits) or int(text) < least:
         raise ConfigurationError(f"{name} is a whole number from {least} on, not {text[:40]!r}")
     return int(text)

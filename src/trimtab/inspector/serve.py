@@ -6,6 +6,7 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -29,12 +30,14 @@ def serve(
     token: str | None = None,
     ready: Callable[[str], object] | None = None,
 ) -> None:
-    """Serve an inspector until the process is told to end.
+    """Serve an inspector until Ctrl+C, or the process is told to end.
 
     Args:
         subject: What is looked at.
         port: The port; 0 takes a free one.
-        host: The address it listens on; other machines reach it only where that is not of the loopback.
+        host: The address it listens on; other machines reach it only where that is not of the loopback. It
+            may be asked by that name, by those of the loopback, and where it listens on all addresses
+            (`0.0.0.0` or `::`) by each of them and by the name of the machine.
         allow_remote: Whether it may be one that other machines reach. They send the token, and read what
             they are shown, without encryption.
         token: What a visitor has; None: a new one.
@@ -49,6 +52,7 @@ def serve(
             f"host {host!r} can be reached from other machines, and what is sent is not encrypted: use"
             f" {LOOPBACK}, or say allow_remote=True"
         )
+    host = host.lower()
     made = secrets.token_urlsafe(24) if token is None else token
     shown = f"[{host}]" if ":" in host else host
     names = ["127.0.0.1", "localhost", "::1", host]
@@ -65,11 +69,12 @@ def serve(
         if ready is not None:
             ready(f"http://{shown}:{place.getsockname()[1]}/?token={made}")
         config: Any = uvicorn.Config(app, log_level="warning", server_header=False, access_log=False)
-        uvicorn.Server(config).run(sockets=[place])
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again when it has ended by it
+            uvicorn.Server(config).run(sockets=[place])
 
 
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host.lower() == "localhost"

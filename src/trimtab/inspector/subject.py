@@ -20,10 +20,11 @@ class Subject:
     Args:
         name: Stands over every page: of a file, or a session.
         policies: Words for the policies that are offered, the one that is shown first before the others.
-        fit: Fits the conversation under the policy of a word, or under a strategy as JSON. It may raise
-            `ContextError`; a `BudgetExceededError` is shown with its attempt.
+        fit: Fits the conversation under the policy of a word, or under a strategy as JSON; of a session all
+            that was said up to a version of its log, which is None for a file. It may raise `ContextError`; a
+            `BudgetExceededError` is shown with its attempt.
         play: Replays the conversation under a policy, at a price list, in a room of so many tokens (None: its
-            own). None: there is no bill by call.
+            own), up to such a version. None: there is no bill by call.
         replayed: Words for what `play` knows beside `policies`, as "none" and "default".
         pricings: Names of price lists, the one that is used first before the others.
         session: The session whose log this is; None for a file.
@@ -35,15 +36,15 @@ class Subject:
         >>> from trimtab import fit
         >>> chat = [{"role": "user", "content": f"question {n}"} for n in range(9)]
         >>> subject = Subject(name="chat", policies=("sliding_window", "drop_newest"),
-        ...     fit=lambda policy: fit(chat, 40, strategy=policy))
-        >>> subject.fit("drop_newest").report.total_message_count
+        ...     fit=lambda policy, version: fit(chat, 40, strategy=policy))
+        >>> subject.fit("drop_newest", None).report.total_message_count
         9
     """
 
     name: str
     policies: Sequence[str]
-    fit: Callable[[str], Fitted[Any]]
-    play: Callable[[str, str, int | None], Replayed] | None = None
+    fit: Callable[[str, int | None], Fitted[Any]]
+    play: Callable[[str, str, int | None, int | None], Replayed] | None = None
     replayed: Sequence[str] = ()
     pricings: Sequence[str] = ()
     session: Session | None = None

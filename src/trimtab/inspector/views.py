@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import functools
+import hashlib
+import json
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from trimtab.budget import Budget
 from trimtab.context import Fitted
-from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, CountingError
+from trimtab.errors import BudgetExceededError, ConfigurationError, CountingError
 from trimtab.formats import Format, get_format, mapping_of
 from trimtab.inspector.subject import Subject
 from trimtab.report import InsertedRow, MessageRow, Report
 from trimtab.report.html import kind_of
-from trimtab.report.text import clip, number, plain, plural, runs
+from trimtab.report.text import clip, number, plain, plural, reason_words, runs
+from trimtab.strategies import CUT_MARKER
+from trimtab.strategies.clear_tool_results import DEFAULT_PLACEHOLDER
 
-__all__ = ["Entry", "View", "Views", "in_lines"]
+__all__ = ["Asked", "Entry", "View", "Views", "in_lines", "more_of"]
 
 PREVIEW_CHARS = 400
 """Of a message in the list; two lines of it are seen."""
 MORE_TOKENS = 2_000
 """How many more tokens the page tries out."""
-_KEPT_VIEWS = 24
+KEPT_VIEWS = 24
 """Views at hand: a slider goes back and forth."""
+_MOST_LARGEST = 5
+_CUT = CUT_MARKER.rstrip("]")
+"""The beginning of what stands where a text was cut; where all of it is may follow."""
+GONE = ("evicted", "summarized")
+"""Kinds of entries of which nothing is sent."""
+_ORDER = ("evicted", "summarized", "changed", "inserted", "pinned", "kept")
+"""Kinds of entries, what a reader asks for first before the others."""
 
-_WHY: Mapping[str, str] = {
-    "over_limit": "the budget has no room for it",
-    "over_cap": "its block has no room for it",
-    "unit_of_removed": "it goes with a call or a result that left",
-    "min_messages": "too few would have remained",
-    "block_dropped": "its whole block left",
-    "callback": "a callback took it out",
-    "truncation": "cut to what there is room for",
-    "superseded_by_summary": "a summary tells it",
-    "repair": "a provider would refuse it",
-    "cannot_lead": "it may not stand first",
-}
-"""Reasons of a report in words."""
-_WHY_CHANGED: Mapping[str, str] = {
-    "over_limit": "so that the budget has room for the rest",
-    "over_cap": "so that its block has room for the rest",
-}
-"""Where they are of a message of which something is sent."""
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +51,41 @@ class Entry:
     """What the strip of a report calls it."""
     fate: str
     """The same for people."""
-    why: str
-    tokens: str
+    why: str = ""
+    before: int | None = None
+    """Its size in tokens as it came; None where nobody counted."""
+    after: int | None = None
+    """What of it is sent."""
     role: str
     title: str
-    """Which message it is: its index, a version of a log, or that it was put in."""
-    note: str
+    """Which message it is: its index, a version of a log, or what was put in."""
+    names: tuple[str, ...] = ()
     """Its block, its label, the tools it calls."""
-    index: int | None
-    """In the input; None: trimtab put it in."""
-    place: int | None
+    index: int | None = None
+    """In what came; None: trimtab put it in."""
+    place: int | None = None
     """In the output; None: it left."""
+    key: Hashable
+    """What it is the same by in another view."""
+    reason: str | None = None
+    """The reason as it is of others, too; None: as it is."""
+    is_sized: bool = True
+    """Whether anybody was to count it: a session does not know the size of what left."""
+    number: int | None = None
+    """By which people name it: an index, or a version of a log; None: it was put in."""
+
+    @property
+    def tokens(self) -> str:
+        """Its size in words: what left as it came, what was changed both ways."""
+        if self.kind == "changed" and self.after is not None:
+            return f"{number(self.before)} → {number(self.after)} tokens"
+        size = self.before if self.kind in GONE else self.after
+        return f"{number(size)} tokens" if self.is_sized else ""
+
+    @property
+    def note(self) -> str:
+        """Its names on one line."""
+        return " · ".join(clip(plain(one), 40) for one in self.names)
 
 
 @dataclass(slots=True)
@@ -77,7 +97,16 @@ class View:
     """Why it does not fit; the rest is of the nearest attempt then."""
     sources: Sequence[Any] = ()
     """The messages of the input, by index."""
-    _entries: list[Entry] | None = field(default=None)
+    window: int = 0
+    """The budget that was asked for, in tokens."""
+    what: str = "message"
+    """What the numbers of its entries count."""
+    listed: list[Entry] | None = None
+    """Its entries, where they are made; None: by the rows of its report."""
+    keys: Sequence[Hashable] | None = None
+    """Of its messages, where they are known."""
+    name: Callable[[Iterable[Entry]], list[Entry]] = list
+    """What names entries as people do."""
 
     @property
     def report(self) -> Report:
@@ -92,9 +121,22 @@ class View:
     @property
     def entries(self) -> list[Entry]:
         """Every message of the input in its order, and what was put in where it stands."""
-        if self._entries is None:
-            self._entries = list(_entries(self))
-        return self._entries
+        if self.listed is None:
+            if self.keys is None:
+                self.keys = keys_of(self.sources)
+            self.listed = self.name(_entries(self, self.keys))
+        return self.listed
+
+    @property
+    def places(self) -> Mapping[int, int]:
+        """Where what is sent stands, by index in what came."""
+        if self.listed is None:
+            return places_of(self.fitted)
+        return {
+            entry.index: entry.place
+            for entry in self.listed
+            if entry.index is not None and entry.place is not None
+        }
 
     def source_text(self, entry: Entry) -> str:
         """Return what a message says as it came; that of one that was put in as it is sent."""
@@ -110,9 +152,56 @@ class View:
         """Return what is sent of it; of what left, what it said."""
         return self.source_text(entry) if entry.place is None else self.sent_text(entry)
 
-    def stays(self) -> set[int]:
-        """List by index the messages of which something is sent."""
-        return {row.index for row in self.report.messages if row.fate != "evicted"}
+    def output(self, entry: Entry) -> object:
+        """Return the message that is sent of it; None if it left."""
+        return None if entry.place is None else self.fitted.messages[entry.place]
+
+    def largest(self) -> list[Entry]:
+        """List what is largest of all that is sent: where it does not fit, that is why."""
+        sent = [entry for entry in self.entries if entry.place is not None and entry.after]
+        return sorted(sent, key=lambda entry: -(entry.after or 0))[:_MOST_LARGEST]
+
+    def fates(self) -> list[Fate]:
+        """Say in a few lines what became of all: each fate and reason with its messages, what left first."""
+        found: dict[tuple[str, str, str], list[tuple[int, Entry]]] = {}
+        for at, entry in enumerate(self.entries):
+            why = entry.why if entry.reason is None else entry.reason
+            found.setdefault((entry.kind, entry.fate, why), []).append((at, entry))
+        order = sorted(found, key=lambda one: (_ORDER.index(one[0]), -len(found[one])))
+        return [_fate_line(one, found[one]) for one in order]
+
+
+class Fate(NamedTuple):
+    """A line about messages with one fate, for one reason."""
+
+    kind: str
+    fate: str
+    why: str
+    messages: int
+    tokens: str
+    """Their sizes in sum; empty where nobody knows."""
+    which: str
+    names: str
+    first: int
+    """The place of the first of them in the list."""
+
+
+def _fate_line(key: tuple[str, str, str], found: Sequence[tuple[int, Entry]]) -> Fate:
+    entries = [entry for _, entry in found]
+    numbers = [entry.number for entry in entries if entry.number is not None]
+    which = runs(sorted(numbers)) or ", ".join(dict.fromkeys(entry.title for entry in entries))
+    names = dict.fromkeys(name for entry in entries for name in entry.names)
+    size = _sum(entry.before if key[0] in GONE else entry.after for entry in entries)
+    if key[0] == "changed" and size:
+        size = f"{_sum(entry.before for entry in entries) or '?'} → {size}"
+    return Fate(
+        *key, len(entries), size, clip(plain(which), 60), clip(plain(", ".join(names)), 80), found[0][0]
+    )
+
+
+def _sum(sizes: Iterable[int | None]) -> str:
+    known = list(sizes)
+    return "" if None in known else f"{sum(size or 0 for size in known):,}"
 
 
 def text_in(form: Format, message: Any) -> str:
@@ -132,71 +221,87 @@ def preview_in(text: str) -> str:
     return clip(plain(head), PREVIEW_CHARS)
 
 
-def _entries(view: View) -> Iterator[Entry]:
+def _entries(view: View, keys: Sequence[Hashable]) -> Iterator[Entry]:
     report = view.report
-    places = {index: at for at, index in reversed([*enumerate(view.fitted.positions)]) if index is not None}
+    places = places_of(view.fitted)
     actions = {block.name: block.actions for block in report.blocks}
     named = len(report.blocks) > 1
     waiting, at = list(report.inserted), 0
     for row in report.messages:
         while row.fate != "evicted" and waiting and waiting[0].position <= at:
-            yield _put_in(waiting.pop(0))
+            yield put_in(waiting.pop(0))
             at += 1
-        yield _entry(row, places.get(row.index), actions.get(row.block, ()), named=named)
+        yield Entry(
+            kind=kind_of(row),
+            fate=_fate(row, actions.get(row.block, ()), view, places.get(row.index)),
+            why=reason_words(row),
+            before=row.tokens_before,
+            after=row.tokens_after,
+            role=row.role,
+            title=f"#{row.index:,}",
+            names=names_of(row, named=named),
+            index=row.index,
+            place=places.get(row.index),
+            key=keys[row.index],
+            number=row.index,
+        )
         at += row.fate != "evicted"
-    yield from map(_put_in, waiting)
+    yield from map(put_in, waiting)
 
 
-def _put_in(row: InsertedRow) -> Entry:
+def keys_of(messages: Sequence[Any]) -> list[Hashable]:
+    """Name each message by what it says, and how many of those that say the same come after it.
+
+    So that the same message is known again where a policy puts the parts of a request into another order.
+    """
+    seen, keys = Counter[str](), list[Hashable]()
+    for message in reversed(messages):
+        said = json.dumps(mapping_of(message), sort_keys=True, default=str)
+        digest = hashlib.blake2b(said.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        seen[digest] += 1
+        keys.append((digest, seen[digest]))
+    return keys[::-1]
+
+
+def places_of(fitted: Fitted[Any]) -> dict[int, int]:
+    """Return by index in the input where each message stands in the output."""
+    return {index: at for at, index in reversed([*enumerate(fitted.positions)]) if index is not None}
+
+
+def given_of(fitted: Fitted[Any]) -> Sequence[Any]:
+    """Return what the rows of a report are of, in their order."""
+    return fitted._plan.given  # no door offers it for a message that was changed
+
+
+def put_in(row: InsertedRow) -> Entry:
+    """Make the entry of what trimtab put in."""
     return Entry(
         kind="inserted",
         fate="put in",
         why=row.why,
-        tokens=plural(row.tokens, "token"),
+        after=row.tokens,
         role=row.role,
         title="trimtab",
-        note="",
-        index=None,
         place=row.position,
+        key=None,
     )
 
 
-def _entry(row: MessageRow, place: int | None, actions: Sequence[str], *, named: bool) -> Entry:
-    notes = [row.block] if named else []
-    notes += [row.label] if row.label else []
-    notes += [", ".join(dict.fromkeys(row.tool_names))] if row.tool_names else []
-    return Entry(
-        kind=kind_of(row),
-        fate=_fate(row, actions),
-        why=_why(row),
-        tokens=_tokens(row),
-        role=row.role,
-        title=f"#{row.index}",
-        note=" · ".join(clip(plain(one), 40) for one in notes),
-        index=row.index,
-        place=place,
-    )
+def names_of(row: MessageRow, *, named: bool) -> tuple[str, ...]:
+    """List what people call a message by: its block if there are several, its label, its tools."""
+    words = (row.block if named else "", row.label or "", *row.tool_names)
+    return tuple(dict.fromkeys(filter(None, words)))
 
 
-def _why(row: MessageRow) -> str:
-    if row.reason is None:
-        return ""
-    return _WHY_CHANGED.get(row.reason, _WHY[row.reason]) if row.fate == "changed" else _WHY[row.reason]
-
-
-def _fate(row: MessageRow, actions: Sequence[str]) -> str:
+def _fate(row: MessageRow, actions: Sequence[str], view: View, place: int | None) -> str:
     if row.fate == "changed":
         made = [action for action in ("shortened", "cleared") if action in actions]
-        return made[0] if len(made) == 1 else "changed"
+        if len(made) < 2 or place is None:
+            return made[0] if made else "changed"
+        text = text_in(view.format, view.fitted.messages[place])
+        return "cleared" if DEFAULT_PLACEHOLDER in text else "shortened" if _CUT in text else "changed"
     words = {"summarized": "summarized", "pinned": "kept, pinned"}
     return words.get(kind_of(row), row.fate)
-
-
-def _tokens(row: MessageRow) -> str:
-    if row.fate == "changed":
-        return f"{number(row.tokens_before)} → {number(row.tokens_after)} tokens"
-    size = row.tokens_before if row.fate == "evicted" else row.tokens_after
-    return f"{number(size)} tokens"
 
 
 class More(NamedTuple):
@@ -206,74 +311,120 @@ class More(NamedTuple):
     said: str
 
 
+def more_of(view: View, wider: View) -> More:
+    """Say what a view with more room has that another has not."""
+    now, then = view.places, wider.places
+    numbers = {
+        entry.index: entry.number
+        for entry in view.entries
+        if entry.index is not None and entry.number is not None
+    }
+    changed = {entry.index for entry in view.entries if entry.kind == "changed"}
+    back = [number for at, number in numbers.items() if at in then and at not in now]
+    whole = [
+        number
+        for at, number in numbers.items()
+        if at in changed and at in then and wider.fitted.messages[then[at]] == view.sources[at]
+    ]
+    said = []
+    for what, which in (("bring back", back), ("leave whole", whole)):
+        if which:
+            of = "" if view.what == "message" else f"{view.what} "
+            said.append(f"{what} {plural(len(which), 'message')} ({of}{clip(runs(sorted(which)), 60)})")
+    if not said:
+        gone = any(entry.kind in GONE for entry in view.entries)
+        said.append("change nothing" if gone else "change nothing: all is sent")
+    return More(MORE_TOKENS, " and ".join(said))
+
+
+class Asked(NamedTuple):
+    """What a policy is applied to: of a log, up to a version."""
+
+    policy: str
+    version: int | None = None
+    edited: int | None = None
+    """When the file of the policy was written, as a page knew it."""
+
+
 class Views:
     """The views of a subject, made when asked for; a budget is tried with the sizes already known."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(
+        self, subject: Subject, *, name: Callable[[int, Iterable[Entry]], list[Entry]] | None = None
+    ) -> None:
+        """Make none yet; `name` names the messages of a log by their versions."""
         self._subject = subject
-        self._bases: OrderedDict[object, View] = OrderedDict()
-        self._views: OrderedDict[object, View] = OrderedDict()
+        self._name = name
+        self._bases: OrderedDict[Asked, View] = OrderedDict()
+        self._views: OrderedDict[tuple[Asked, int], View] = OrderedDict()
 
-    def view(self, policy: str, window: int | None = None) -> View:
+    def forget(self) -> None:
+        """Keep nothing: what was said may not be shown any more."""
+        self._bases.clear()
+        self._views.clear()
+
+    def view(self, asked: Asked, window: int | None = None) -> View:
         """Give the view under a policy; at its own budget, or at one in tokens.
 
         Raises:
             ContextError: There is no such policy, or it cannot be applied.
         """
-        key = (policy, self._stamp(policy))
-        base = _keep(self._bases, key, lambda: self._base(policy))
+        if asked not in self._bases:  # a page of before the file was edited is told from what is at hand
+            asked = asked._replace(edited=self.write_time(asked.policy))
+        base = keep(self._bases, asked, lambda: self._base(asked))
         if window is None or window == base.report.window_tokens:
             return base
-        return _keep(self._views, (key, window), lambda: self._at(base, window))
+        return keep(self._views, (asked, window), lambda: self._at(base, window, asked.version))
 
-    def more(self, view: View, policy: str) -> More | None:
-        """Say what a budget with more tokens would bring back; None where that cannot be worked out."""
-        report = view.report
-        try:
-            wider = self.view(policy, report.window_tokens + MORE_TOKENS)
-        except ContextError:  # what is shown needs no answer to what might be
+    def write_time(self, policy: str) -> int | None:
+        """Say when the file of a policy was written; None where it is no file."""
+        if policy.startswith("{") or policy not in self._subject.policies:
             return None
-        back = sorted(wider.stays() - view.stays())
-        whole = [row.index for row in view.report.messages if row.fate == "changed"]
-        again = [row.index for row in wider.report.messages if row.fate == "kept" and row.index in set(whole)]
-        said = []
-        if back:
-            said.append(f"bring back {plural(len(back), 'message')} ({clip(runs(back), 60)})")
-        if again:
-            said.append(f"leave {plural(len(again), 'message')} whole ({clip(runs(again), 60)})")
-        if not said:
-            said.append("change nothing" if report.evicted_message_count else "change nothing: all is sent")
-        return More(MORE_TOKENS, " and ".join(said))
+        path = Path(policy)
+        return path.stat().st_mtime_ns if path.is_file() else None
 
-    def _stamp(self, policy: str) -> object:
-        """Tell one state of what is fitted from the next: a file that was edited, a log that grew."""
-        session = self._subject.session
-        edited = None
-        if not policy.startswith("{") and policy in self._subject.policies:
-            path = Path(policy)
-            edited = path.stat().st_mtime_ns if path.is_file() else None
-        return edited, None if session is None else session.version
+    def _at(self, base: View, window: int, version: int | None) -> View:
+        budget = budget_like(base.report, window, is_margin_auto=self._subject.is_margin_auto)
+        view = self._view(lambda: base.fitted.at(budget), version)
+        view.keys = base.keys
+        return view
 
-    def _at(self, base: View, window: int) -> View:
-        report = base.report
-        if window <= report.output_reserve_tokens:
-            raise ConfigurationError(
-                f"a budget of {window:,} tokens has no room beside the {report.output_reserve_tokens:,} kept"
-                " for the answer: choose more"
-            )
-        budget = Budget(
-            window,
-            output_reserve=report.output_reserve_tokens,
-            overhead_tokens=report.overhead_tokens,
-            margin="auto" if self._subject.is_margin_auto else report.margin_tokens,
+    def _base(self, asked: Asked) -> View:
+        return self._view(lambda: self._subject.fit(asked.policy, asked.version), asked.version)
+
+    def _view(self, make: Callable[[], Fitted[Any]], version: int | None) -> View:
+        fitted, error = attempt_of(make)
+        view = View(fitted, error, sources=given_of(fitted), window=fitted.report.window_tokens)
+        if self._name is not None and version is not None:
+            view.what, view.name = "version", functools.partial(self._name, version)
+        return view
+
+
+def budget_like(report: Report, window: int, *, is_margin_auto: bool = False) -> Budget:
+    """Make another budget with what is kept free in that of a report.
+
+    Raises:
+        ConfigurationError: Nothing is left beside that.
+    """
+    if window <= report.output_reserve_tokens:
+        raise ConfigurationError(
+            f"a budget of {window:,} tokens has no room beside the {report.output_reserve_tokens:,} kept"
+            " for the answer: choose more"
         )
-        return _view(lambda: base.fitted.at(budget))
+    return Budget(
+        window,
+        output_reserve=report.output_reserve_tokens,
+        overhead_tokens=report.overhead_tokens,
+        margin="auto" if is_margin_auto else report.margin_tokens,
+    )
 
-    def _base(self, policy: str) -> View:
-        return _view(lambda: self._subject.fit(policy))
 
+def attempt_of(make: Callable[[], Fitted[Any]]) -> tuple[Fitted[Any], str]:
+    """Fit, and count what the fit did not need; what does not fit comes with the error that says so.
 
-def _view(make: Callable[[], Fitted[Any]]) -> View:
+    Raises:
+        BudgetExceededError: It does not fit, and there was no attempt.
+    """
     try:
         fitted, error = make(), ""
     except BudgetExceededError as refusal:
@@ -282,15 +433,14 @@ def _view(make: Callable[[], Fitted[Any]]) -> View:
         fitted, error = refusal.attempt, str(refusal)
     with suppress(CountingError):  # what the fit did not need has no size then, and the page says ?
         fitted.count_all()
-    # What a report's rows are of, in their order; no door offers it for a message that was changed.
-    return View(fitted, error, sources=fitted._plan.given)
+    return fitted, error
 
 
-def _keep(kept: OrderedDict[object, View], key: object, make: Callable[[], View]) -> View:
+def keep(kept: OrderedDict[K, V], key: K, make: Callable[[], V], *, most: int = KEPT_VIEWS) -> V:
     """Return what is at hand, or make it; the one that nobody asked for longest goes."""
     if key not in kept:
         kept[key] = make()
-        if len(kept) > _KEPT_VIEWS:
+        if len(kept) > most:
             kept.popitem(last=False)
     kept.move_to_end(key)
     return kept[key]

@@ -126,6 +126,10 @@ def _parse(text: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise ConfigurationError(f"a policy that begins with {{ is JSON, and this is not: {error}") from error
+    except RecursionError as error:
+        raise ConfigurationError(
+            "a policy that begins with { is JSON, and this is nested too deep"
+        ) from error
 
 
 def read_policy(policy: object, /) -> Any:

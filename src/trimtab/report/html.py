@@ -17,6 +17,7 @@ from trimtab.report.text import (
     number,
     plain,
     plural,
+    reason_words,
     verdict,
     what_of,
 )
@@ -52,6 +53,7 @@ _STYLE = """
 .trimtab .scroll { overflow-x: auto }
 .trimtab table { border-collapse: collapse; width: 100%; min-width: 34em }
 .trimtab td:last-child { min-width: 14em }
+.trimtab .lines td:nth-child(4) { min-width: 11em }
 .trimtab th, .trimtab td { text-align: left; padding: .15em .8em .15em 0; vertical-align: top }
 .trimtab th { border-bottom: 1px solid; font-weight: 600 }
 .trimtab .n { text-align: right; white-space: nowrap }
@@ -65,6 +67,16 @@ _STYLE = """
 .trimtab .inserted { fill: #3a86ff } .trimtab .mixed { fill: #8d99ae } .trimtab .beside { fill: #8d99ae }
 .trimtab .b0 { fill: #3a7ca5 } .trimtab .b1 { fill: #e09f3e } .trimtab .b2 { fill: #2a9d8f }
 .trimtab .b3 { fill: #9d7fc7 } .trimtab .b4 { fill: #d1495b } .trimtab .b5 { fill: #6a994e }
+@media (max-width: 40em) {
+.trimtab .lines, .trimtab .blocks { min-width: 0 }
+.trimtab .lines tr, .trimtab .blocks tr { display: grid; gap: 0 .8em }
+.trimtab .lines tr { grid-template-columns: 5em 5em 1fr }
+.trimtab .blocks tr { grid-template-columns: minmax(0, 1fr) repeat(5, 3.8em); gap: 0 .2em }
+.trimtab .lines td:nth-child(n+4), .trimtab .blocks td:nth-child(n+7) { grid-column: 1 / -1 }
+.trimtab .lines th:nth-child(n+4), .trimtab .blocks th:nth-child(n+7) { display: none }
+.trimtab .lines :is(th, td), .trimtab .blocks :is(th, td) { border: 0; padding: 0 }
+.trimtab .lines td:last-child { border-bottom: 1px dotted }
+}
 """.strip()
 
 _PAGE = """
@@ -108,16 +120,19 @@ def fragment(report: Report, *, include_text: bool) -> str:
     return _whole(report, _table(report, include_text=include_text))
 
 
-def overview_fragment(report: Report) -> str:
-    """Write the report without its table of messages, for a page that lists them itself."""
-    return _whole(report, ())
+def overview_fragment(report: Report, *, said: str = "") -> str:
+    """Write the report without its table of messages, for a page that lists them itself.
+
+    `said` is HTML of that page, which stands behind the verdict.
+    """
+    return _whole(report, (), said=said)
 
 
-def _whole(report: Report, table: Iterable[str]) -> str:
+def _whole(report: Report, table: Iterable[str], *, said: str = "") -> str:
     line = verdict(report)
     parts = [
         f'<div class="trimtab"><style>{_STYLE}</style>',
-        f'<p class="verdict {line.tone}">{_safe(line.text)}</p>',
+        f'<p class="verdict {line.tone}">{_safe(line.text)}</p>{said}',
         f"<dl>{_facts(facts_of(report))}</dl>",
         *_budget(report),
         *_blocks(report),
@@ -201,7 +216,7 @@ def _blocks(report: Report) -> Iterator[str]:
     rows = [_block(report, place, block) for place, block in enumerate(report.blocks)]
     yield "<h3>Blocks, as parts of the budget</h3>"
     yield (
-        '<div class="scroll"><table><tr><th>block</th>'
+        '<div class="scroll"><table class="blocks"><tr><th>block</th>'
         + "".join(f'<th class="n">{head}</th>' for head in heads)
         + f"<th>of the budget</th><th>what was done</th></tr>{''.join(rows)}</table></div>"
     )
@@ -270,10 +285,10 @@ def _table(report: Report, *, include_text: bool) -> Iterator[str]:
     table = [_run(run, named=named, include_text=include_text) for run in runs]
     heads = ('<th class="n">index</th>', "<th>fate</th>", '<th class="n">tokens</th>', "<th>why</th>")
     head = f"<tr>{''.join(heads)}<th>messages</th></tr>"
-    yield f'<div class="scroll"><table>{head}{"".join(table[:_MOST_RUNS])}</table></div>'
+    yield f'<div class="scroll"><table class="lines">{head}{"".join(table[:_MOST_RUNS])}</table></div>'
     if more := table[_MOST_RUNS:]:
         yield f"<details><summary>{plural(len(more), 'more line')}</summary>"
-        yield f'<div class="scroll"><table>{head}{"".join(more)}</table></div></details>'
+        yield f'<div class="scroll"><table class="lines">{head}{"".join(more)}</table></div></details>'
 
 
 def _cells(rows: Sequence[MessageRow], inserted: Sequence[InsertedRow]) -> Iterator[_Cell]:
@@ -319,6 +334,7 @@ def _sentence(row: MessageRow) -> str:
 
 def _run(run: tuple[MessageRow, ...], *, named: bool, include_text: bool) -> str:
     span, fate, tokens, why = cells_of(run)
+    why = reason_words(run[0]) or why
     what = f"{run[0].block}: {what_of(run)}" if named else what_of(run)
     said = run[0].text if include_text and len(run) == 1 else None
     text = f"<pre>{_lines(said[:_MOST_CHARS])}</pre>" if said else ""

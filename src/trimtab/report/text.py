@@ -31,6 +31,25 @@ _MOST_VIOLATIONS = 24
 _NOT_COUNTED = "? (not counted: fitted.count_all() or `trimtab count` does)"
 """What "?" means in the lines below it, and how to get it."""
 
+_REASONS: dict[str, str] = {
+    "over_limit": "the budget has no room for it",
+    "over_cap": "its block has no room for it",
+    "unit_of_removed": "it goes with a call or a result that left",
+    "min_messages": "too few would have remained",
+    "block_dropped": "its whole block left",
+    "callback": "a callback took it out",
+    "truncation": "cut to what there is room for",
+    "superseded_by_summary": "a summary tells it",
+    "repair": "a provider would refuse it",
+    "cannot_lead": "it may not stand first",
+}
+"""Reasons of a report in words."""
+_REASONS_CHANGED: dict[str, str] = {
+    "over_limit": "so that the budget has room for the rest",
+    "over_cap": "so that its block has room for the rest",
+}
+"""Where they are of a message of which something is sent."""
+
 
 def render(report: Report, *, width: int, colour: bool, include_text: bool) -> str:
     """Write a report as text of at most `width` columns a line."""
@@ -329,6 +348,14 @@ def cells_of(run: Run) -> tuple[str, str, str, str]:
     first, last = run[0], run[-1].index
     span = str(first.index) if first.index == last else f"{first.index}–{last}"
     return span, first.fate, _tokens(run), first.reason or ("" if first.state == "free" else first.state)
+
+
+def reason_words(row: MessageRow) -> str:
+    """Say in words why a message is not sent as it came; nothing where it is."""
+    if row.reason is None:
+        return ""
+    changed = _REASONS_CHANGED if row.fate == "changed" else _REASONS
+    return changed.get(row.reason, _REASONS[row.reason])
 
 
 def _tokens(run: Run) -> str:

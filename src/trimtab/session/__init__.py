@@ -7,12 +7,13 @@ from trimtab.relevance.ranker import RankerLike
 from trimtab.session.options import UNSET, HooksLike, SessionHooks
 from trimtab.session.recall import RecallTool
 from trimtab.session.session import Session
-from trimtab.session.view import SessionStatus, ViewDiff
+from trimtab.session.view import Origin, SessionStatus, ViewDiff
 from trimtab.session.zones import TokenBreakdown, Zones, allocate_zones
 
 __all__ = [
     "UNSET",
     "HooksLike",
+    "Origin",
     "RankerLike",
     "RecallTool",
     "Session",

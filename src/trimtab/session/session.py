@@ -43,12 +43,14 @@ from trimtab.session.snapshot import read_snapshot, snapshot_of
 from trimtab.session.summarize import CATCH_UP, summarize_waiting
 from trimtab.session.undo import redact_messages, undo_decision
 from trimtab.session.view import (
+    Origin,
     SessionStatus,
     ViewDiff,
     diff_views,
     fit_view,
     log_pages,
     message_whole,
+    origins_of,
     status_fragment,
     status_of,
 )
@@ -286,9 +288,8 @@ class Session:
             UnknownNameError: There is no such session; when it is first used.
         """
         given = {name: one for name, one in locals().items() if name in GIVEN_AGAIN and one is not None}
-        return cls._of(
-            Runner(given, begins=False, store=store, id=id, retry=retry, allow_missing=allow_missing)
-        )
+        runner = Runner(given, begins=False, store=store, id=id, retry=retry, allow_missing=allow_missing)
+        return cls._of(runner)
 
     @classmethod
     def _of(cls, runner: Runner) -> Self:
@@ -460,10 +461,7 @@ class Session:
 
     @property
     def system(self) -> Any:
-        """System text to send beside the messages.
-
-        None if there is none, or where it is the first of them.
-        """
+        """System text to send beside the messages; None where there is none to be."""
         return copy_plain(self._now.reader.system_apart)
 
     @property
@@ -502,10 +500,7 @@ class Session:
 
     @property
     def recent_message_count(self) -> int:
-        """Messages in view as they were said, those that wait for a summary too.
-
-        `status()` counts those that are out of view.
-        """
+        """Messages in view as they were said; `status()` counts those that are out of it."""
         return self._now.messages
 
     @property
@@ -541,18 +536,33 @@ class Session:
         """Return the view; see `messages`."""
         return (await self.afit()).messages
 
-    def fit(self, *, at: int | None = None) -> Fitted[Any]:
+    def fit(self, *, at: int | None = None, budget: Budget | float | None = None) -> Fitted[Any]:
         """Return the view with its report.
 
         Args:
             at: A version of the log: the view as it was then. None: the view
                 now.
+            budget: The view as `set_budget` makes it without a summary; nothing
+                is written. None: its own.
         """
-        return self._runner.run(fit_view, at)
+        return self._runner.run(fit_view, at, budget)
 
-    async def afit(self, *, at: int | None = None) -> Fitted[Any]:
+    async def afit(self, *, at: int | None = None, budget: Budget | float | None = None) -> Fitted[Any]:
         """Return the view with its report; see `fit`."""
-        return await self._runner.arun(fit_view, at)
+        return await self._runner.arun(fit_view, at, budget)
+
+    def origins(self, *, at: int | None = None, budget: Budget | float | None = None) -> list[Origin]:
+        """Say what each row of the report of `fit` is of, in a Context of its "history".
+
+        Args:
+            at: As for `fit`.
+            budget: As for `fit`.
+        """
+        return self._runner.run(origins_of, at, budget)
+
+    async def aorigins(self, *, at: int | None = None, budget: Budget | float | None = None) -> list[Origin]:
+        """Say what each message of a view is of; see `origins`."""
+        return await self._runner.arun(origins_of, at, budget)
 
     def view_at(self, version: int, /) -> list[Any]:
         """Return the view as it was at a version of the log.

@@ -14,15 +14,17 @@ from trimtab._fitting.request import Ask
 from trimtab._shared import observers
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
+from trimtab.errors import ConfigurationError
 from trimtab.formats import Dict
 from trimtab.report.html import facts_fragment
 from trimtab.report.text import plural, runs
 from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import FitContext, Steps
-from trimtab.session.facts import recount_facts
+from trimtab.session.facts import read_facts, recount_facts
 from trimtab.session.in_context import NO_ROOM, request_of
 from trimtab.session.log import Pages, event_at, events_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader, SessionUnit
+from trimtab.session.options import session_budget
 from trimtab.session.plain import copy_plain
 from trimtab.session.recollection import Recalled
 from trimtab.session.state import State
@@ -34,10 +36,32 @@ if TYPE_CHECKING:
     from trimtab._fitting.observation import FitWatch
 
 
+class Origin(NamedTuple):
+    """What one message of a view is of.
+
+    Args:
+        kind: "message" of the log; "recalled", earlier ones as text; "system", "anchor", "facts" or
+            "summary", which the session puts in; "shortened", what the fit itself puts in.
+        versions: Versions of the messages it shows; of a summary the version of the event that wrote it.
+
+    Example:
+        >>> from trimtab import Session
+        >>> session = Session(budget=500, system="Be brief.")
+        >>> _ = session.add({"role": "user", "content": "Hello"})
+        >>> [(one.kind, one.versions) for one in session.origins()]
+        [('system', ()), ('message', (2,))]
+    """
+
+    kind: str
+    versions: tuple[int, ...] = ()
+
+
 class Listed(NamedTuple):
     """A view before it is fitted."""
 
     messages: list[Dict]
+    origins: list[Origin]
+    """Of each what it is of."""
     sizes: list[int | None]
     """Tokens of each, where they were counted when it came."""
     units: Collection[SessionUnit]
@@ -97,15 +121,19 @@ def listed_view(working_set: WorkingSet) -> Listed:
     state, units = working_set.state, working_set.in_view()
     system, anchor_summary = working_set.reader.system_message(), working_set.anchor_summary
     front = [] if system is None else [system]
+    origins = [Origin("system") for _ in front]
     front.extend(copy_plain(working_set.anchors))
+    origins += [Origin("anchor") for _ in working_set.anchors]
     if anchor_summary is not None:
         front.append(copy_plain(anchor_summary.message))
+        origins.append(Origin("summary", (anchor_summary.version,)))
     stable = len(front)
     if working_set.facts is not None and working_set.shows_facts:
         front.append(copy_plain(working_set.facts.message))
-    summary = (
-        [copy_plain(working_set.summary.message)] if working_set.summary and working_set.shows_summary else []
-    )
+        origins.append(Origin("facts"))
+    shown = [working_set.summary] if working_set.summary and working_set.shows_summary else []
+    summary = [copy_plain(one.message) for one in shown]
+    summary_origins = [Origin("summary", (one.version,)) for one in shown]
     if working_set.reader.options.pending_first:
         waiting, recent = (
             _columns(unit for unit in units if (unit.first in working_set.shown) is waits)
@@ -114,13 +142,18 @@ def listed_view(working_set: WorkingSet) -> Listed:
         columns = waiting.plus(Columns([0] * len(summary), summary, [None] * len(summary))).plus(recent)
     else:
         front.extend(summary)
+        origins += summary_origins
         columns = _columns(units)
     if working_set.recollection and working_set.recalled and working_set.shows_recalled:
         columns.insert(working_set.recalled, working_set.recollection.before)
     lead = len(front)
     index_of = dict(zip(columns.versions, range(lead, lead + len(columns.versions)), strict=True))
+    special = {0: summary_origins, _RECALLED: _recalled_origin(working_set)}
+    for version in columns.versions:
+        origins += special.get(version) or [Origin("message", (version,))]
     return Listed(
         [*front, *columns.messages],
+        origins=origins,
         sizes=[*([None] * lead), *columns.sizes],
         units=units,
         leading=lead,
@@ -130,12 +163,20 @@ def listed_view(working_set: WorkingSet) -> Listed:
     )
 
 
+def _recalled_origin(working_set: WorkingSet) -> list[Origin]:
+    return [Origin("recalled", working_set.recalled.versions)] if working_set.recalled else []
+
+
 def _open_calls(working_set: WorkingSet) -> tuple[str, ...]:
     """List the calls whose results can still come, where a view does not show it: text stands behind them."""
     turn = working_set.recent.get(working_set.state.turn)
     if turn is None or working_set.state.last in turn.members:
         return ()
     return tuple(one for members, ids in working_set.state.waiting if members[0] == turn.first for one in ids)
+
+
+_RECALLED = -1
+"""Stands for the version of what was recalled, which is of several."""
 
 
 class Columns(NamedTuple):
@@ -156,7 +197,7 @@ class Columns(NamedTuple):
         at = len(self.versions)
         while at and self.versions[at - 1] >= before:
             at -= 1
-        self.versions.insert(at, -1)
+        self.versions.insert(at, _RECALLED)
         self.messages.insert(at, copy_plain(recalled.message))
         self.sizes.insert(at, recalled.tokens)
 
@@ -390,8 +431,13 @@ class ViewDiff:
     recalled_after: tuple[Event, ...] = ()
 
 
-def fit_view(core: Core, at: int | None) -> Steps[Fitted[Dict]]:
-    """Put the view together: of a version, or the view now, which usage may be reported for."""
+def fit_view(core: Core, at: int | None, budget: Any = None) -> Steps[Fitted[Dict]]:
+    """Put the view together: of a version, or the view now, which usage may be reported for.
+
+    With another budget it is what would be seen: nobody is sent it, and so nobody is told.
+    """
+    if budget is not None:
+        return fit_working_set((yield from _working_set_within(core, at, budget)), ())
     if not observers.active:
         return (yield from _fit_view(core, at, None))
     from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
@@ -447,6 +493,40 @@ def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
         state = yield from recount(core.session, state, version=version, reader=reader)
     state = yield from recount_facts(core.session, state)  # of those of then some may be stale by now
     return (yield from read_working_set(core.session, version, state, options))
+
+
+def _working_set_within(core: Core, at: int | None, budget: Any) -> Steps[WorkingSet]:
+    """Read where a session stood at a version, and change its budget there as `set_budget` does.
+
+    Nothing is written, and no summary is asked for.
+    """
+    newest = (yield from core.ready()).version
+    if core.in_force.context is not None:
+        raise ConfigurationError(
+            "the budget of this session is its Context's: fit() shows it with that one, and with no other"
+        )
+    working_set = yield from working_set_at(core, newest if at is None else at)
+    reader = working_set.reader
+    tokens = session_budget(budget, reader.options.tokens_by, reader.options.tools).input_tokens
+    working_set.state = working_set.state.with_budget(tokens)
+    working_set.require_room()
+    working_set.facts = yield from read_facts(core.session, working_set.state, reader)
+    if working_set.over:
+        working_set.cut()
+    return (yield from read_working_set(core.session, working_set.version, working_set.state, reader.options))
+
+
+def origins_of(core: Core, at: int | None, budget: Any = None) -> Steps[list[Origin]]:
+    """List what the messages of a view are of, as they stand in the rows of its report."""
+    if budget is not None:
+        return listed_view((yield from _working_set_within(core, at, budget))).origins
+    working_set = (yield from core.ready()) if at is None else (yield from working_set_at(core, at))
+    origins = listed_view(working_set).origins
+    if working_set.reader.options.context is None:
+        return origins
+    # the other blocks are put around what the session's own fit gives
+    places = fit_working_set(working_set, ()).positions
+    return [Origin("shortened") if place is None else origins[place] for place in places]
 
 
 def diff_views(core: Core, a: int, b: int) -> Steps[ViewDiff]:

@@ -61,11 +61,10 @@
       if (this.asked && this.asked.start === start) return;
       if (this.asked) this.asked.stop.abort();
       const asked = (this.asked = { start, stop: new AbortController() });
-      const joint = this.box.dataset.rows.endsWith("?") ? "" : "&";
       this.window.setAttribute("aria-busy", "true");
       let failed = false;
       try {
-        const answer = await fetch(`${this.box.dataset.rows}${joint}start=${start}&count=${size}`, {
+        const answer = await fetch(`${this.box.dataset.rows}&start=${start}&count=${size}`, {
           signal: asked.stop.signal,
         });
         if (!answer.ok) throw new Error(String(answer.status));
@@ -170,27 +169,17 @@
     if (event.target === slider) field.value = slider.value;
     if (event.target === field) slider.value = field.value;
   }, true);
-  function isSession(controls) {
-    return controls.elements.policy.value === "session" && !controls.elements.json.value.trim();
-  }
-
   function setSlider() {
     const slider = document.getElementById("slider");
     const view = document.getElementById("view")?.dataset;
-    if (!slider || !view?.most) return;
+    if (!slider) return;
+    slider.disabled = !view?.most;
+    if (slider.disabled) return;
     [slider.min, slider.max, slider.step] = [view.least, view.most, view.step];
     if (document.activeElement !== slider) slider.value = view.window;
     const field = document.getElementById("budget");
     if (!field.value) field.value = view.window;
   }
-
-  document.addEventListener("change", (event) => {
-    const controls = event.target.closest("#controls");
-    const slider = document.getElementById("slider");
-    if (!slider || !controls) return;
-    if (event.target.id === "version" && event.target.value) controls.elements.policy.value = "session";
-    slider.disabled = controls.elements.budget.disabled = isSession(controls);
-  }, true);
 
   new MutationObserver((changes) => {
     findLists();
