@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from os import PathLike, cpu_count, fspath, sep
 from pathlib import Path
@@ -17,6 +17,7 @@ from trimtab.batch.local import Assignment, Engine, LocalEngine
 from trimtab.batch.manifest import Manifest, header_of
 from trimtab.batch.task import BatchTask
 from trimtab.errors import BatchError
+from trimtab.replay.policies import read_policy
 
 EngineName = Literal["local", "ray"]
 """What can carry out a batch."""
@@ -99,10 +100,14 @@ def run_batch(
     workers = None if workers is None else check_whole("workers", workers, least=1)
     check_whole("chunk_bytes", chunk_bytes, least=1)
     jobs = jobs_of(Path(source), Path(target), into_folder=fspath(target).endswith(("/", sep)))
+    told = task
+    if isinstance(task.policy, str | PathLike):  # read once: workers and nodes get what it says
+        task = replace(task, policy=read_policy(task.policy))
+    task.prepare()
     task.try_out()
     schemas = [schema_of(task, job) for job in jobs]
     folder = Path(target).parent / f".{Path(target).name}.trimtab"
-    header = header_of(task, jobs, chunk_bytes=chunk_bytes, version=version("trimtab"))
+    header = header_of(told, jobs, chunk_bytes=chunk_bytes, version=version("trimtab"))
     with closing(Manifest.open(folder, header=header, jobs=jobs, overwrite=overwrite)) as manifest:
         run = _Run(task, jobs, schemas, manifest, _engine(engine, workers))
         with closing(run.go(units_of(jobs, chunk_bytes=chunk_bytes))) as pieces:

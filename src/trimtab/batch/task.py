@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_choice
@@ -31,7 +31,6 @@ from trimtab.replay import PolicyLike
 
 ROWS_AT_ONCE = 1_024
 """Rows whose conversations are Python objects at one time."""
-_WORD = "tea"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -180,15 +179,17 @@ class BatchTask(Options):
     def try_out(self) -> None:
         """Do a conversation of one message, so that what is wrong with all of them is said before the first.
 
+        Where the counter is that of a model, one that needs no tokenizer stands in for it.
+
         Raises:
             ConfigurationError: Some options do not go together.
             FormatError: The policy has no block that takes a conversation.
             MissingExtraError: A tokenizer is not installed.
         """
-        work = self.prepare()
+        trial = replace(self, counter="estimate") if self.counter is None else self
         form = get_format("openai_chat" if self.format == "auto" else self.format)
         try:
-            work([form.message("user", [_WORD])])
+            trial.prepare()([form.message("user", ["tea"])])
         except (ConfigurationError, FormatError, MissingExtraError):
             raise
         except ContextError:
