@@ -99,7 +99,7 @@ def run_batch(
     workers = None if workers is None else check_whole("workers", workers, least=1)
     check_whole("chunk_bytes", chunk_bytes, least=1)
     jobs = jobs_of(Path(source), Path(target))
-    task.prepare()
+    task.prepare(load=False)  # workers count; here it is enough that they can
     schemas = [schema_of(task, job) for job in jobs]
     folder = Path(target).parent / f".{Path(target).name}.trimtab"
     header = header_of(task, jobs, chunk_bytes=chunk_bytes, version=version("trimtab"))
