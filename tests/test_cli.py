@@ -441,7 +441,7 @@ def test_tools_given_twice_are_told_in_words_of_the_command_line(
     body = {"messages": CHAT, "tools": [{"name": "add"}]}
     found = run(*command, "--tools", str(tmp_path / "tools.json"), data=body)
     assert found.exit_code == 2
-    assert "tools given twice: by --tools and in the request body" in found.stderr
+    assert "tools is given twice: by --tools and in the request body" in found.stderr
 
 
 USAGE = {

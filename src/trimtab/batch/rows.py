@@ -16,9 +16,10 @@ from trimtab.conversation import Violation, validate
 from trimtab.counting import CounterLike, EstimateCounter, counter_for
 from trimtab.counting.door import as_counter
 from trimtab.counting.measurement import count_of_request
+from trimtab.counting.tokenizers import is_at_hand
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Request, SystemLike, ToolSchema, detect, get_format
-from trimtab.models import CachePricing, known_model_in
+from trimtab.models import CachePricing, facts_for, known_model_in
 from trimtab.policy.conversations import fit_conversation
 from trimtab.replay import PolicyLike, replay
 from trimtab.replay.policies import BY_DEFAULT, SessionPolicy, read_policy
@@ -71,8 +72,12 @@ Work = Callable[[Value], Row]
 """What is done with one conversation. It raises a `ContextError` where that cannot be."""
 
 
-def work_of(options: Options, /) -> Work:
+def work_of(options: Options, /, *, load: bool = True) -> Work:
     """Make what is done with each conversation; what is wrong with the options is refused at once.
+
+    Args:
+        options: What is asked.
+        load: Load the tokenizer, too. Else it is enough that it is there, for other processes to load.
 
     Raises:
         ConfigurationError: The policy cannot be read, or does not go with the operation.
@@ -81,9 +86,20 @@ def work_of(options: Options, /) -> Work:
     """
     if options.format != "auto":
         get_format(options.format)
-    if options.model is not None and options.counter is None and options.operation != "validate":
-        counter_for(options.model)
+    if options.operation != "validate" and options.counter is None:
+        _check_tokenizer(options, load=load)
     return _WORK[options.operation](options)
+
+
+def _check_tokenizer(options: Options, *, load: bool) -> None:
+    policy = read_policy(options.policy)
+    held = policy._policy if isinstance(policy, Context) else None
+    model = held.model if options.model is None and held is not None else options.model
+    if model is None or (held is not None and held.counter is not None):
+        return
+    encoding = facts_for(model).encoding
+    if load or encoding is None or not is_at_hand(encoding):
+        counter_for(model)
 
 
 def _fit_work(options: Options) -> Work:

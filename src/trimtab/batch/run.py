@@ -103,7 +103,7 @@ def run_batch(
     told = task
     if isinstance(task.policy, str | PathLike):  # read once: workers and nodes get what it says
         task = replace(task, policy=read_policy(task.policy))
-    task.prepare()
+    task.prepare(load=False)  # workers count; here it is enough that they can
     task.try_out()
     schemas = [schema_of(task, job) for job in jobs]
     folder = Path(target).parent / f".{Path(target).name}.trimtab"

@@ -165,15 +165,18 @@ class BatchTask(Options):
             pa.field(f"{self.prefix}{name}", kind) for name, kind in _result_types(self.operation).items()
         ]
 
-    def prepare(self) -> Work:
+    def prepare(self, *, load: bool = True) -> Work:
         """Read the policy and load the tokenizer, once.
+
+        Args:
+            load: Load the tokenizer now; else when the first row needs it.
 
         Raises:
             ConfigurationError: The policy cannot be read, or does not go with the operation.
             MissingExtraError: A tokenizer is not installed.
         """
         if not self._work:
-            self._work.append(work_of(self))
+            self._work.append(work_of(self, load=load))
         return self._work[0]
 
     def try_out(self) -> None:
