@@ -73,6 +73,8 @@ def _end() -> None:
 
 def by_ray(source: Path, target: Path, rows: int) -> BatchSummary:
     """Run it on a cluster of two nodes, one of which is killed half-way."""
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # on loopback alone
+    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
     import ray
     from ray.cluster_utils import Cluster
 
@@ -107,6 +109,8 @@ def run(data: Path, folder: Path, rows: int, *, ray: bool) -> dict[str, str]:
         target, begun = folder / f"out-{number}.parquet", time.monotonic()
         done = way(target)
         found[name] = digest(target)
+        ids = pq.read_table(target, columns=["id"]).column("id").to_pylist()
+        assert ids == [f"c-{at}" for at in range(rows)], name
         seconds = time.monotonic() - begun
         print(
             f"{name}: {done.rows:,} rows, {done.failed_rows:,} set aside, {done.resumed_rows:,} by an earlier"

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.batch.conversations import lines_of, table_of
+from trimtab import Budget
 from trimtab.batch import BatchSummary, BatchTask, run_batch
 from trimtab.errors import ConfigurationError, ContextError
 
@@ -190,6 +191,26 @@ def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "in.parquet")
     run_batch(COUNT, tmp_path / "in.parquet", target=tmp_path / "out.parquet", workers=1)
     assert pq.read_schema(tmp_path / "out.parquet").equals(COUNT.schema(table.schema))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"budget": Budget(1_000, margin="auto")},
+        {"budget": Budget(1_000, margin="auto"), "model": "gpt-4o"},
+        {"policy": {"budget": {"window": 1_000, "margin": "auto"}, "blocks": [{"name": "history"}]}},
+        {"pending_calls": ["a"], "strict": True, "budget": 100},
+        {"budget": 200_000},
+        {"budget": 200},
+    ],
+)
+def test_what_a_row_may_bring_is_not_missed_before_it_comes(tmp_path: Path, options: Any) -> None:
+    """A body names its model, and with it come a window, a counter and its margin."""
+    (tmp_path / "in.jsonl").write_text(json.dumps({"model": "gpt-4.1", "messages": CHAT}))
+    task = BatchTask(operation="fit", **options)
+    done = run_batch(task, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
+    assert (done.rows, done.errors) == (1, {})
 
 
 # What stops a run, and how it goes on.

@@ -31,6 +31,8 @@ from trimtab.replay import PolicyLike
 
 ROWS_AT_ONCE = 1_024
 """Rows whose conversations are Python objects at one time."""
+_TRIAL_TOKENS = 100_000
+"""Room for a trial where the budget is not known before a row is."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -182,7 +184,8 @@ class BatchTask(Options):
     def try_out(self) -> None:
         """Do a conversation of one message, so that what is wrong with all of them is said before the first.
 
-        Where the counter is that of a model, one that needs no tokenizer stands in for it.
+        What only a conversation or a tokenizer says is stood in for: the counter of a model, its margin, and
+        the budget of a model that a request body names, or of a policy.
 
         Raises:
             ConfigurationError: Some options do not go together.
@@ -190,6 +193,10 @@ class BatchTask(Options):
             MissingExtraError: A tokenizer is not installed.
         """
         trial = replace(self, counter="estimate") if self.counter is None else self
+        if self.budget is None and (self.model is None or self.policy is not None):
+            trial = replace(trial, budget=Budget(_TRIAL_TOKENS))
+        elif isinstance(self.budget, Budget) and self.budget.margin == "auto":
+            trial = replace(trial, budget=replace(self.budget, margin=0))
         form = get_format("openai_chat" if self.format == "auto" else self.format)
         try:
             trial.prepare()([form.message("user", ["tea"])])

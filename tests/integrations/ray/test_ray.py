@@ -22,6 +22,7 @@ import ray
 import ray.data
 from ray.cluster_utils import Cluster
 
+from tests.batch.large import run
 from trimtab.batch import BatchSummary, BatchTask, run_batch
 from trimtab.errors import ConfigurationError
 
@@ -91,6 +92,17 @@ def test_a_killed_node_changes_no_byte(nodes: Nodes, chats: Path) -> None:
     assert (found.rows, found.errors) == (ROWS, expected.errors)
     assert found.errors == {"BudgetExceededError": 12, "FormatError": 1}
     assert _digest(out) == _digest(local)
+
+
+def test_twenty_thousand_conversations_are_those_of_one_machine(tmp_path: Path) -> None:
+    """Real ones, with a worker, a run and a node that are killed on the way."""
+    beside = Path(__file__).resolve().parents[4] / "shared" / "data"
+    data = Path(os.environ.get("TRIMTAB_DATA", beside))
+    if not data.is_dir():
+        pytest.skip(f"no real conversations at {data} (set TRIMTAB_DATA)")
+    digests = run(data, tmp_path, 20_000, ray=True)
+    assert len(digests) == 4
+    assert len(set(digests.values())) == 1
 
 
 def test_a_stopped_run_goes_on_with_another_engine(nodes: Nodes, chats: Path) -> None:
