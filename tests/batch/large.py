@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,15 +105,14 @@ def run(data: Path, folder: Path, rows: int, *, ray: bool) -> dict[str, str]:
         ways["ray, node killed"] = lambda target: by_ray(source, target, rows)
     found: dict[str, str] = {}
     for number, (name, way) in enumerate(ways.items()):
-        target, begun = folder / f"out-{number}.parquet", time.monotonic()
+        target = folder / f"out-{number}.parquet"
         done = way(target)
         found[name] = digest(target)
         ids = pq.read_table(target, columns=["id"]).column("id").to_pylist()
         assert ids == [f"c-{at}" for at in range(rows)], name
-        seconds = time.monotonic() - begun
         print(
             f"{name}: {done.rows:,} rows, {done.failed_rows:,} set aside, {done.resumed_rows:,} by an earlier"
-            f" run, {seconds:.0f} s, sha256 {found[name]}",
+            f" run, sha256 {found[name]}",
             flush=True,
         )
         target.unlink()
@@ -138,7 +136,8 @@ def main() -> int:
     parser.add_argument("--end", nargs=2, type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.end:
-        by_local(*asked.end, asked.rows, accident="run")
+        source, target = asked.end
+        by_local(source, target, asked.rows, accident="run")
         return 3  # it should not have come so far
     with tempfile.TemporaryDirectory(prefix="trimtab-large-") as folder:
         found = run(asked.data, Path(folder), asked.rows, ray=asked.ray)
