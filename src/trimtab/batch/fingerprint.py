@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from inspect import unwrap
 from pathlib import Path, PurePath
+from pickle import PicklingError
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -78,7 +79,7 @@ class _Walk:
                 held[key] = (value.fget, value.fset)
             elif isinstance(value, staticmethod | classmethod):
                 held[key] = value.__func__
-            elif isinstance(value, _GLOBALS) and key not in ("__doc__", "__firstlineno__"):
+            elif isinstance(unwrap(value), FunctionType) or (isinstance(value, _GLOBALS) and key[:2] != "__"):
                 held[key] = value
         return [name, *self._all((kind.__bases__, held))]
 
@@ -101,8 +102,11 @@ class _Walk:
         return self._all((method.__func__, method.__self__))
 
     def _object(self, value: Any) -> list[bytes]:
-        """Take it apart as pickling does."""
-        reduced = value.__reduce_ex__(4)
+        """Take it apart as pickling does; of what that refuses, as a lock of a module, the type counts."""
+        try:
+            reduced = value.__reduce_ex__(4)
+        except (TypeError, AttributeError, PicklingError):
+            return []
         if isinstance(reduced, str):  # a name of its module
             return [reduced.encode()]
         return self._all(list(one) if isinstance(one, Iterator) else one for one in reduced)
@@ -129,12 +133,12 @@ def _is_installed(module: str) -> bool:
     return file is not None and any(Path(file).is_relative_to(place) for place in _INSTALLED)
 
 
-def _globals_of(function: FunctionType) -> dict[str, object]:
+def _globals_of(function: FunctionType) -> dict[str, Any]:
     """Give what a function and those inside of it name of their module."""
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     codes = [function.__code__]
     for code in codes:
         codes.extend(one for one in code.co_consts if isinstance(one, CodeType))
         names: Mapping[str, object] = function.__globals__
         found.update((name, names[name]) for name in code.co_names if name in names)
-    return {name: found[name] for name in sorted(found) if isinstance(found[name], _GLOBALS)}
+    return {name: found[name] for name in sorted(found) if isinstance(unwrap(found[name]), _GLOBALS)}
