@@ -182,11 +182,11 @@ def on_conversations(
 ) -> Callable[[Callable[..., Callable[[Any], Answer]]], Callable[..., None]]:
     """Make a command of a function of options that gives a function of one conversation.
 
-    The command has the input options, and those named `full`, `bare` and `without_report` mean the same in all
-    that have them: in text more than a row for each of many; what was made of each, and nothing beside it; no
-    report. With a `policy` an entry may be a mapping with parts of a request. A summary says "all 3
-    conversations in 2 files *passing*", or "1 of 3 conversations *failing*". With `pages` it writes pages for
-    people, too.
+    The command has the input options, and those named `full`, `bare` and `without_report` mean the same in
+    all that have them: in text more than a row for each of many; what was made of each, and nothing beside
+    it; no report. With a `policy` an entry may be a mapping with parts of a request. A summary says "all 3
+    conversations in 2 files *passing*", or "1 of 3 conversations *failing*". With `pages` it writes pages
+    for people, too.
     """
 
     def make(command: Callable[..., Callable[[Any], Answer]]) -> Callable[..., None]:
@@ -257,9 +257,7 @@ def _write_all(
     sys.exit(1 if failed else 0)
 
 
-def _read_all(
-    files: Files, progress: Progress, pieces_of: Callable[..., Iterator[Piece]]
-) -> Iterator[Asked]:
+def _read_all(files: Files, progress: Progress, pieces_of: Callable[..., Iterator[Piece]]) -> Iterator[Asked]:
     """Take the conversations from all files, each with its place and the name of its file."""
     for path in files.paths:
         is_stdin = path == STANDARD_INPUT
