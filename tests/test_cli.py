@@ -1116,6 +1116,7 @@ def test_the_report_can_be_left_out(tmp_path: Path) -> None:
     assert listed == {"file": str(file), "line": 1, "messages": CHAT}
     assert with_body == {"file": str(file), "line": 3, "request": body}
     assert (refused["error"]["type"], refused["line"]) == ("BudgetExceededError", 2)
+    assert "report" not in refused
     assert answers(run(*quiet, data=body)) == [{"request": body}]
     again = answers(run("fit", "--budget", "200", *CHARS, "--messages-only", data=found.stdout))
     assert again == [{"file": str(file), "line": 1, "messages": CHAT}, body]
