@@ -34,8 +34,11 @@ OPEN = ("Argument", "Member", "Parameter", "Variable")
 """Where a type may be unknown: LangChain's `create_agent`, LiteLLM's `Router.completion` and google-genai's
 contents leave types of their own open."""
 
-SOURCES = {"ray": "src/trimtab/batch/"}
+SOURCES = {"ray": "src/trimtab/batch/", "spark": "src/trimtab/batch/"}
 """What is tested here and is no adapter."""
+
+EXTRAS = {"spark": "batch"}
+"""The extra of what has none of its own name: a recipe."""
 
 
 def names() -> list[str]:
@@ -72,7 +75,9 @@ def python_of(name: str) -> Path:
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     install += ["--constraint", pins, "--requirement", HERE / name / "requirements.txt"]
-    subprocess.run([*install, "--editable", f".[exact,{name.replace('_', '-')}]"], cwd=ROOT, check=True)
+    subprocess.run(
+        [*install, "--editable", f".[exact,{EXTRAS.get(name, name.replace('_', '-'))}]"], cwd=ROOT, check=True
+    )
     stamp.touch()
     return python
 
