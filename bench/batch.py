@@ -42,7 +42,7 @@ from trimtab.counting.tokenizers import forget_counts
 GROUP = 500
 TIMES = 8
 """How much larger the large file is, for memory."""
-FULL_ROWS = 8_000
+FULL_ROWS = 10_000
 """Rows with which a worker's memory is full: more groups than are on their way at a time, and more text than
 a counter remembers counts of (32 million characters)."""
 SPEED_ROWS = 2_000
@@ -169,7 +169,7 @@ def sizes(*, rows: int = SPEED_ROWS, full_rows: int = FULL_ROWS) -> dict[str, An
         {"form": form, "what": what, **_speed(task, given)}
         for form in FORMS
         for given in [_in_form(form, rows)]
-        for what, task in _tasks()
+        for what, task in _tasks(form)
     ]
     with tempfile.TemporaryDirectory() as name:
         memory = {group: _worker_memory(Path(name), full_rows, group=group) for group in (500, 2_000, 8_000)}
@@ -182,14 +182,14 @@ def sizes(*, rows: int = SPEED_ROWS, full_rows: int = FULL_ROWS) -> dict[str, An
     }
 
 
-def _tasks() -> Iterator[tuple[str, BatchTask]]:
+def _tasks(form: str) -> Iterator[tuple[str, BatchTask]]:
     for counter, options in COUNTERS.items():
-        given: dict[str, Any] = dict(options)
+        given: dict[str, Any] = {"format": form, **options}
         yield f"fit, {counter}", BatchTask(operation="fit", budget=BUDGET, **given)
     for counter, options in COUNTERS.items():
-        given = dict(options)
+        given = {"format": form, **options}
         yield f"count, {counter}", BatchTask(operation="count", **given)
-    yield "validate", BatchTask(operation="validate")
+    yield "validate", BatchTask(operation="validate", format=form)
 
 
 def _speed(task: BatchTask, given: pa.Table) -> dict[str, float]:
