@@ -1,4 +1,4 @@
-"""Worker processes that carry out pieces of work, each begun anew (spawn); answers come in the order asked."""
+"""Worker processes that do pieces of work, each begun anew (spawn); results come in the order of these."""
 
 from __future__ import annotations
 

@@ -62,6 +62,7 @@ def _lost(piece: Assignment | None) -> str:
     if piece is None:
         return "worker processes end as soon as they begin: is there memory enough?"
     return (
-        f"workers died {MOST_DEATHS} times at rows from {piece.unit.first_row:,} on of {piece.unit.path}: a row"
-        " needs more memory than there is, or kills what reads it; give fewer workers, or smaller row groups"
+        f"workers died {MOST_DEATHS} times at rows from {piece.unit.first_row:,} on of {piece.unit.path}:"
+        " a row needs more memory than there is, or kills what reads it; give fewer workers, or smaller row"
+        " groups"
     )

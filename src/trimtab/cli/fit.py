@@ -233,8 +233,8 @@ def fit(
     """
     if full + bare + without_report > 1:
         raise Refused(
-            "--report is the report alone, --messages-only the messages alone, --no-report all but the report:"
-            " give one"
+            "--report is the report alone, --messages-only the messages alone, --no-report all but the"
+            " report: give one"
         )
     fit_value = fit_by_options(given) if policy is None else PolicyFit(policy, given).fit
     return lambda value: _answer(fit_value(value), only_report=full, without_report=without_report)

@@ -322,7 +322,7 @@ class RequestOptions:
         return UnknownNameError(message, name=error.name, near=error.near)
 
     def model_of(self, value: Any, /) -> str | None:
-        """Name the model of one conversation: the one asked for, or the one its body names, if it is known."""
+        """Name the model of one conversation: the one asked for, or the one its body names, if known."""
         return known_model_in(value) if self.model is None else self.model
 
     def of(self, value: Any, /) -> Conversation:

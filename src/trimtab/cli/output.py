@@ -57,8 +57,8 @@ class Answer:
     """Says it for people in one line (or a few), where it is one of many."""
     html: Callable[[], str] = str
     """Says it for people as a page; of a command that writes pages."""
-    error: ContextError | None = None
-    """What went wrong: there is no answer."""
+    failed: bool = False
+    """There is no answer, but what went wrong."""
 
 
 class Place(NamedTuple):
@@ -108,13 +108,13 @@ def usage(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def _no_answer(error: ContextError) -> Answer:
+def _no_answer(error: ContextError, *, with_report: bool) -> Answer:
     """Say what went wrong with one conversation, in the place of an answer.
 
     For programs the error with its numbers, and the report of the best attempt if there is one; for people
     the report alone, as the error is on standard error, with its line.
     """
-    report = error.report if isinstance(error, BudgetExceededError) else None
+    report = error.report if with_report and isinstance(error, BudgetExceededError) else None
 
     def data() -> dict[str, Any]:
         told = {key: value for key, value in vars(error).items() if type(value) in (int, str) and value != ""}
@@ -129,7 +129,7 @@ def _no_answer(error: ContextError) -> Answer:
         text=lambda width, colour: "" if report is None else report.to_text(width=width, colour=colour),
         html=lambda: "" if report is None else report.to_html(),
         row=str,
-        error=error,
+        failed=True,
     )
 
 
@@ -168,6 +168,8 @@ class Form:
     """An entry may be a mapping with parts of a request."""
     with_tokens: bool
     """Whether somebody reads how many tokens there are."""
+    with_report: bool
+    """Whether what does not fit has the report of the nearest attempt."""
 
     @property
     def render(self) -> Render:
@@ -182,11 +184,11 @@ def on_conversations(
 ) -> Callable[[Callable[..., Callable[[Any], Answer]]], Callable[..., None]]:
     """Make a command of a function of options that gives a function of one conversation.
 
-    The command has the input options, and those named `full`, `bare` and `without_report` mean the same in all
-    that have them: in text more than a row for each of many; what was made of each, and nothing beside it; no
-    report. With a `policy` an entry may be a mapping with parts of a request. A summary says "all 3
-    conversations in 2 files *passing*", or "1 of 3 conversations *failing*". With `pages` it writes pages for
-    people, too.
+    The command has the input options, and those named `full`, `bare` and `without_report` mean the same in
+    all that have them: in text more than a row for each of many; what was made of each, and nothing beside
+    it; no report. With a `policy` an entry may be a mapping with parts of a request. A summary says "all 3
+    conversations in 2 files *passing*", or "1 of 3 conversations *failing*". With `pages` it writes pages
+    for people, too.
     """
 
     def make(command: Callable[..., Callable[[Any], Answer]]) -> Callable[..., None]:
@@ -196,8 +198,8 @@ def on_conversations(
         @functools.wraps(command)
         def run(files: Sequence[str], kind: InputKind, output: str, jobs: int, **given: Any) -> None:
             answer = command(**given)  # what is wrong with the options is refused at once
-            bare = bool(given.get("bare"))
-            if (bare or given.get("without_report")) and output != "json":
+            bare, without_report = bool(given.get("bare")), bool(given.get("without_report"))
+            if (bare or without_report) and output != "json":
                 raise Refused(f"messages alone are JSON: leave out --output {output}")
             found = files_of(files)
             form = Form(
@@ -206,6 +208,7 @@ def on_conversations(
                 bare=bare,
                 parts=given.get("policy") is not None,
                 with_tokens=found.many,
+                with_report=not without_report,
             )
             progress = Progress(len(found.paths))
             asked = _read_all(found, progress, functools.partial(pieces, kind=kind))
@@ -257,9 +260,7 @@ def _write_all(
     sys.exit(1 if failed else 0)
 
 
-def _read_all(
-    files: Files, progress: Progress, pieces_of: Callable[..., Iterator[Piece]]
-) -> Iterator[Asked]:
+def _read_all(files: Files, progress: Progress, pieces_of: Callable[..., Iterator[Piece]]) -> Iterator[Asked]:
     """Take the conversations from all files, each with its place and the name of its file."""
     for path in files.paths:
         is_stdin = path == STANDARD_INPUT
@@ -302,8 +303,9 @@ def replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked],
                 isinstance(error, ConfigurationError) and place.is_only
             ):
                 return Reply(refused=in_options(error))
-            failed = _no_answer(error if isinstance(error, ContextError) else FormatError("nested too deep"))
-        said = f"trimtab: {plain(place.label(asked.label))}: {plain(in_options(failed.error))}"
+            why = error if isinstance(error, ContextError) else FormatError("nested too deep")
+        failed = _no_answer(why, with_report=form.with_report)
+        said = f"trimtab: {plain(place.label(asked.label))}: {plain(in_options(why))}"
         return Reply(render(failed, place), said=said)
 
     return reply
@@ -314,7 +316,7 @@ def _as_json(found: Answer, place: Place) -> bytes:
 
 
 def _as_result(found: Answer, place: Place) -> bytes:
-    return b"" if found.error is not None else dump(found.result, indent=_indent(place))
+    return b"" if found.failed else dump(found.result, indent=_indent(place))
 
 
 def _indent(place: Place) -> int | None:
