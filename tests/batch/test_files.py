@@ -303,17 +303,34 @@ def test_an_input_that_changed_is_no_run_to_go_on_with(tmp_path: Path) -> None:
 
 
 POLICIES = """
-LIMIT = {limit}
+import re, threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
 
+LIMITS = {{"one": [{limit}], "lock": threading.Lock()}}
+
+class Kind(Enum):
+    A = 1
+
+@dataclass(slots=True)
 class Mine:
-    def __init__(self):
-        self.words = {{"tea", "milk", "bread", "salt", "oil", "rice", "corn"}}
+    words: set = field(default_factory=lambda: {{"tea", "milk", "bread", "salt", "oil", "rice", "corn"}})
+    kind: Kind = Kind.A
+    pattern: re.Pattern = re.compile("a")
+    table: Mapping = field(default_factory=dict)
 
     def __call__(self, messages):
-        return sum(_size(one) for one in messages)
+        return sum(self._size(len(one), len(one["content"])) for one in messages)
 
-def _size(message):
-    return {size} + LIMIT
+    @staticmethod
+    def _size(keys, length):
+        return _cached(keys, length) + LIMITS["one"][0]
+
+@lru_cache
+def _cached(keys, length):
+    return {size}
 """
 STOP = """
 import sys
@@ -344,16 +361,16 @@ def test_a_policy_is_the_same_by_what_it_says_not_by_where_it_lies(tmp_path: Pat
     (tmp_path / "program.py").write_text(STOP)
 
     def run(seed: str, what: str, **code: str) -> str:
-        (tmp_path / "mine.py").write_text(POLICIES.format(**{"limit": "3", "size": "len(message)", **code}))
+        (tmp_path / "mine.py").write_text(POLICIES.format(**{"limit": "3", "size": "length", **code}))
         command = [sys.executable, str(tmp_path / "program.py"), str(source), str(out), what]
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout
 
     assert run("1", "stop") == "stopped\n"
-    assert "with other options (counter)" in run("1", "go on", size="1 + len(message)")
+    assert "with other options (counter)" in run("1", "go on", size="1 + length")
     assert "with other options (counter)" in run("1", "go on", limit="4")
-    assert "with other options (counter)" in run("1", "go on", size='len(message["content"])')
+    assert "with other options (counter)" in run("1", "go on", size="keys")
     assert run("2", "go on").startswith("resumed ")
 
 

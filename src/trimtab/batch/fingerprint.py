@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
+from inspect import unwrap
 from pathlib import Path, PurePath
+from pickle import PicklingError
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -53,9 +55,8 @@ class _Walk:
         for kinds, way in _WAYS:
             if isinstance(value, kinds):
                 return way(self, value)
-        if isinstance(inner := getattr(value, "__wrapped__", None), FunctionType):
-            return self._all((inner,))
-        return self._object(value)
+        inner = unwrap(value)  # of a function with a cache before it
+        return self._object(value) if inner is value else self._all((inner,))
 
     def _all(self, values: Iterable[object]) -> list[bytes]:
         return [self.digest(one) for one in values]
@@ -74,9 +75,12 @@ class _Walk:
             return [name]
         held: dict[str, object] = {}
         for key, value in vars(kind).items():
-            inner = getattr(value, "__func__", getattr(value, "fget", value))
-            if isinstance(inner, _GLOBALS) and key not in ("__doc__", "__firstlineno__"):
-                held[key] = inner
+            if isinstance(value, property):
+                held[key] = (value.fget, value.fset)
+            elif isinstance(value, staticmethod | classmethod):
+                held[key] = value.__func__
+            elif isinstance(unwrap(value), FunctionType) or (isinstance(value, _GLOBALS) and key[:2] != "__"):
+                held[key] = value
         return [name, *self._all((kind.__bases__, held))]
 
     def _set(self, values: Iterable[object]) -> list[bytes]:
@@ -98,11 +102,14 @@ class _Walk:
         return self._all((method.__func__, method.__self__))
 
     def _object(self, value: Any) -> list[bytes]:
-        """Take it apart as pickling does."""
-        reduced = value.__reduce_ex__(4)
+        """Take it apart as pickling does; of what that refuses, as a lock of a module, the type counts."""
+        try:
+            reduced = value.__reduce_ex__(4)
+        except (TypeError, AttributeError, PicklingError):
+            return []
         if isinstance(reduced, str):  # a name of its module
             return [reduced.encode()]
-        return self._all(list(one) if hasattr(one, "__next__") else one for one in reduced)
+        return self._all(list(one) if isinstance(one, Iterator) else one for one in reduced)
 
 
 _WAYS: tuple[tuple[Any, Callable[[_Walk, Any], list[bytes]]], ...] = (
@@ -122,16 +129,16 @@ def _is_installed(module: str) -> bool:
     root = module.partition(".")[0]
     if root == __name__.partition(".")[0] or root in sys.stdlib_module_names:
         return True
-    file = getattr(sys.modules.get(module), "__file__", None)
+    file = vars(sys.modules[module]).get("__file__") if module in sys.modules else None
     return file is not None and any(Path(file).is_relative_to(place) for place in _INSTALLED)
 
 
-def _globals_of(function: FunctionType) -> dict[str, object]:
+def _globals_of(function: FunctionType) -> dict[str, Any]:
     """Give what a function and those inside of it name of their module."""
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     codes = [function.__code__]
     for code in codes:
         codes.extend(one for one in code.co_consts if isinstance(one, CodeType))
         names: Mapping[str, object] = function.__globals__
         found.update((name, names[name]) for name in code.co_names if name in names)
-    return {name: found[name] for name in sorted(found) if isinstance(found[name], _GLOBALS)}
+    return {name: found[name] for name in sorted(found) if isinstance(unwrap(found[name]), _GLOBALS)}

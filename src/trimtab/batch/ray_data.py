@@ -17,6 +17,7 @@ from trimtab.batch.arrow import Table, pyarrow
 from trimtab.batch.local import Assignment, carry_out
 from trimtab.batch.manifest import Done
 from trimtab.batch.task import BatchTask
+from trimtab.counting.tokenizers import distributions
 from trimtab.errors import BatchError, ConfigurationError, ContextError
 
 
@@ -84,7 +85,7 @@ def _carry_out_by(
         ) from error
 
 
-_PACKAGES = ("trimtab", "pyarrow", "toktok-rs", "tiktoken", "tokenizers", "mistral-common", "regex")
+_PACKAGES = ("trimtab", "pyarrow", "regex", *distributions())
 """What results depend on: every node has what the run itself has."""
 _ANSWER_SECONDS = 120
 

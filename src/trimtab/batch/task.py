@@ -26,7 +26,7 @@ from trimtab.batch.rows import OPERATIONS, REPLAYED, Operation, Options, Row, Wo
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
-from trimtab.formats import Format, SystemLike, ToolSchema, get_format
+from trimtab.formats import Format, SystemLike, ToolSchema, detect, get_format
 from trimtab.replay import PolicyLike
 
 ROWS_AT_ONCE = 1_024
@@ -41,7 +41,8 @@ class BatchTask(Options):
 
     It is called with a table and returns the same rows in their order, all columns kept, with the results in
     columns behind them. A row that cannot be done stays where it is: its results are null and `error` says
-    which row it is, what kind of error, and why. Everything but functions of one's own survives pickling.
+    which row it is, what kind of error, why, and as `input` what it was, where its place does not hold that
+    any more. A function of one's own survives pickling if it stands in a module.
 
     Args:
         operation: "fit", "count", "validate" or "replay".
@@ -182,7 +183,7 @@ class BatchTask(Options):
         return self._work[0]
 
     def try_out(self) -> None:
-        """Do a conversation of one message, so that what is wrong with all of them is said before the first.
+        """Do one short message, to say before the first row what is wrong with all.
 
         What only a conversation or a tokenizer says is stood in for: the counter of a model, its margin, and
         the budget of a model that a request body names, or of a policy.
@@ -197,7 +198,7 @@ class BatchTask(Options):
             trial = replace(trial, budget=Budget(_TRIAL_TOKENS))
         elif isinstance(self.budget, Budget) and self.budget.margin == "auto":
             trial = replace(trial, budget=replace(self.budget, margin=0))
-        form = get_format("openai_chat" if self.format == "auto" else self.format)
+        form = detect([]) if self.format == "auto" else get_format(self.format)
         try:
             trial.prepare()([form.message("user", ["tea"])])
         except (ConfigurationError, FormatError, MissingExtraError):

@@ -67,6 +67,11 @@ def is_at_hand(encoding: str, /) -> bool:
     )
 
 
+def distributions() -> list[str]:
+    """List what may be installed to count: where these differ, counts may."""
+    return [distribution for _, distribution in _INSTALLED_BY.values()]
+
+
 def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool = False) -> None:
     """Make an encoding of your own known by its name, for this process.
 
