@@ -55,10 +55,10 @@ class LocalEngine:
         try:
             yield from Workers[Assignment, Done](self._workers, _worker, task)(work)
         except WorkersLostError as error:
-            raise BatchError(_lost(error.piece)) from error
+            raise BatchError(_reason_for(error.piece)) from error
 
 
-def _lost(piece: Assignment | None) -> str:
+def _reason_for(piece: Assignment | None) -> str:
     if piece is None:
         return "worker processes end as soon as they begin: is there memory enough?"
     return (

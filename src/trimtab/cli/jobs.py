@@ -1,78 +1,66 @@
-"""Conversations shared out among processes: `--jobs`. What is written is what one process would write."""
+"""Work shared out among processes: `--jobs`. Results come in order, each as one process makes it."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 import click
 
 from trimtab._shared.workers import Workers, WorkersLostError
-from trimtab.cli.output import Asked, Form, Refused, Reply, replier
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 _SHARE_BYTES = 1 << 20
 """Bytes of input that go to a process at a time, if they are so many."""
 _SHARE_COUNT = 256
-"""Conversations that go to a process at a time at most."""
+"""Pieces of input that go to a process at a time at most."""
 
 
 def share_out(
-    jobs: int, name: str | None, given: Mapping[str, Any], form: Form, asked: Iterable[Asked], /
-) -> Iterator[Reply]:
-    """Answer conversations in several processes; replies come in the order of the input.
+    jobs: int,
+    make: Callable[..., Callable[[list[A]], list[R]]],
+    *arguments: Any,
+    work: Iterable[A],
+    size: Callable[[A], int],
+) -> Iterator[R]:
+    """Do work in several processes.
 
     Args:
-        jobs: Processes.
-        name: Of the command.
-        given: Its options.
-        form: How replies are made.
-        asked: The conversations.
+        jobs: How many.
+        make: Called once in each; gives what does a share.
+        arguments: What it is called with.
+        work: Pieces of input, in order.
+        size: Says how many bytes a piece has.
 
     Raises:
-        click.ClickException: A file cannot be read; all before it is answered.
+        click.ClickException: The input cannot be read on; all before it is done.
     """
-    shares = _Shares(asked)
-    workers = Workers[list[Asked], list[Reply]](jobs, _make, name, dict(given), form)
+    shares = _Shares(work, size)
     try:
-        with closing(workers(shares)) as done:
-            for replies in done:
-                yield from replies
+        for done in Workers[list[A], list[R]](jobs, make, *arguments)(shares):
+            yield from done
     except WorkersLostError as error:
-        where = "" if error.piece is None else f" at {_where(error.piece)}"
-        raise Refused(f"processes end before they have done anything{where}: give fewer --jobs") from error
+        raise click.UsageError("processes end before they have done anything: give fewer --jobs") from error
     if shares.error is not None:
         raise shares.error
 
 
-def _where(share: list[Asked]) -> str:
-    first = share[0]
-    return first.place.label(first.label)
+class _Shares(Generic[A]):
+    """The input in shares; one that cannot be read on ends it, which is told when all before it is done."""
 
-
-def _make(name: str, given: Mapping[str, Any], form: Form) -> Callable[[list[Asked]], list[Reply]]:
-    """Make, in another process, what the command makes of its options."""
-    from trimtab.cli.commands import trimtab
-
-    command: Any = inspect.unwrap(trimtab.commands[name].callback or _make)
-    reply = replier(command(**given), form)
-    return lambda share: list(map(reply, share))
-
-
-class _Shares:
-    """The input in shares; one that cannot be read on ends it, and is told when all before it is answered."""
-
-    def __init__(self, asked: Iterable[Asked]) -> None:
-        self._asked = asked
+    def __init__(self, work: Iterable[A], size: Callable[[A], int]) -> None:
+        self._work = work
+        self._size = size
         self.error: click.ClickException | None = None
 
-    def __iter__(self) -> Iterator[list[Asked]]:
-        share, size = list[Asked](), 0
+    def __iter__(self) -> Iterator[list[A]]:
+        share, size = list[A](), 0
         try:
-            for one in self._asked:
-                share.append(one)
-                size += len(one.piece.raw) + sum(len(line.raw) for line in one.piece.messages or ())
+            for piece in self._work:
+                share.append(piece)
+                size += self._size(piece)
                 if size >= _SHARE_BYTES or len(share) >= _SHARE_COUNT:
                     yield share
                     share, size = [], 0

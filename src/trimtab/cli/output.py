@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec
 
 import click
@@ -212,12 +214,12 @@ def on_conversations(
             )
             progress = Progress(len(found.paths))
             asked = _read_all(found, progress, functools.partial(pieces, kind=kind))
-            if jobs == 1:
-                replies = map(replier(answer, form), asked)
-            else:
+            replies: Iterator[Reply] = map(_replier(answer, form), asked)
+            if jobs > 1:
                 from trimtab.cli.jobs import share_out  # not above: one process needs no others
 
-                replies = share_out(jobs, click.get_current_context().command.name, given, form, asked)
+                named = (command.__module__, command.__name__)
+                replies = share_out(jobs, _make, *named, given, form, work=asked, size=_size)
             _write_all(replies, found, progress, verdicts=(passing, failing))
 
         return run
@@ -284,7 +286,7 @@ def leave_pipe() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked], Reply]:
+def _replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked], Reply]:
     """Make what answers one conversation and writes the answer; among many an error is its answer."""
     render = form.render
 
@@ -309,6 +311,19 @@ def replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked],
         return Reply(render(failed, place), said=said)
 
     return reply
+
+
+def _make(
+    module: str, name: str, given: Mapping[str, Any], form: Form
+) -> Callable[[list[Asked]], list[Reply]]:
+    """Make in another process what a command makes of its options, for many conversations at once."""
+    command: Any = inspect.unwrap(vars(import_module(module))[name].callback)
+    reply = _replier(command(**given), form)
+    return lambda share: list(map(reply, share))
+
+
+def _size(asked: Asked) -> int:
+    return len(asked.piece.raw) + sum(len(line.raw) for line in asked.piece.messages or ())
 
 
 def _as_json(found: Answer, place: Place) -> bytes:
