@@ -1,5 +1,6 @@
 # Every target makes the environment it needs, from Python >= 3.11 with pip and venv, and makes it once:
-# an environment is newer than pyproject.toml and the constraints it was made from, or it is brought up to date.
+# an environment is newer than pyproject.toml and the constraints it was made from (that of the bench also newer
+# than this file, which says what is in it), or it is brought up to date.
 # Another interpreter: make PYTHON=python3.13 test
 
 PYTHON ?= python3
@@ -78,7 +79,7 @@ $(DEV_READY): pyproject.toml constraints.txt
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python $(INSTALL) '.[dev]'
 	@touch $(RUN_READY) $@
 
-$(BENCH_READY): pyproject.toml bench/constraints.txt
+$(BENCH_READY): pyproject.toml bench/constraints.txt Makefile
 	$(call make_venv,.venv-bench)
 	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact,extractive,mistral,cli,batch]' langchain-core litellm openai tiktoken
 	@touch $@

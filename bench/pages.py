@@ -1,8 +1,9 @@
-"""Write what a run found into the documents: docs/performance.md and docs/accuracy.md.
+"""Write what a run found into the documents: docs/performance.md, docs/accuracy.md and docs/batch.md.
 
     python bench/bench.py --only ratios --json ratios.json
     python bench/accuracy.py --json accuracy.json
-    python bench/pages.py --ratios ratios.json --accuracy accuracy.json
+    python bench/batch.py --sizes --json sizes.json
+    python bench/pages.py --ratios ratios.json --accuracy accuracy.json --batch sizes.json
 
 A table stands between two comments of a page; what is around them is written by hand.
 """
@@ -60,6 +61,26 @@ def accuracy(found: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {name} | {numbers} | {' | '.join(rivals)} |"
 
 
+def batch(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of the tables of a data set: rows a second by form and counter, memory by row group."""
+    what = list(dict.fromkeys(one["what"] for one in found["speeds"]))
+    yield f"Measured on {_today()}, Python {found['python']}, {found['machine']}, one core, budget"
+    yield f"{found['budget']:,} tokens: conversations a second.\n"
+    yield f"| form | kB each | {' | '.join(what)} |"
+    yield "| --- " * (2 + len(what)) + "|"
+    rows: dict[str, dict[str, dict[str, float]]] = {}
+    for one in found["speeds"]:
+        rows.setdefault(one["form"], {})[one["what"]] = one
+    for form, cells in rows.items():
+        each = next(iter(cells.values()))
+        size = each["bytes_per_second"] / each["rows_per_second"] / 1e3
+        speeds = (f"{round(cells[name]['rows_per_second'], -2):,.0f}" for name in what)
+        yield f"| {form} | {size:.1f} | {' | '.join(speeds)} |"
+    yield "\n| conversations in a row group | memory of a worker |\n| --- | --- |"
+    for held in found["memory"]:
+        yield f"| {held['group']:,} | {held['bytes'] / 1e6:,.0f} MB |"
+
+
 def _today() -> str:
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
@@ -80,11 +101,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ratios", type=Path, metavar="FILE", help="what bench.py --json wrote")
     parser.add_argument("--accuracy", type=Path, metavar="FILE", help="what accuracy.py --json wrote")
+    parser.add_argument("--batch", type=Path, metavar="FILE", help="what batch.py --sizes --json wrote")
     given = parser.parse_args()
     if given.ratios:
         put(DOCS / "performance.md", performance(json.loads(given.ratios.read_text(encoding="utf-8"))))
     if given.accuracy:
         put(DOCS / "accuracy.md", accuracy(json.loads(given.accuracy.read_text(encoding="utf-8"))))
+    if given.batch:
+        put(DOCS / "batch.md", batch(json.loads(given.batch.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":

@@ -441,7 +441,7 @@ def test_tools_given_twice_are_told_in_words_of_the_command_line(
     body = {"messages": CHAT, "tools": [{"name": "add"}]}
     found = run(*command, "--tools", str(tmp_path / "tools.json"), data=body)
     assert found.exit_code == 2
-    assert "tools given twice: by --tools and in the request body" in found.stderr
+    assert "tools is given twice: by --tools and in the request body" in found.stderr
 
 
 USAGE = {
@@ -979,6 +979,22 @@ def test_a_pattern_is_looked_up_where_no_shell_did(tmp_path: Path) -> None:
     assert "file" not in answers(run("count", str(tmp_path / "[ac].json")))[0]
 
 
+def test_a_folder_is_all_files_of_conversations_in_it(tmp_path: Path) -> None:
+    """In order of name, folders below too; hidden ones and files of other kinds are passed over."""
+    a, b, c = many(tmp_path)
+    hidden, deep = tmp_path / ".git", tmp_path / "deep"
+    for folder in (hidden, deep):
+        folder.mkdir()
+        (folder / "d.ndjson").write_bytes(lines(CHAT))
+    (tmp_path / "notes.txt").write_text("no conversation", encoding="utf-8")
+    (tmp_path / "_old.json").write_bytes(b"[]")
+    found = run("count", *CHARS, str(tmp_path))
+    assert [one["file"] for one in answers(found)] == [a, b, b, c, str(deep / "d.ndjson")]
+    assert "1 of 5 conversations in 4 files cannot be counted" in found.stderr
+    (one,) = answers(run("count", *CHARS, str(deep)))
+    assert one["file"] == str(deep / "d.ndjson")
+
+
 @pytest.mark.parametrize("name", ["none.json", "none*.json", "folder"])
 def test_a_file_that_is_not_there_stops_all_before_the_first(tmp_path: Path, name: str) -> None:
     """Wrong usage: nothing is on standard output, and the file is named."""
@@ -987,6 +1003,67 @@ def test_a_file_that_is_not_there_stops_all_before_the_first(tmp_path: Path, nam
     found = run("count", a, str(tmp_path / name))
     assert (found.exit_code, found.stdout) == (2, "")
     assert name in found.stderr
+
+
+JOBS = {
+    "fit": ("fit", "--budget", "60", "--counter", "chars:1", "--pin", "-1"),
+    "fit in text": ("fit", "--budget", "60", "--counter", "chars:1", "--output", "text"),
+    "fit by a policy": ("fit", "--policy", "policy.toml", "--budget", "60", "--counter", "chars:1"),
+    "messages alone": ("fit", "--budget", "60", "--counter", "chars:1", "--messages-only"),
+    "count": ("count", "--model", "gpt-4o", "--each"),
+    "validate": ("validate", "--pending-call", "b"),
+    "repair": ("repair",),
+}
+
+
+@pytest.mark.parametrize("command", JOBS.values(), ids=JOBS)
+def test_jobs_write_what_one_process_writes(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """All bytes, errors and the summary among them, of more lines than a process gets at once."""
+    chats = [
+        CHAT,
+        ORPHAN,
+        b"[oops]",
+        [{"role": "user", "content": "x" * 90}],
+        {"model": "gpt-4o", "messages": CHAT},
+    ]
+    for name, times in (("a.jsonl", 70), ("b.jsonl", 1)):
+        (tmp_path / name).write_bytes(lines(*chats * times))
+    (tmp_path / "c.json").write_bytes(json.dumps(CHAT).encode())
+    (tmp_path / "policy.toml").write_text(BLOCK, encoding="utf-8")
+    names = ("a.jsonl", "b.jsonl", "c.json")
+    one, two = (
+        subprocess.run(
+            [str(SCRIPT), *command, *extra, *names], capture_output=True, cwd=tmp_path, check=False
+        )
+        for extra in ((), ("--jobs", "2"))
+    )
+    assert one.stdout.count(b"\n") > 150
+    assert (one.returncode, b"Traceback" in one.stderr) == (1, False)
+    assert (two.returncode, two.stdout, two.stderr) == (one.returncode, one.stdout, one.stderr)
+
+
+def test_jobs_answer_what_stands_before_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """A file that is gone when its turn comes ends the command, after all before it, as with one process."""
+    (tmp_path / "a.jsonl").write_bytes(lines(CHAT, CHAT))
+    gone = "import pathlib, sys; from trimtab import cli; own = pathlib.Path.open\n"
+    gone += "def gone(self, *given, **more):\n"
+    gone += "    if self.name == 'b.json': raise FileNotFoundError(2, 'No such file')\n"
+    gone += "    return own(self, *given, **more)\n"
+    gone += "if __name__ == '__main__': pathlib.Path.open = gone; cli.main()\n"
+    (tmp_path / "b.json").write_bytes(b"[]")
+    (tmp_path / "program.py").write_text(gone, encoding="utf-8")
+    one, two = (
+        subprocess.run(
+            [sys.executable, "program.py", "count", *extra, "a.jsonl", "b.json"],
+            capture_output=True,
+            cwd=tmp_path,
+            check=False,
+        )
+        for extra in ((), ("--jobs", "3"))
+    )
+    assert (one.returncode, one.stdout.count(b"\n")) == (2, 2)
+    assert b"'b.json': No such file" in one.stderr
+    assert (two.returncode, two.stdout, two.stderr) == (2, one.stdout, one.stderr)
 
 
 def test_what_fit_writes_goes_into_the_other_commands() -> None:
@@ -1026,6 +1103,27 @@ def test_messages_can_come_alone(tmp_path: Path) -> None:
     for other in (("--report",), ("--output", "text")):
         refused = run(*alone, *other, data=CHAT)
         assert (refused.exit_code, refused.stdout) == (2, "")
+
+
+def test_the_report_can_be_left_out(tmp_path: Path) -> None:
+    """What stays has its file and line, and goes into the other commands; what does not fit has its error."""
+    body, long = {"model": "gpt-4o", "messages": CHAT}, [{"role": "user", "content": "x" * 900}]
+    file = tmp_path / "chats.jsonl"
+    file.write_bytes(lines(CHAT, long, body))
+    quiet = ("fit", "--budget", "200", *CHARS, "--no-report")
+    found = run(*quiet, str(tmp_path))
+    listed, refused, with_body = answers(found)
+    assert listed == {"file": str(file), "line": 1, "messages": CHAT}
+    assert with_body == {"file": str(file), "line": 3, "request": body}
+    assert (refused["error"]["type"], refused["line"]) == ("BudgetExceededError", 2)
+    assert "report" not in refused
+    assert answers(run(*quiet, data=body)) == [{"request": body}]
+    again = answers(run("fit", "--budget", "200", *CHARS, "--messages-only", data=found.stdout))
+    assert again == [{"file": str(file), "line": 1, "messages": CHAT}, body]
+    assert answers(run("count", *CHARS, data={"request": body}))[0]["total_message_count"] == len(CHAT)
+    for other in ("--report", "--messages-only"):
+        assert run(*quiet, other, data=CHAT).exit_code == 2
+    assert run(*quiet, "--output", "text", data=CHAT).exit_code == 2
 
 
 def test_repair_writes_what_is_mended_and_what_was_done() -> None:

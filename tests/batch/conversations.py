@@ -13,8 +13,8 @@ import pyarrow as pa
 FILES = ("glaive_toolcall_en", "pydantic_ai_chats", "glaive_toolcall_zh", "tau_airline_gpt4o")
 
 
-def conversations(folder: Path, count: int) -> Iterator[tuple[str, list[Any]]]:
-    """Give (id, messages), the real ones over and over."""
+def conversations(folder: Path, count: int, start: int = 0) -> Iterator[tuple[str, list[Any]]]:
+    """Give (id, messages), the real ones over and over; `start` are passed over."""
     real = [
         json.loads(line)["messages"]
         for name in FILES
@@ -22,12 +22,13 @@ def conversations(folder: Path, count: int) -> Iterator[tuple[str, list[Any]]]:
     ]
     # 97 is prime to their number: neighbours are of different files
     mixed = [real[at * 97 % len(real)] for at in range(len(real))]
-    return ((f"c-{at}", messages) for at, messages in enumerate(islice(cycle(mixed), count)))
+    some = islice(cycle(mixed), start, start + count)
+    return ((f"c-{at}", messages) for at, messages in enumerate(some, start))
 
 
-def table_of(folder: Path, count: int) -> pa.Table:
+def table_of(folder: Path, count: int, start: int = 0) -> pa.Table:
     """Make a table of ids and JSON text."""
-    rows = list(conversations(folder, count))
+    rows = list(conversations(folder, count, start))
     return pa.table(
         {
             "id": [name for name, _ in rows],

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.batch.conversations import lines_of, table_of
+from trimtab import Budget
 from trimtab.batch import BatchSummary, BatchTask, run_batch
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, ContextError
 
 FIT = BatchTask(operation="fit", budget=600, counter="chars:4")
 COUNT = BatchTask(operation="count", counter="chars:4")
@@ -103,8 +104,12 @@ def test_lines_in_any_form_give_the_same_results(data_dir: Path, tmp_path: Path,
         )
         assert row["id"] == known["id"]
         assert body == (known["messages"] and json.loads(known["messages"]))
-        for name in ("tokens_before", "tokens_after", "fates", "reasons", "violations", "error"):
+        for name in ("tokens_before", "tokens_after", "fates", "reasons", "violations"):
             assert row[name] == known[name], name
+        if row["error"] is not None:
+            was = json.loads(row["error"].pop("input"))
+            assert was == {"id": row["id"], "messages": json.loads(known["error"].pop("input"))}
+        assert row["error"] == known["error"]
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -118,12 +123,12 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_line_is_what_it_was_with_its_results(tmp_path: Path) -> None:
-    """Keys, their order and their spaces stay; a list becomes an object; a bad line has its id."""
+    """Keys, their order and their spaces stay; a list becomes an object; a bad line is in its error."""
     lines = [
         b'{"id": 7, "messages": [{"role": "user", "content": "hi"}], "mine": {"a" : 1}}',
         b'[{"role":"user","content":"hi"}]',
         b"",
-        b'{"id": "x", "messages": 5}',
+        b'{"id": [8, null], "messages": 5}',
         b"\xff",
     ]
     (tmp_path / "in.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(lines))
@@ -131,9 +136,11 @@ def test_a_line_is_what_it_was_with_its_results(tmp_path: Path) -> None:
     first, second, third, fourth = (tmp_path / "out.jsonl").read_bytes().splitlines()
     assert first.startswith(lines[0][:-1] + b',"tokens":')
     assert second.startswith(b'{"messages":' + lines[1] + b',"tokens":')
-    assert (json.loads(third)["id"], json.loads(third)["error"]["row"]) == ("x", 4)
+    assert (json.loads(third)["id"], json.loads(third)["error"]["row"]) == ([8, None], 4)
+    assert json.loads(third)["error"]["input"].encode() == lines[3]
     assert json.loads(fourth)["error"]["row"] == 5
     assert "not UTF-8" in json.loads(fourth)["error"]["message"]
+    assert json.loads(fourth)["error"]["input"] == "\\xff"
     assert done.errors == {"FormatError": 2}
 
 
@@ -184,6 +191,26 @@ def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "in.parquet")
     run_batch(COUNT, tmp_path / "in.parquet", target=tmp_path / "out.parquet", workers=1)
     assert pq.read_schema(tmp_path / "out.parquet").equals(COUNT.schema(table.schema))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"budget": Budget(1_000, margin="auto")},
+        {"budget": Budget(1_000, margin="auto"), "model": "gpt-4o"},
+        {"policy": {"budget": {"window": 1_000, "margin": "auto"}, "blocks": [{"name": "history"}]}},
+        {"pending_calls": ["a"], "strict": True, "budget": 100},
+        {"budget": 200_000},
+        {"budget": 200},
+    ],
+)
+def test_what_a_row_may_bring_is_not_missed_before_it_comes(tmp_path: Path, options: Any) -> None:
+    """A body names its model, and with it come a window, a counter and its margin."""
+    (tmp_path / "in.jsonl").write_text(json.dumps({"model": "gpt-4.1", "messages": CHAT}))
+    task = BatchTask(operation="fit", **options)
+    done = run_batch(task, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
+    assert (done.rows, done.errors) == (1, {})
 
 
 # What stops a run, and how it goes on.
@@ -275,6 +302,113 @@ def test_an_input_that_changed_is_no_run_to_go_on_with(tmp_path: Path) -> None:
         run_batch(COUNT, source, target=tmp_path / "out.jsonl", workers=1, chunk_bytes=10)
 
 
+POLICIES = """
+import re, threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+
+LIMITS = {{"one": [{limit}], "lock": threading.Lock()}}
+
+class Kind(Enum):
+    A = 1
+
+@dataclass(slots=True)
+class Mine:
+    words: set = field(default_factory=lambda: {{"tea", "milk", "bread", "salt", "oil", "rice", "corn"}})
+    kind: Kind = Kind.A
+    pattern: re.Pattern = re.compile("a")
+    table: Mapping = field(default_factory=dict)
+
+    def __call__(self, messages):
+        return sum(self._size(len(one), len(one["content"])) for one in messages)
+
+    @staticmethod
+    def _size(keys, length):
+        return _cached(keys, length) + LIMITS["one"][0]
+
+@lru_cache
+def _cached(keys, length):
+    return {size}
+"""
+STOP = """
+import sys
+from mine import Mine
+from trimtab.batch import BatchTask, run_batch
+from trimtab.errors import ConfigurationError, ContextError
+
+def stop(done):
+    if sys.argv[3] == "stop":
+        raise KeyboardInterrupt
+
+if __name__ == "__main__":
+    task = BatchTask(operation="count", counter=Mine(), pending_calls={"a", "b", "c", "d"})
+    try:
+        done = run_batch(task, sys.argv[1], target=sys.argv[2], workers=1, chunk_bytes=10, on_progress=stop)
+        print("resumed", done.resumed_rows)
+    except ConfigurationError as error:
+        print(error)
+    except KeyboardInterrupt:
+        print("stopped")
+"""
+
+
+def test_a_policy_is_the_same_by_what_it_says_not_by_where_it_lies(tmp_path: Path) -> None:
+    """Neither the order of a set nor an address refuses a run; another code or another constant does."""
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(LINE * 9)
+    (tmp_path / "program.py").write_text(STOP)
+
+    def run(seed: str, what: str, **code: str) -> str:
+        (tmp_path / "mine.py").write_text(POLICIES.format(**{"limit": "3", "size": "length", **code}))
+        command = [sys.executable, str(tmp_path / "program.py"), str(source), str(out), what]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        return done.stdout
+
+    assert run("1", "stop") == "stopped\n"
+    assert "with other options (counter)" in run("1", "go on", size="1 + length")
+    assert "with other options (counter)" in run("1", "go on", limit="4")
+    assert "with other options (counter)" in run("1", "go on", size="keys")
+    assert run("2", "go on").startswith("resumed ")
+
+
+def test_a_run_that_did_nothing_is_none_to_go_on_with(tmp_path: Path) -> None:
+    """A file that could not be read is mended, and the run starts."""
+    source = tmp_path / "in.jsonl.gz"
+    source.write_bytes(b"none")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        run_batch(COUNT, source, target=tmp_path / "out.jsonl", workers=1)
+    source.write_bytes(gzip.compress(LINE))
+    assert run_batch(COUNT, source, target=tmp_path / "out.jsonl", workers=1).rows == 1
+
+
+def test_what_a_killed_run_leaves_is_gone_after_the_next(chats: Path) -> None:
+    """Also the file that it was putting together."""
+    program, out = chats.with_name("program.py"), chats.with_name("out.parquet")
+    program.write_text(PROGRAM)
+    subprocess.run([sys.executable, program, chats, out], stderr=subprocess.PIPE, check=False)
+    assert [name for name in _rest(chats.parent) if name.endswith(".tmp")]
+    run_batch(FIT, chats, target=out, workers=1)
+    assert _rest(chats.parent) == []
+
+
+def test_pieces_leave_with_the_file_they_are_in(tmp_path: Path) -> None:
+    """A folder takes the room of a few of its files beside the results, not of all of them twice."""
+    (tmp_path / "in").mkdir()
+    for number in range(12):
+        (tmp_path / "in" / f"{number:02d}.jsonl").write_bytes(LINE)
+    held: list[int] = []
+
+    def look(done: BatchSummary) -> None:
+        held.append(len(list((tmp_path / ".out.trimtab").glob("part-*"))))
+
+    run_batch(COUNT, tmp_path / "in", target=tmp_path / "out", workers=1, on_progress=look)
+    assert len(held) == 12
+    assert max(held) <= 4
+
+
 # What is refused.
 
 
@@ -300,24 +434,69 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
         ("empty", "out", "no file in it"),
         ("broken.parquet", "out.parquet", "broken.parquet: no Parquet"),
         ("other.parquet", "out.parquet", "other.parquet: there is no column 'messages'"),
+        ("lacks", "out", "z.parquet: there is no column 'messages'"),
+        ("twice.parquet", "out.parquet", "several columns 'messages'"),
+        ("times.parquet", "out.jsonl", "times.parquet: column 'at' cannot be written as JSON"),
         ("cut.jsonl.gz", "out.jsonl", "cut.jsonl.gz: cannot be read behind row 0"),
         ("mixed", "out.parquet", "files with different columns"),
     ],
 )
 def test_files_that_cannot_be_are_named(tmp_path: Path, source: str, target: str, said: str) -> None:
     """With what would do."""
-    for folder in ("folder", "empty", "mixed"):
+    for folder in ("folder", "empty", "mixed", "lacks"):
         (tmp_path / folder).mkdir()
-    for name in ("in.jsonl", "notes.txt", "folder/in.jsonl"):
+    for name in ("in.jsonl", "notes.txt", "folder/in.jsonl", "lacks/a.jsonl"):
         (tmp_path / name).write_bytes(LINE)
     (tmp_path / "broken.parquet").write_bytes(b"nothing")
     pq.write_table(pa.table({"other": ["x"]}), tmp_path / "other.parquet")
+    pq.write_table(pa.table({"other": ["x"]}), tmp_path / "lacks" / "z.parquet")
+    texts, now = pa.array([json.dumps(CHAT)]), pa.array([0], pa.timestamp("us"))
+    pq.write_table(pa.table([texts, texts], names=["messages"] * 2), tmp_path / "twice.parquet")
+    pq.write_table(pa.table({"messages": texts, "at": now}), tmp_path / "times.parquet")
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(LINE * 99)[:-9])
     pq.write_table(pa.table({"messages": [json.dumps(CHAT)]}), tmp_path / "mixed" / "a.parquet")
     pq.write_table(pa.table({"n": [1], "messages": [json.dumps(CHAT)]}), tmp_path / "mixed" / "b.parquet")
     with pytest.raises(ConfigurationError, match=said):
         run_batch(COUNT, tmp_path / source, target=tmp_path / target, workers=1)
-    assert not (tmp_path / target).is_file() or target == "in.jsonl"
+    assert not (tmp_path / target).exists() or target == "in.jsonl"
+
+
+@pytest.mark.parametrize("source", ["in.jsonl", "folder"])
+def test_the_name_of_a_folder_may_have_a_dot(tmp_path: Path, source: str) -> None:
+    """Where a folder is read, a folder is written; for a file it is there, or its name ends as one's."""
+    (tmp_path / "folder").mkdir()
+    for name in ("in.jsonl", "folder/in.jsonl"):
+        (tmp_path / name).write_bytes(LINE)
+    (tmp_path / "run.v2").mkdir()
+    for target in ("run.v2", "run.v3/"):
+        run_batch(COUNT, tmp_path / source, target=f"{tmp_path}/{target}", workers=1)
+        assert b"tokens" in (tmp_path / target / "in.jsonl").read_bytes()
+    run_batch(COUNT, tmp_path / "folder", target=tmp_path / "run.v4", workers=1)
+    assert (tmp_path / "run.v4" / "in.jsonl").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"model": "nobody-1"}, "nobody-1"),
+        ({"model": "gpt-4o", "budget": 10_000_000}, "128,000"),
+        ({"budget": 50, "policy": {"blocks": [{"name": "a"}, {"name": "b"}]}}, "'history'"),
+        ({"budget": 50, "counter": lambda messages: 2 * len(messages)}, "another process"),
+    ],
+)
+def test_what_is_wrong_with_every_row_is_said_before_the_first(
+    tmp_path: Path, options: Any, said: str
+) -> None:
+    """Not after an hour, and not row by row; nothing is left of such a run."""
+    (tmp_path / "in.jsonl").write_bytes(LINE)
+    with pytest.raises(ContextError, match=said):
+        run_batch(
+            BatchTask(operation="fit", **options),
+            tmp_path / "in.jsonl",
+            target=tmp_path / "out.jsonl",
+            workers=1,
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
 
 
 def test_what_json_cannot_say_is_refused(tmp_path: Path) -> None:
@@ -327,4 +506,3 @@ def test_what_json_cannot_say_is_refused(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / "in.parquet")
         with pytest.raises(ConfigurationError, match="cannot be written as JSON"):
             run_batch(COUNT, tmp_path / "in.parquet", target=tmp_path / "out.jsonl", workers=1)
-        (tmp_path / ".out.jsonl.trimtab" / "manifest.jsonl").unlink()

@@ -101,3 +101,19 @@ def test_no_room_has_a_circle(room: str) -> None:
         for name in leaves:
             del arrows[name]
     assert arrows == {}
+
+
+def test_batches_enter_the_engine_nowhere() -> None:
+    """The room for whole data sets stands on doors and on what rooms below share; it looks into nobody."""
+    batch = [source for source in sources() if _room(source.name) == "batch"]
+    assert len(batch) >= 5
+    assert [source.name for source in batch for _, module in _imported(source) if "._fitting" in module] == []
+    assert [
+        source.where(node)
+        for source in batch
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and not node.attr.startswith("__")
+        and getattr(node.value, "id", "") not in ("self", "_Walk")
+    ] == []

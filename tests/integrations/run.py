@@ -42,8 +42,11 @@ contents leave types of their own open."""
 START_TEST = "test_the_program_of_the_page_sends_a_valid_request_and_prints_the_answer"
 """Of test_start.py, which has the program of the documents for each framework."""
 
-OTHERS = {"ray": ("src/trimtab/batch/",)}
+OTHERS = {"ray": ("src/trimtab/batch/",), "spark": ("src/trimtab/batch/",)}
 """What is tested here and is no adapter, by what it stands on."""
+
+EXTRAS = {"spark": "batch"}
+"""The extra of what has none of its own name: a recipe."""
 
 
 def names() -> list[str]:
@@ -95,7 +98,9 @@ def python_of(name: str) -> Path:
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     install += ["--constraint", pins, "--requirement", HERE / name / "requirements.txt"]
-    subprocess.run([*install, "--editable", f".[exact,{name.replace('_', '-')}]"], cwd=ROOT, check=True)
+    subprocess.run(
+        [*install, "--editable", f".[exact,{EXTRAS.get(name, name.replace('_', '-'))}]"], cwd=ROOT, check=True
+    )
     stamp.touch()
     return python
 

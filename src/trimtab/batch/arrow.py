@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from trimtab._shared.checks import in_words, near_names
 from trimtab._shared.lazy import package_of
@@ -21,6 +21,10 @@ Schema: TypeAlias = Any
 """A `pyarrow.Schema`."""
 DataType: TypeAlias = Any
 """A `pyarrow.DataType`."""
+
+
+UNREADABLE = (KeyError, ValueError, OverflowError, NotImplementedError)
+"""What Arrow raises of a value that Python has nothing for: a key twice in a map, a time of nanoseconds."""
 
 
 def pyarrow(module: str = "pyarrow") -> ModuleType:
@@ -41,17 +45,32 @@ def column_type(schema: Schema, name: str, /) -> DataType:
     if name not in schema.names:
         near = in_words(near_names(name, schema.names))
         raise ConfigurationError(f"there is no column {name!r}; there are: {', '.join(schema.names)}{near}")
+    if schema.names.count(name) > 1:
+        raise ConfigurationError(f"there are several columns {name!r}: rename one, or leave it out")
     kind = schema.field(name).type
-    if not is_text(kind) and not pyarrow().types.is_nested(kind):
+    if not is_text(kind) and (kind.num_fields == 0 or not _is_plain(kind)):
         raise ConfigurationError(
-            f"column {name!r} holds {kind}: conversations are JSON text (string, binary), or nested values"
+            f"column {name!r} holds {kind}: conversations are JSON text (string, binary), or nested lists,"
+            " structs and maps, whose fields have names of their own"
         )
     return kind
 
 
+def _is_plain(kind: DataType) -> bool:
+    """Tell whether values of a type can be plain data and back: no unions, no two fields of one name."""
+    types = pyarrow().types
+    if types.is_union(kind) or types.is_run_end_encoded(kind):
+        return False
+    inner = [kind.field(at) for at in range(kind.num_fields)]
+    return len({one.name for one in inner}) == len(inner) and all(_is_plain(one.type) for one in inner)
+
+
 def is_text(kind: DataType, /) -> bool:
     """Tell whether values of a type are JSON in text."""
-    types = pyarrow().types
+    pa = pyarrow()
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):  # as Parquet's own JSON
+        kind = kind.storage_type
     if types.is_dictionary(kind):
         kind = kind.value_type
     texts = (types.is_string, types.is_large_string, types.is_string_view)
@@ -68,8 +87,27 @@ def cells(table: Table, name: str, /) -> Iterator[Any]:
     if is_text(column.type):
         yield from column.to_pylist()
         return
-    for value in column.to_pylist(maps_as_pydicts="strict"):
+    try:
+        values = column.to_pylist(maps_as_pydicts="strict")
+    except UNREADABLE:
+        values = [_value(one) for one in column]
+    for value in values:
         yield None if value is None else _without_nulls(value)
+
+
+class Unreadable(NamedTuple):
+    """A nested value that is no plain data, and why."""
+
+    text: str
+    """What Arrow says it is."""
+    why: str
+
+
+def _value(cell: Any) -> Any:
+    try:
+        return cell.as_py(maps_as_pydicts="strict")
+    except UNREADABLE as error:
+        return Unreadable(str(cell), str(error))
 
 
 def _without_nulls(value: Any) -> Any:
@@ -86,6 +124,8 @@ def conversation_in(cell: Any, /) -> Sequence[Any] | Mapping[str, Any]:
     """
     if cell is None:
         raise FormatError("there is no conversation: the cell is null")
+    if isinstance(cell, Unreadable):
+        raise FormatError(f"no plain data can be made of it: {cell.why}")
     value = parse(cell.encode("utf-8") if isinstance(cell, str) else cell) if _is_raw(cell) else cell
     if not isinstance(value, list | dict):
         raise FormatError(f"a conversation is a list of messages or a request body, not {value!r:.40}")
@@ -114,14 +154,44 @@ def nested_cell(value: Any, kind: DataType, /) -> Any:
     Raises:
         FormatError: It has a key or a value the type has no place for; Arrow itself drops such keys unseen.
     """
-    pa = pyarrow()
     try:
-        back = pa.array([value], type=kind).to_pylist(maps_as_pydicts="strict")[0]
-    except (pa.ArrowException, TypeError, ValueError) as error:
+        back = pyarrow().array([value], type=kind).to_pylist(maps_as_pydicts="strict")[0]
+    except (*UNREADABLE, TypeError, AttributeError) as error:
         raise FormatError(f"the column has no place for what the fit made of it: {error}") from error
-    if _without_nulls(back) != _without_nulls(value):
+    if not _is_same(_without_nulls(back), _without_nulls(value)):
         raise FormatError(
             "the column's type has no place for what the fit made of it: keep messages as JSON text, or write"
             " the keys of an inserted message into the type"
         )
     return value
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Compare plain data; a number that is none is the same as itself here."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return bool(one == other or (one != one and other != other))
+
+
+def text_of(cell: Any, /) -> str | None:
+    """Return what a cell holds as text, whatever that is; what is no UTF-8 is escaped."""
+    if cell is None:
+        return None
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "backslashreplace")
+    if isinstance(cell, Unreadable):
+        cell = cell.text
+    elif not isinstance(cell, str):
+        cell = json.dumps(cell, ensure_ascii=False, separators=(",", ":"), default=str)
+    return str(printable(cell))
+
+
+def printable(value: Any, /) -> Any:
+    """Escape half a surrogate pair, which no encoding has, in all texts of a value."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {printable(key): printable(one) for key, one in value.items()}
+    return [printable(one) for one in value] if isinstance(value, list | tuple) else value

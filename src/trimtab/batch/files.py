@@ -6,12 +6,15 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+from uuid import uuid4
 
-from trimtab.batch.arrow import Schema, Table, is_text, json_text, pyarrow
+from trimtab._shared.strict_json import parse
+from trimtab.batch.arrow import UNREADABLE, Schema, Table, is_text, json_text, pyarrow
 from trimtab.batch.task import ID, BatchTask
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, FormatError
 
 CHUNK_BYTES = 4 << 20
 """Bytes of lines that are one piece of work; of Parquet that is a row group."""
@@ -48,24 +51,32 @@ class Job:
     output: Path
 
 
-def jobs_of(source: Path, target: Path, /) -> list[Job]:
+def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list[Job]:
     """Say which files are read and which are written.
 
     A folder becomes a folder with the same names in it, or one file, if the target has a suffix of one. Files
     and folders whose names begin with a dot or an underscore are passed over.
 
+    Args:
+        source: A file, or a folder.
+        target: A file, or a folder, whose name may have a dot.
+        into_folder: The target is a folder, whatever its name.
+
     Raises:
         ConfigurationError: There is nothing to read, a suffix is none that is known, or the target would
             be written into the source.
     """
-    as_file = target.suffix != "" and not target.is_dir()
-    if as_file and form_of(target) is None:
-        raise ConfigurationError(f"{target}: results are written as {_KNOWN}, or into a folder")
+    as_file = not into_folder and not target.is_dir() and form_of(target) is not None
     if not source.is_dir():
         if not source.is_file():
             raise ConfigurationError(f"{source}: No such file or folder")
         if form_of(source) is None:
             raise ConfigurationError(f"{source}: conversations are read from {_KNOWN}, or a folder of them")
+        if target.suffix and not as_file and not into_folder and not target.is_dir():
+            raise ConfigurationError(
+                f"{target}: results are written as {_KNOWN}, or into a folder: write / behind its name where"
+                " that has a dot and it is not there yet"
+            )
         output = target if as_file else target / source.name
         if output.resolve() == source.resolve():
             raise ConfigurationError(f"{output} is read and would be written: give another name")
@@ -217,7 +228,9 @@ def _lines_of(unit: Unit) -> tuple[list[bytes], list[int]]:
             data = file.read(unit.size)
     if not unit.start:
         data = data.removeprefix(_BOM)
-    numbered = [(line.strip(), number) for number, line in enumerate(data.split(b"\n"), unit.first_row)]
+    numbered = [
+        (line.strip(b" \t\r"), number) for number, line in enumerate(data.split(b"\n"), unit.first_row)
+    ]
     kept = [one for one in numbered if one[0]]
     return [line for line, _ in kept], [number for _, number in kept]
 
@@ -231,12 +244,18 @@ def _write_lines(task: BatchTask, table: Table, *, from_lines: bool) -> Iterator
     error, column = f"{task.prefix}error", task.column
     texts = table.column(column).to_pylist() if is_text(table.schema.field(column).type) else None
     beside = table if texts is None else table.drop_columns([column])
-    for at, row in enumerate(beside.to_pylist(maps_as_pydicts="strict")):
+    try:
+        rows = beside.to_pylist(maps_as_pydicts="strict")
+    except UNREADABLE as caught:
+        raise ConfigurationError(
+            f"a row cannot be written as JSON ({caught}): leave the column out, or write Parquet"
+        ) from caught
+    for at, row in enumerate(rows):
         is_bad = row[error] is not None
         text = None if texts is None else texts[at]
         if from_lines:
             results = {name: row[name] for name in row if name in names}
-            line = _set_aside(row[ID], results) if is_bad else _splice(str(text), results, column)
+            line = _set_aside(results, error) if is_bad else _splice(str(text), results, column)
         else:
             held = {column: _plain_text(text, is_bad=is_bad)} if texts is not None else {}
             ordered = {name: None if name in held else row[name] for name in table.column_names}
@@ -244,8 +263,14 @@ def _write_lines(task: BatchTask, table: Table, *, from_lines: bool) -> Iterator
         yield line.encode("utf-8") + b"\n"
 
 
-def _set_aside(id: str | None, results: dict[str, Any]) -> str:
-    return json_text(results if id is None else {ID: id, **results})
+def _set_aside(results: dict[str, Any], error: str) -> str:
+    """Write a line that cannot be done: the id it has, as it is there, and what it was in its error."""
+    try:
+        line = parse(results[error]["input"].encode("utf-8"))
+    except FormatError:
+        line = None
+    held = {ID: line[ID]} if isinstance(line, dict) and ID in line else {}
+    return json_text({**held, **results})
 
 
 def _splice(text: str, results: dict[str, Any], column: str) -> str:
@@ -286,8 +311,10 @@ class Assembly:
     def __init__(self, output: Path, schema: Schema) -> None:
         self._output = output
         self._form = _form(output)
-        self._beside = output.with_name(f".{output.name}.{os.getpid()}.tmp")
         output.parent.mkdir(parents=True, exist_ok=True)
+        for left in output.parent.glob(f".{escape(output.name)}.*.tmp"):  # by a run that was killed
+            left.unlink(missing_ok=True)
+        self._beside = output.with_name(f".{output.name}.{uuid4().hex}.tmp")
         self._file = self._beside.open("wb")
         self._schema = schema
         self._writer: Any = None
@@ -296,25 +323,15 @@ class Assembly:
             self._writer = parquet.ParquetWriter(self._file, schema, compression="zstd", compression_level=1)
 
     def add(self, part: Path, /) -> None:
-        """Put a piece behind the others.
-
-        Raises:
-            ConfigurationError: It has other columns than the first file.
-        """
+        """Put a piece behind the others."""
         if self._writer is None:
             self._file.write(part.read_bytes())
             return
         pa = pyarrow()
         with pa.memory_map(str(part)) as source:
             table = pa.ipc.open_file(source).read_all()
-            if table.num_rows and not table.schema.equals(self._schema):
-                known = set(self._schema)
-                other = next((str(one) for one in table.schema if one not in known), "in another order")
-                raise ConfigurationError(
-                    f"{self._output}: files with different columns do not go into one, and one has"
-                    f" {other}: write into a folder"
-                )
-            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+            if table.num_rows:
+                self._writer.write_table(table, row_group_size=table.num_rows)
 
     def finish(self) -> None:
         """Put the file in its place."""
@@ -334,23 +351,66 @@ class Assembly:
 
 
 def schema_of(task: BatchTask, job: Job, /) -> Schema:
-    """Return the schema of what a job writes, by its first file.
+    """Return the schema of what a job writes, when all that it reads was looked at.
 
     Raises:
-        ConfigurationError: It has no column of conversations, or one of a result's name.
+        ConfigurationError: A file has no column of conversations, one of a result's name, one that JSON
+            cannot say where lines are written, or other columns than others that go into the same file.
     """
-    first = job.inputs[0]
-    if _form(first).lines:
-        return task.lines_schema()
+    to_lines = _form(job.output).lines
+    found = [_schema(task, path, to_lines=to_lines) for path in job.inputs]
+    schema, _ = next((one for one in found if one[1]), found[0])
+    for path, (other, has_rows) in zip(job.inputs, found, strict=True):
+        if has_rows and not to_lines and not other.equals(schema):
+            known = set(schema)
+            column = next((str(one) for one in other if one not in known), "others, or in another order")
+            raise ConfigurationError(
+                f"{path}: files with different columns do not go into one, and this one has {column}: write"
+                " into a folder"
+            )
+    return schema
+
+
+def _schema(task: BatchTask, path: Path, *, to_lines: bool) -> tuple[Schema, bool]:
+    """Return the schema of what a file becomes, and whether the file has rows."""
+    if _form(path).lines:
+        return task.lines_schema(), path.stat().st_size > 0
+    file = open_parquet(path)
     try:
-        return task.schema(open_parquet(first).schema_arrow)
+        schema = task.schema(file.schema_arrow)
+        if to_lines:
+            _check_json(schema)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{first}: {error}") from error
+        raise ConfigurationError(f"{path}: {error}") from error
+    return schema, file.metadata.num_rows > 0
+
+
+def _check_json(schema: Schema) -> None:
+    """Refuse columns whose values JSON cannot say, before any is met."""
+    for field in schema:
+        if (kind := _foreign_to_json(field.type)) and not is_text(field.type):
+            raise ConfigurationError(
+                f"column {field.name!r} cannot be written as JSON ({kind}): leave the column out, or write"
+                " Parquet"
+            )
+
+
+def _foreign_to_json(kind: Any) -> Any:
+    """Give a type in this one that JSON has nothing for; None: there is none."""
+    types = pyarrow().types
+    if types.is_dictionary(kind):
+        return _foreign_to_json(kind.value_type)
+    if types.is_nested(kind):
+        inner = (_foreign_to_json(kind.field(at).type) for at in range(kind.num_fields))
+        return next((one for one in inner if one is not None), None)
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    known = (*texts, types.is_boolean, types.is_integer, types.is_floating, types.is_null)
+    return None if any(test(kind) for test in known) else kind
 
 
 def write_part(part: Path, table: Table, text: bytes | None, /) -> None:
     """Write the results of a piece; they are there whole or not at all."""
-    beside = part.with_name(f"{part.name}.{os.getpid()}.tmp")
+    beside = part.with_name(f"{part.name}.{uuid4().hex}.tmp")  # two nodes may have one process id
     with beside.open("wb") as file:
         if text is None:
             pa = pyarrow()

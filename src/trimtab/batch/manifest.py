@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
+import pickle
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,11 +13,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from trimtab.batch.files import Job
+from trimtab.batch.fingerprint import fingerprint
 from trimtab.batch.task import BatchTask
 from trimtab.errors import ConfigurationError
 
 _LIST = "manifest.jsonl"
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +57,13 @@ class Manifest:
         """
         path = folder / _LIST
         lines = _whole_lines(path)
-        if lines and lines[0] != header:
-            changed = [key for key in header if lines[0].get(key) != header[key]]
+        if lines[1:] and lines[0] != header:
             raise ConfigurationError(
-                f"{folder} holds a run that was stopped, with other {' and '.join(changed) or 'options'}:"
+                f"{folder} holds a run that was stopped, with other {_difference(lines[0], header)}:"
                 " run it again as it was, or remove the folder"
             )
-        if not lines:
+        if not lines[1:]:  # nothing was done
+            lines = []
             there = [job.output for job in jobs if job.output.exists()]
             if there and not overwrite:
                 raise ConfigurationError(
@@ -95,10 +94,12 @@ class Manifest:
         self.done[done.unit] = done
         self._append(asdict(done))
 
-    def add_output(self, number: int, /) -> None:
-        """Write that a file is in its place."""
+    def add_output(self, number: int, parts: Sequence[int], /) -> None:
+        """Write that a file is in its place, and take away the pieces it is made of."""
         self.outputs.add(number)
         self._append({"output": number})
+        for index in parts:
+            self.part(index).unlink(missing_ok=True)
 
     def _append(self, entry: Mapping[str, Any]) -> None:
         self._list.write(_line(entry))
@@ -115,6 +116,15 @@ class Manifest:
         shutil.rmtree(self.folder)
 
 
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Say in which words the headers of two runs differ."""
+    changed = [key for key in new if old.get(key) != new[key]]
+    if "options" in changed:
+        options = [name for name, told in new["options"].items() if old.get("options", {}).get(name) != told]
+        changed[changed.index("options")] = f"options ({', '.join(options)})"
+    return " and ".join(changed)
+
+
 def _line(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n"
 
@@ -124,17 +134,31 @@ def _whole_lines(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     whole, _, _ = path.read_bytes().rpartition(b"\n")
-    return [json.loads(line) for line in whole.split(b"\n") if line]
+    try:
+        return [json.loads(line) for line in whole.split(b"\n") if line]
+    except ValueError as error:
+        raise ConfigurationError(f"{path} is no list of what a run did: remove its folder") from error
 
 
 def header_of(task: BatchTask, jobs: Sequence[Job], /, *, chunk_bytes: int, version: str) -> dict[str, Any]:
-    """Say what a run does with what: one that goes on has to be the same."""
-    told = {name: _ADDRESS.sub("", repr(value)) for name, value in task.options().items()}
+    """Say what a run does with what: one that goes on has to be the same.
+
+    Raises:
+        ConfigurationError: An option cannot be handed to another process.
+    """
+    options = task.options()
+    try:
+        pickle.dumps(options)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ConfigurationError(
+            f"the task cannot be handed to another process ({error}): a function or class of your own stands"
+            " in a module, under its name"
+        ) from error
     if isinstance(task.policy, str | PathLike) and Path(task.policy).is_file():
-        told["policy"] += f" {hashlib.sha256(Path(task.policy).read_bytes()).hexdigest()}"
+        options["policy"] = Path(task.policy).read_bytes()
     return {
         "version": version,
-        "options": told,
+        "options": {name: fingerprint(value) for name, value in options.items()},
         "files": [
             [str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns]
             for job in jobs

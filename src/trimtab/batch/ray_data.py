@@ -7,7 +7,8 @@ done twice is there once.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
 
@@ -16,6 +17,7 @@ from trimtab.batch.arrow import Table, pyarrow
 from trimtab.batch.local import Assignment, carry_out
 from trimtab.batch.manifest import Done
 from trimtab.batch.task import BatchTask
+from trimtab.counting.tokenizers import distributions
 from trimtab.errors import BatchError, ConfigurationError, ContextError
 
 
@@ -29,7 +31,8 @@ class RayEngine:
         """Carry out all of it; what is done out of turn waits until its turn comes.
 
         Raises:
-            ConfigurationError: A piece is of a packed file, which has to be read from its front on.
+            ConfigurationError: A piece is of a packed file, which has to be read from its front on; or a node
+                lacks something, or does not see the files.
             MissingExtraError: Ray is not installed.
             BatchError: Ray gave up.
         """
@@ -42,12 +45,13 @@ class RayEngine:
                     f"{one.unit.path}: nodes of a cluster cannot each read a piece of a packed file: unpack"
                     " it, write Parquet, or use the engine 'local'"
                 )
-            asked.append(one)
+            asked.append(replace(one, unit=replace(one.unit, path=one.unit.path.absolute())))
         if not asked:
             return
         if not ray.is_initialized():
             ray.init(log_to_driver=False)
             data.DataContext.get_current().enable_progress_bars = False
+        _check_nodes(ray, asked)
         waiting: dict[int, Done] = {}
         order = [one.unit.index for one in asked]
         for done in _carry_out_by(ray, data, task, asked, self._workers):
@@ -79,6 +83,70 @@ def _carry_out_by(
         raise BatchError(
             f"Ray gave up: {str(error).strip().splitlines()[-1]}; what is done is kept"
         ) from error
+
+
+_PACKAGES = ("trimtab", "pyarrow", "regex", *distributions())
+"""What results depend on: every node has what the run itself has."""
+_ANSWER_SECONDS = 120
+
+
+def _check_nodes(ray: ModuleType, asked: Sequence[Assignment]) -> None:
+    """Ask every node what it has and sees, before any is given work.
+
+    Raises:
+        ConfigurationError: One has another version of something, or does not see a file or the folder of
+            results.
+    """
+    folder, inputs = asked[0].part.parent, dict.fromkeys(str(one.unit.path) for one in asked)
+    paths = (str(folder), *inputs)
+    look = _look()
+    here, _ = look(_PACKAGES, ())
+    affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
+    task = ray.remote(look)
+    alive = [node for node in ray.nodes() if node["Alive"]]
+    answers = {
+        task.options(
+            num_cpus=0, scheduling_strategy=affinity(node["NodeID"], soft=False), max_retries=0
+        ).remote(_PACKAGES, paths): node["NodeManagerAddress"]
+        for node in alive
+    }
+    came, _ = ray.wait(list(answers), num_returns=len(answers), timeout=_ANSWER_SECONDS)
+    for answer in came:
+        try:
+            there, unseen = ray.get(answer)
+        except ray.exceptions.RayError:
+            continue  # a node that was lost meanwhile gets no work either
+        other = [name for name in _PACKAGES if there[name] != here[name]]
+        if other:
+            name = other[0]
+            raise ConfigurationError(
+                f"node {answers[answer]} has {name} {there[name] or 'not installed'}, and the run has"
+                f" {here[name] or 'none'}: rows would differ by where they are done; install the same on all"
+            )
+        if unseen:
+            raise ConfigurationError(
+                f"node {answers[answer]} does not see {unseen[0]}: input and target lie on storage that every"
+                " node has under the same path"
+            )
+
+
+def _look() -> Callable[[Sequence[str], Sequence[str]], tuple[dict[str, str], list[str]]]:
+    """Make the question to a node.
+
+    A function in a function travels as its code, so that a node without trimtab can answer as well.
+    """
+
+    def look(packages: Sequence[str], paths: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+        import importlib.metadata as installed
+        import os.path
+
+        versions: dict[str, str] = {}
+        for one in installed.distributions():  # of two the first counts, as for an import
+            versions.setdefault(one.metadata["Name"].replace("_", "-").lower(), one.version)
+        found = {name: versions.get(name, "") for name in packages}
+        return found, [path for path in paths if not os.path.exists(path)]
+
+    return look
 
 
 class _Piece:

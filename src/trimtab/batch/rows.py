@@ -9,17 +9,16 @@ from inspect import isroutine
 from typing import Any, Literal, NamedTuple, get_args
 
 from trimtab._fit import fit
-from trimtab._fitting.request import known_budget, with_beside
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.conversation import Violation, validate
 from trimtab.counting import CounterLike, EstimateCounter, counter_for
-from trimtab.counting.door import as_counter
 from trimtab.counting.measurement import count_of_request
+from trimtab.counting.tokenizers import is_at_hand
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Format, Request, SystemLike, ToolSchema, detect, get_format
-from trimtab.models import CachePricing, known_model_in
-from trimtab.policy.conversations import fit_conversation
+from trimtab.formats import Format, SystemLike, ToolSchema, get_format
+from trimtab.models import CachePricing, facts_for, known_model_in
+from trimtab.policy.conversations import counted_model, fitter
 from trimtab.replay import PolicyLike, replay
 from trimtab.replay.policies import BY_DEFAULT, SessionPolicy, read_policy
 from trimtab.report import Report
@@ -71,8 +70,12 @@ Work = Callable[[Value], Row]
 """What is done with one conversation. It raises a `ContextError` where that cannot be."""
 
 
-def work_of(options: Options, /) -> Work:
+def work_of(options: Options, /, *, load: bool = True) -> Work:
     """Make what is done with each conversation; what is wrong with the options is refused at once.
+
+    Args:
+        options: What is asked.
+        load: Load the tokenizer, too. Else it is enough that it is there, for other processes to load.
 
     Raises:
         ConfigurationError: The policy cannot be read, or does not go with the operation.
@@ -81,9 +84,19 @@ def work_of(options: Options, /) -> Work:
     """
     if options.format != "auto":
         get_format(options.format)
-    if options.model is not None and options.counter is None and options.operation != "validate":
-        counter_for(options.model)
+    if options.operation != "validate" and options.counter is None:
+        _check_tokenizer(options, load=load)
     return _WORK[options.operation](options)
+
+
+def _check_tokenizer(options: Options, *, load: bool) -> None:
+    policy = read_policy(options.policy)
+    model = counted_model(policy, options.model) if isinstance(policy, Context) else options.model
+    if model is None:
+        return
+    encoding = facts_for(model).encoding
+    if load or encoding is None or not is_at_hand(encoding):
+        counter_for(model)
 
 
 def _fit_work(options: Options) -> Work:
@@ -113,27 +126,13 @@ def _by_policy(policy: Context, options: Options) -> Work:
         raise ConfigurationError("the policy has no blocks to put a conversation into")
     if options.repair:
         raise ConfigurationError("repair= does not go with a policy of blocks: these say what stays")
-    held = policy._policy
-    strict = True if options.strict else None
-    policy = policy.clone(pending_calls=options.pending_calls, strict=strict)
-    counter = held.counter if options.counter is None else as_counter(options.counter)
-    room = held.budget if options.budget is None else options.budget
-    form = held.format if options.format == "auto" else options.format
+    policy = policy.clone(pending_calls=options.pending_calls, strict=True if options.strict else None)
+    settings = _some(options, "budget", "model", "counter", "format", "system", "tools")
+    fit_one = fitter(policy, **settings)
 
     def work(value: Value) -> Row:
-        named = known_model_in(value) if isinstance(value, Mapping) else None
-        model = next((one for one in (options.model, held.model, named) if one is not None), None)
-        format = detect(value, model=model) if form == "auto" else get_format(form)
-        request = format.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
-        fitted = fit_conversation(
-            policy,
-            with_beside(request, system=options.system, tools=options.tools),
-            format,
-            budget=known_budget(room, model),
-            model=model,
-            counter=counter_for(model) if counter is None and model is not None else counter,
-        )
-        return Row(_of_report(fitted.fitted.report), fitted.request)
+        fitted, request = fit_one(value)
+        return Row(_of_report(fitted.report), request)
 
     return work
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
-from os import PathLike, cpu_count
+from os import PathLike, cpu_count, fspath, sep
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -17,6 +17,7 @@ from trimtab.batch.local import Assignment, Engine, LocalEngine
 from trimtab.batch.manifest import Manifest, header_of
 from trimtab.batch.task import BatchTask
 from trimtab.errors import BatchError
+from trimtab.replay.policies import read_policy
 
 EngineName = Literal["local", "ray"]
 """What can carry out a batch."""
@@ -98,11 +99,15 @@ def run_batch(
     check_choice("engine", engine, ENGINES)
     workers = None if workers is None else check_whole("workers", workers, least=1)
     check_whole("chunk_bytes", chunk_bytes, least=1)
-    jobs = jobs_of(Path(source), Path(target))
-    task.prepare()
+    jobs = jobs_of(Path(source), Path(target), into_folder=fspath(target).endswith(("/", sep)))
+    told = task
+    if isinstance(task.policy, str | PathLike):  # read once: workers and nodes get what it says
+        task = replace(task, policy=read_policy(task.policy))
+    task.prepare(load=False)  # workers count; here it is enough that they can
+    task.try_out()
     schemas = [schema_of(task, job) for job in jobs]
     folder = Path(target).parent / f".{Path(target).name}.trimtab"
-    header = header_of(task, jobs, chunk_bytes=chunk_bytes, version=version("trimtab"))
+    header = header_of(told, jobs, chunk_bytes=chunk_bytes, version=version("trimtab"))
     with closing(Manifest.open(folder, header=header, jobs=jobs, overwrite=overwrite)) as manifest:
         run = _Run(task, jobs, schemas, manifest, _engine(engine, workers))
         with closing(run.go(units_of(jobs, chunk_bytes=chunk_bytes))) as pieces:
@@ -137,6 +142,8 @@ class _Run:
         self._assembly: Assembly | None = None
         self._at = 0
         """The job whose file is put together."""
+        self._parts: list[int] = []
+        """The pieces in it."""
         self._errors: Counter[str] = Counter()
         self.summary = BatchSummary(errors={})
 
@@ -189,7 +196,8 @@ class _Run:
             if self._at not in self._manifest.outputs:
                 self._assemble().finish()
                 self._assembly = None
-                self._manifest.add_output(self._at)
+                self._manifest.add_output(self._at, self._parts)
+            self._parts = []
             self._at += 1
 
     def _assemble(self) -> Assembly:
@@ -200,6 +208,7 @@ class _Run:
     def _put(self, unit: Unit, *, fresh: bool) -> None:
         if unit.job not in self._manifest.outputs:
             self._assemble().add(self._manifest.part(unit.index))
+            self._parts.append(unit.index)
         done = self._manifest.done[unit.index]
         self._errors.update(done.errors)
         before = self.summary

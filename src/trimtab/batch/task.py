@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_choice
@@ -17,17 +18,21 @@ from trimtab.batch.arrow import (
     is_text,
     json_text,
     nested_cell,
+    printable,
     pyarrow,
+    text_of,
 )
 from trimtab.batch.rows import OPERATIONS, REPLAYED, Operation, Options, Row, Work, work_of
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
-from trimtab.formats import Format, SystemLike, ToolSchema
+from trimtab.formats import Format, SystemLike, ToolSchema, detect, get_format
 from trimtab.replay import PolicyLike
 
 ROWS_AT_ONCE = 1_024
 """Rows whose conversations are Python objects at one time."""
+_TRIAL_TOKENS = 100_000
+"""Room for a trial where the budget is not known before a row is."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -36,7 +41,8 @@ class BatchTask(Options):
 
     It is called with a table and returns the same rows in their order, all columns kept, with the results in
     columns behind them. A row that cannot be done stays where it is: its results are null and `error` says
-    which row it is, what kind of error, and why. Everything but functions of one's own survives pickling.
+    which row it is, what kind of error, why, and as `input` what it was, where its place does not hold that
+    any more. A function of one's own survives pickling if it stands in a module.
 
     Args:
         operation: "fit", "count", "validate" or "replay".
@@ -140,6 +146,11 @@ class BatchTask(Options):
             ConfigurationError: As when it is called with a table.
         """
         column_type(schema, self.column)
+        twice = sorted(name for name, count in Counter(schema.names).items() if count > 1)
+        if twice:
+            raise ConfigurationError(
+                f"the table has several columns {twice[0]!r}: rename one, or leave it out"
+            )
         taken = [one.name for one in self.result_fields() if one.name in schema.names]
         if taken:
             raise ConfigurationError(
@@ -157,16 +168,43 @@ class BatchTask(Options):
             pa.field(f"{self.prefix}{name}", kind) for name, kind in _result_types(self.operation).items()
         ]
 
-    def prepare(self) -> Work:
+    def prepare(self, *, load: bool = True) -> Work:
         """Read the policy and load the tokenizer, once.
+
+        Args:
+            load: Load the tokenizer now; else when the first row needs it.
 
         Raises:
             ConfigurationError: The policy cannot be read, or does not go with the operation.
             MissingExtraError: A tokenizer is not installed.
         """
         if not self._work:
-            self._work.append(work_of(self))
+            self._work.append(work_of(self, load=load))
         return self._work[0]
+
+    def try_out(self) -> None:
+        """Do one short message, to say before the first row what is wrong with all.
+
+        What only a conversation or a tokenizer says is stood in for: the counter of a model, its margin, and
+        the budget of a model that a request body names, or of a policy.
+
+        Raises:
+            ConfigurationError: Some options do not go together.
+            FormatError: The policy has no block that takes a conversation.
+            MissingExtraError: A tokenizer is not installed.
+        """
+        trial = replace(self, counter="estimate") if self.counter is None else self
+        if self.budget is None and (self.model is None or self.policy is not None):
+            trial = replace(trial, budget=Budget(_TRIAL_TOKENS))
+        elif isinstance(self.budget, Budget) and self.budget.margin == "auto":
+            trial = replace(trial, budget=replace(self.budget, margin=0))
+        form = detect([]) if self.format == "auto" else get_format(self.format)
+        try:
+            trial.prepare()([form.message("user", ["tea"])])
+        except (ConfigurationError, FormatError, MissingExtraError):
+            raise
+        except ContextError:
+            return  # it does not fit, or something does not answer: rows are set aside for that
 
     def run(self, table: Table, numbers: Sequence[int], /) -> Table:
         """Do it with every row.
@@ -193,7 +231,7 @@ class BatchTask(Options):
     def run_lines(self, lines: Sequence[bytes], numbers: Sequence[int], /) -> Table:
         """Do it with lines of JSON; the table has their ids and texts.
 
-        A line that is set aside has its id, as far as it could be read, and no text.
+        A line that is set aside has its id, as far as it could be read, and its text in its error.
 
         Args:
             lines: A conversation each, in UTF-8.
@@ -241,12 +279,12 @@ class BatchTask(Options):
                     )
             row = work(value)
             return _Cells(self._cell(cell, value, row, nested), row.results, id)
-        except MissingExtraError:
-            raise
         except RecursionError:
-            return _set_aside(FormatError("nested too deep"), number, id)
-        except ContextError as error:
-            return _set_aside(error, number, id)
+            error: ContextError = FormatError("nested too deep")
+        except ContextError as raised:
+            error = raised
+        is_moved = bool(names) or self.operation == "fit"
+        return _set_aside(error, number, id, text_of(cell) if is_moved else None)
 
     def _cell(self, cell: Any, value: Any, row: Row, kind: Any) -> Any:
         """Return what the column holds then: the same text where nothing left."""
@@ -279,26 +317,19 @@ def _lines(column: str) -> Schema:
 
 def _id_in(line: Mapping[str, Any]) -> str | None:
     found = line.get(ID)
-    return found if found is None else _printable(found if isinstance(found, str) else json_text(found))
+    return found if found is None else printable(found if isinstance(found, str) else json_text(found))
 
 
 def _task(options: Mapping[str, Any]) -> BatchTask:
     return BatchTask(**options)
 
 
-def _set_aside(error: ContextError, number: int, id: str | None) -> _Cells:
+def _set_aside(error: ContextError, number: int, id: str | None, text: str | None) -> _Cells:
+    """Make what a row has then; `text` is what it was, where its place does not hold that any more."""
     tree = ContextError.__module__  # whose names are public; what an error is derived from there
     kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == tree)
-    return _Cells(None, {"error": {"row": number, "type": kind, "message": _printable(str(error))}}, id)
-
-
-def _printable(value: Any) -> Any:
-    """Escape half a surrogate pair, which no encoding has, in all texts of a value."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, dict):
-        return {_printable(key): _printable(one) for key, one in value.items()}
-    return [_printable(one) for one in value] if isinstance(value, list | tuple) else value
+    message = printable(str(error))
+    return _Cells(None, {"error": {"row": number, "type": kind, "message": message, "input": text}}, id)
 
 
 def _array(values: list[Any], kind: Any) -> Any:
@@ -309,7 +340,7 @@ def _array(values: list[Any], kind: Any) -> Any:
     try:
         return pa.array(values, type=kind)
     except UnicodeEncodeError:
-        return pa.array(_printable(values), type=kind)
+        return pa.array(printable(values), type=kind)
 
 
 def _result_types(operation: Operation) -> dict[str, Any]:
@@ -341,7 +372,8 @@ def _result_types(operation: Operation) -> dict[str, Any]:
         "validate": {"valid": pa.bool_(), "violations": violations},
         "replay": {**dict.fromkeys(REPLAYED, pa.int64()), "price": pa.float64()},
     }
-    error = pa.struct([("row", pa.int64()), ("type", pa.string()), ("message", pa.string())])
+    texts = dict.fromkeys(("type", "message", "input"), pa.string())
+    error = pa.struct([("row", pa.int64()), *texts.items()])
     return {**types[operation], "error": error}
 
 

@@ -70,7 +70,7 @@ def _count(value: Any, asked: RequestOptions, *, each: bool) -> Answer:
         return "\n".join([*lines, *(f"{'!':>{digits}}  {plain(note)}" for note in found.notes)])
 
     return Answer(
-        tokens=found.tokens,
+        tokens=lambda: found.tokens,
         data=data,
         result=found.tokens,
         text=text,

@@ -141,24 +141,27 @@ def _unknown(key: str, names: list[str], why: str = "") -> str:
     return f"no block is called {key!r}{why}; the policy has: {', '.join(names)}{hint}"
 
 
-def _answer(found: FittedRequest, *, only_report: bool) -> Answer:
-    report, request = found.fitted.report, found.request
+def _answer(found: FittedRequest, *, only_report: bool, without_report: bool) -> Answer:
+    """Say what became of a conversation; its report is made where somebody reads it."""
+    fitted, request = found
 
     def data() -> dict[str, Any]:
         what = "request" if isinstance(request, Mapping) else "messages"
-        return {**({} if only_report else {what: request}), "report": report.to_dict()}
+        told = {} if only_report else {what: request}
+        return told if without_report else {**told, "report": fitted.report.to_dict()}
 
     def row() -> str:
+        report = fitted.report
         estimated = "" if report.exact else ", by estimate"
         tokens = f"{report.tokens_after:,} of {report.input_tokens:,} tokens"
         return f"fits{estimated}: {tokens}; {fate_counts(report) or 'no messages'}"
 
     return Answer(
-        tokens=report.tokens_after,
+        tokens=lambda: fitted.report.tokens_after,
         data=data,
         result=request,
-        text=lambda width, colour: report.to_text(width=width, colour=colour),
-        html=report.to_html,
+        text=lambda width, colour: fitted.report.to_text(width=width, colour=colour),
+        html=fitted.to_html,
         row=row,
     )
 
@@ -170,6 +173,7 @@ Examples:
   trimtab fit chat.json --budget 8k --model NAME --output html > report.html
   trimtab fit 'chats/*.json' --budget 8k --strategy clear_tool_results
   trimtab fit parts.jsonl --policy policy.toml --report
+  trimtab fit chats/ --budget 8k --model NAME --no-report --jobs 4 > fitted.jsonl
 """
 
 
@@ -212,17 +216,28 @@ Examples:
 )
 @click.option("--strict", is_flag=True, help="Refuse a conversation with faults instead of fitting it.")
 @click.option("--report", "full", is_flag=True, help="The report alone; in text, in full for each of many.")
+@click.option(
+    "--no-report",
+    "without_report",
+    is_flag=True,
+    help="Leave the report out: messages or request, with file and line where there are many.",
+)
 @bare_option
-def fit(full: bool, bare: bool, policy: str | None, **given: Any) -> Callable[[Any], Answer]:
+def fit(
+    full: bool, bare: bool, without_report: bool, policy: str | None, **given: Any
+) -> Callable[[Any], Answer]:
     """Fit conversations into a budget.
 
     Writes the messages that stay (or the request body with them) and the report of what left and
     why. Leading system messages and the latest user message always stay.
     """
-    if full and bare:
-        raise Refused("--report is the report alone and --messages-only the messages alone: give one")
+    if full + bare + without_report > 1:
+        raise Refused(
+            "--report is the report alone, --messages-only the messages alone, --no-report all but the"
+            " report: give one"
+        )
     fit_value = fit_by_options(given) if policy is None else PolicyFit(policy, given).fit
-    return lambda value: _answer(fit_value(value), only_report=full)
+    return lambda value: _answer(fit_value(value), only_report=full, without_report=without_report)
 
 
 def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
@@ -237,10 +252,10 @@ def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
     settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}
 
     def fit_history(value: Any) -> FittedRequest:
-        taken = asked.of(value)
-        pin = pins_in(given["pin"], len(taken.request.messages))
-        room = asked.budget(taken.model)
-        found = fit_one(value, room, model=taken.model, counter=taken.counter, pin=pin or (), **settings)
+        model = asked.model_of(value)
+        counter, room = asked.counter(model), asked.budget(model)
+        pin = pins_in(given["pin"], len(asked.of(value).request.messages)) if given["pin"] else ()
+        found = fit_one(value, room, model=model, counter=counter, pin=pin, **settings)
         return FittedRequest(found, found.request)
 
     return fit_history

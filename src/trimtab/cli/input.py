@@ -25,6 +25,8 @@ InputKind = Literal["auto", "json", "jsonl", "messages-jsonl"]
 INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "jsonl", "messages-jsonl")
 
 LINE_SUFFIXES = (".jsonl", ".ndjson")
+_SUFFIXES = (".json", *LINE_SUFFIXES)
+"""What files of a folder are called that hold conversations."""
 _BOM = b"\xef\xbb\xbf"
 _HEAD_LINES = 2
 """Lines looked at to tell JSON from JSONL; neither is decided by the first alone."""
@@ -43,15 +45,17 @@ class Files(NamedTuple):
 
 
 def files_of(names: Sequence[str]) -> Files:
-    """List the files of the input; a pattern is looked up where no file has its name.
+    """List the files of the input; a pattern is looked up where no file has its name, a folder gone through.
 
     Shells expand patterns themselves, unless they are quoted or are too many names for one command. A pattern
-    stands for many files also where it finds one: what reads the answers need not know how many there are.
+    or a folder stands for many files also where it finds one: what reads the answers need not know how many
+    there are.
     """
     if not names:
         standard_input()
         return Files([STANDARD_INPUT], many=False)
-    return Files([path for name in names for path in _paths(name)], len(names) > 1 or _is_pattern(names[0]))
+    many = len(names) > 1 or _is_pattern(names[0]) or Path(names[0]).is_dir()
+    return Files([path for name in names for path in _paths(name)], many)
 
 
 def _is_pattern(name: str) -> bool:
@@ -67,12 +71,27 @@ def _paths(name: str) -> list[str]:
             raise click.UsageError(f"no file is called {name!r}")
         return found
     if os.path.isdir(name):
-        raise click.UsageError(f"{name!r} is a folder: give a pattern, as '{name.rstrip(os.sep)}/*.json'")
+        return _files_in(name)
     if not os.path.exists(name):
         raise click.UsageError(f"{name!r}: No such file or directory")
     if not os.access(name, os.R_OK):
         raise click.UsageError(f"{name!r}: Permission denied")
     return [name]
+
+
+def _files_in(folder: str) -> list[str]:
+    """List the files of conversations in a folder and those below it; hidden ones are passed over."""
+    found = [
+        str(path)
+        for path in sorted(Path(folder).rglob("*"))
+        if path.suffix.lower() in _SUFFIXES
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        and path.is_file()
+    ]
+    if not found:
+        known = ", ".join(_SUFFIXES)
+        raise click.UsageError(f"{folder!r}: there is no file in it that ends in one of {known}")
+    return found
 
 
 @contextmanager
@@ -116,30 +135,64 @@ class _Line(NamedTuple):
     raw: bytes
 
 
+class Piece(NamedTuple):
+    """One conversation as it stands in the input: bytes that nobody has read yet."""
+
+    raw: bytes = b""
+    line: int | None = None
+    """Its line in JSONL, from 1; None if the input is this conversation."""
+    messages: tuple[_Line, ...] | None = None
+    """A message each, where the lines of the input are one conversation."""
+    refused: str = ""
+    """Why it is none, where that shows before it is read."""
+
+
 def entries(
     file: BinaryIO, *, kind: InputKind = "auto", name: str = "", parts: bool = False
 ) -> Iterator[Entry]:
-    """Read conversations one by one; with kind "jsonl" no line waits for the one after it.
+    """Read conversations one by one; see `pieces` and `read_piece`."""
+    return (read_piece(piece, parts=parts) for piece in pieces(file, kind=kind, name=name))
+
+
+def pieces(file: BinaryIO, *, kind: InputKind = "auto", name: str = "") -> Iterator[Piece]:
+    """Take conversations from a file one by one; with kind "jsonl" no line waits for the one after it.
 
     Args:
         file: The bytes; read once, forward.
         kind: What they are; "auto" goes by the suffix of `name`, then by the first two lines.
         name: Name of the file, if it has one.
-        parts: Any mapping will do that is no message: the caller knows what its keys are.
     """
     raw, head = _head(file) if kind == "auto" else (b"", [])
     if kind == "auto":
         kind = "jsonl" if PurePath(name).suffix.lower() in LINE_SUFFIXES else _kind_of(head)
     if kind == "json":
-        yield _entry((raw + file.read()).removeprefix(_BOM), parts=parts)
+        yield Piece((raw + file.read()).removeprefix(_BOM))
         return
     lines = chain(head, _number_lines(file, raw.count(b"\n") + 1))
     if kind == "messages-jsonl":
-        yield _one_conversation(lines)
+        yield Piece(messages=tuple(lines))
     elif len(head) == _HEAD_LINES and all(_is_message(_value(line)) for line in head):
-        yield Entry(error=_single_message("the lines look like single messages"))
+        yield Piece(refused=_single_message("the lines look like single messages"))
     else:
-        yield from (_entry(line.raw, number=line.number, parts=parts) for line in lines)
+        yield from (Piece(line.raw, line.number) for line in lines)
+
+
+def read_piece(piece: Piece, *, parts: bool = False) -> Entry:
+    """Read one conversation.
+
+    Args:
+        piece: What stands in the input.
+        parts: Any mapping will do that is no message: the caller knows what its keys are.
+    """
+    if piece.refused:
+        return Entry(error=FormatError(piece.refused))
+    if piece.messages is not None:
+        return _one_conversation(piece.messages)
+    try:
+        value = parse(piece.raw, whole=piece.line is None)
+        return Entry(line=piece.line, value=_conversation(value, parts=parts))
+    except FormatError as error:
+        return Entry(line=piece.line, error=error)
 
 
 def _head(file: BinaryIO) -> tuple[bytes, list[_Line]]:
@@ -198,21 +251,13 @@ def _is_message(value: object) -> bool:
     return isinstance(value, Mapping) and not _is_body(value) and ("role" in value or "type" in value)
 
 
-def _entry(raw: bytes, *, number: int | None = None, parts: bool = False) -> Entry:
-    """Read one conversation, from a line or from the whole input."""
-    try:
-        return Entry(line=number, value=_conversation(parse(raw, whole=number is None), parts=parts))
-    except FormatError as error:
-        return Entry(line=number, error=error)
-
-
 def _conversation(value: Any, *, parts: bool = False) -> Any:
     """Insist on a conversation."""
     value = _unpack(value)
     if isinstance(value, list) and value and all(map(_is_conversation, value)):
         raise FormatError("a list of conversations, not of messages: write one a line and use --input jsonl")
     if _is_message(value):
-        raise _single_message("a single message, not a list of them")
+        raise FormatError(_single_message("a single message, not a list of them"))
     if not _is_conversation(value) and not (parts and isinstance(value, Mapping)):
         what = f"a mapping with {_keys(value)}" if isinstance(value, Mapping) else f"{value!r:.40}"
         raise FormatError(
@@ -233,10 +278,11 @@ def _unpack(value: Any) -> Any:
     beside = _ANSWER_KEYS.intersection(value)
     if isinstance(value.get("error"), Mapping) and len(value) == 1 + len(beside):
         raise FormatError(f"refused before: {value['error'].get('message', value['error'])}")
-    for key in ("messages", "request"):
-        if not beside.isdisjoint(("report", "changes")) and len(value) == 1 + len(beside) and key in value:
-            return value[key]
-    return value
+    if len(value) != 1 + len(beside):
+        return value
+    if not beside.isdisjoint(("report", "changes")):
+        return value.get("messages", value.get("request", value))
+    return value["request"] if _is_body(value.get("request")) else value
 
 
 def _keys(value: Mapping[str, Any]) -> str:
@@ -244,10 +290,8 @@ def _keys(value: Mapping[str, Any]) -> str:
     return names or "no keys"
 
 
-def _single_message(what: str) -> FormatError:
-    return FormatError(
-        f"{what}; if all lines together are one conversation, a message a line, use --input messages-jsonl"
-    )
+def _single_message(what: str) -> str:
+    return f"{what}; if all lines together are one conversation, a message a line, use --input messages-jsonl"
 
 
 def _one_conversation(lines: Iterable[_Line]) -> Entry:

@@ -128,6 +128,14 @@ _input_options = together(
     ),
     click.argument("files", metavar="[FILE]...", type=click.Path(allow_dash=True), nargs=-1),
 )
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Processes that share the conversations; what is written is the same.",
+)
 input_options = together(output_option, _input_options)
 """The files, and how they are read and answered."""
 page_options = together(page_option, _input_options)
@@ -238,6 +246,8 @@ class RequestOptions:
         self.tools = _tools_of(given["tools"])
         self.format: str = given["format"] if format is None else format
         self._counter = counter
+        self._counters: dict[str | None, AdditiveCounter | None] = {}
+        self._budgets: dict[str | None, Budget] = {}
         self.counter(self.model)
 
     def counter(self, model: str | None, /) -> AdditiveCounter | None:
@@ -247,6 +257,11 @@ class RequestOptions:
             UnknownNameError: Nobody knows the model.
             MissingExtraError: Its tokenizer is not installed.
         """
+        if model not in self._counters:
+            self._counters[model] = self._make_counter(model)
+        return self._counters[model]
+
+    def _make_counter(self, model: str | None) -> AdditiveCounter | None:
         words: str | None = self._given["counter"]
         if words is not None:
             try:
@@ -272,6 +287,11 @@ class RequestOptions:
         Raises:
             ConfigurationError: Neither is known.
         """
+        if model not in self._budgets:
+            self._budgets[model] = self._make_budget(model)
+        return self._budgets[model]
+
+    def _make_budget(self, model: str | None) -> Budget:
         tokens, reserve, margin = (self._given[key] for key in ROOM)
         if tokens is not None:
             window_tokens = window_of(model)
@@ -301,6 +321,10 @@ class RequestOptions:
         message = f"unknown model {error.name!r}: give {instead}{in_words(error.near)}"
         return UnknownNameError(message, name=error.name, near=error.near)
 
+    def model_of(self, value: Any, /) -> str | None:
+        """Name the model of one conversation: the one asked for, or the one its body names, if known."""
+        return known_model_in(value) if self.model is None else self.model
+
     def of(self, value: Any, /) -> Conversation:
         """Take one conversation apart.
 
@@ -308,13 +332,13 @@ class RequestOptions:
             FormatError: A mapping without a list of messages.
             ConfigurationError: Its body brings what an option gives, too.
         """
-        model = known_model_in(value) if self.model is None else self.model
+        model = self.model_of(value)
         format = detect(value, model=model) if self.format == "auto" else get_format(self.format)
         request = format.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
         twice = {"system": (self.system, request.system), "tools": (self.tools, request.tools)}
         for name, (given, held) in twice.items():
             if given is not None and held is not None:
-                raise ConfigurationError(f"{name} given twice: by --{name} and in the request body")
+                raise ConfigurationError(f"{name} is given twice: by --{name} and in the request body")
         return Conversation(format=format, request=request, model=model, counter=self.counter(model))
 
 

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec
 
 import click
 
 from trimtab._shared.strict_json import dump
-from trimtab.cli.input import STANDARD_INPUT, Entry, Files, InputKind, entries, files_of, open_input
-from trimtab.cli.options import input_options, page_options
+from trimtab.cli.input import (
+    STANDARD_INPUT,
+    Files,
+    InputKind,
+    Piece,
+    files_of,
+    open_input,
+    pieces,
+    read_piece,
+)
+from trimtab.cli.options import input_options, jobs_option, page_options
 from trimtab.errors import (
     BudgetExceededError,
     ConfigurationError,
@@ -36,8 +47,8 @@ class Answer:
 
     ok: bool = True
     """Whether it fits, is valid, was counted."""
-    tokens: int | None = None
-    """Tokens of it, for the summary of many; None where nothing was counted."""
+    tokens: Callable[[], int] = int
+    """Counts it, for the summary of many; 0 where nothing was counted."""
     data: Callable[[], dict[str, Any]]
     """Says it for programs."""
     result: Any = None
@@ -48,8 +59,8 @@ class Answer:
     """Says it for people in one line (or a few), where it is one of many."""
     html: Callable[[], str] = str
     """Says it for people as a page; of a command that writes pages."""
-    error: ContextError | None = None
-    """What went wrong: there is no answer."""
+    failed: bool = False
+    """There is no answer, but what went wrong."""
 
 
 class Place(NamedTuple):
@@ -99,13 +110,13 @@ def usage(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def _no_answer(error: ContextError) -> Answer:
+def _no_answer(error: ContextError, *, with_report: bool) -> Answer:
     """Say what went wrong with one conversation, in the place of an answer.
 
     For programs the error with its numbers, and the report of the best attempt if there is one; for people
     the report alone, as the error is on standard error, with its line.
     """
-    report = error.report if isinstance(error, BudgetExceededError) else None
+    report = error.report if with_report and isinstance(error, BudgetExceededError) else None
 
     def data() -> dict[str, Any]:
         told = {key: value for key, value in vars(error).items() if type(value) in (int, str) and value != ""}
@@ -120,8 +131,54 @@ def _no_answer(error: ContextError) -> Answer:
         text=lambda width, colour: "" if report is None else report.to_text(width=width, colour=colour),
         html=lambda: "" if report is None else report.to_html(),
         row=str,
-        error=error,
+        failed=True,
     )
+
+
+class Asked(NamedTuple):
+    """One conversation of the input, and where it stands; plain data for another process."""
+
+    place: Place
+    label: str
+    """What its file is called in messages."""
+    piece: Piece
+
+
+class Reply(NamedTuple):
+    """What is written of one conversation; plain data from another process."""
+
+    written: bytes = b""
+    """On standard output."""
+    ok: bool = False
+    tokens: int = 0
+    said: str = ""
+    """On standard error."""
+    refused: str = ""
+    """How trimtab was called is wrong, and this ends all of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How replies are made of answers."""
+
+    output: str
+    full: bool
+    """In text more than a row for each of many."""
+    bare: bool
+    """What was made of each, and nothing beside it."""
+    parts: bool
+    """An entry may be a mapping with parts of a request."""
+    with_tokens: bool
+    """Whether somebody reads how many tokens there are."""
+    with_report: bool
+    """Whether what does not fit has the report of the nearest attempt."""
+
+    @property
+    def render(self) -> Render:
+        """What writes an answer."""
+        if self.bare:
+            return _as_result
+        return _AS[self.output] if self.output != "text" else _as_report if self.full else _as_text
 
 
 def on_conversations(
@@ -129,61 +186,72 @@ def on_conversations(
 ) -> Callable[[Callable[..., Callable[[Any], Answer]]], Callable[..., None]]:
     """Make a command of a function of options that gives a function of one conversation.
 
-    The command has the input options, and those named `full` and `bare` mean the same in all that have them:
-    in text more than a row for each of many; what was made of each, and nothing beside it. With a `policy` an
-    entry may be a mapping with parts of a request. A summary says "all 3 conversations in 2 files *passing*",
-    or "1 of 3 conversations *failing*". With `pages` it writes pages for people, too.
+    The command has the input options, and those named `full`, `bare` and `without_report` mean the same in
+    all that have them: in text more than a row for each of many; what was made of each, and nothing beside
+    it; no report. With a `policy` an entry may be a mapping with parts of a request. A summary says "all 3
+    conversations in 2 files *passing*", or "1 of 3 conversations *failing*". With `pages` it writes pages
+    for people, too.
     """
 
     def make(command: Callable[..., Callable[[Any], Answer]]) -> Callable[..., None]:
         @(page_options if pages else input_options)
+        @jobs_option
         @usage
         @functools.wraps(command)
-        def run(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> None:
-            answer = command(**given)
-            full, bare = given.get("full", False), given.get("bare", False)
-            if bare and output != "json":
+        def run(files: Sequence[str], kind: InputKind, output: str, jobs: int, **given: Any) -> None:
+            answer = command(**given)  # what is wrong with the options is refused at once
+            bare, without_report = bool(given.get("bare")), bool(given.get("without_report"))
+            if (bare or without_report) and output != "json":
                 raise Refused(f"messages alone are JSON: leave out --output {output}")
-            render = (
-                _as_result if bare else _AS[output] if output != "text" else _as_report if full else _as_text
+            found = files_of(files)
+            form = Form(
+                output=output,
+                full=bool(given.get("full")),
+                bare=bare,
+                parts=given.get("policy") is not None,
+                with_tokens=found.many,
+                with_report=not without_report,
             )
-            entries_of = functools.partial(entries, kind=kind, parts=given.get("policy") is not None)
-            _answer_all(answer, files_of(files), entries_of, render, verdicts=(passing, failing))
+            progress = Progress(len(found.paths))
+            asked = _read_all(found, progress, functools.partial(pieces, kind=kind))
+            replies: Iterator[Reply] = map(_replier(answer, form), asked)
+            if jobs > 1:
+                from trimtab.cli.jobs import share_out  # not above: one process needs no others
+
+                named = (command.__module__, command.__name__)
+                replies = share_out(jobs, _make, *named, given, form, work=asked, size=_size)
+            _write_all(replies, found, progress, verdicts=(passing, failing))
 
         return run
 
     return make
 
 
-def _answer_all(
-    answer: Callable[[Any], Answer],
-    files: Files,
-    entries_of: Callable[..., Iterator[Entry]],
-    render: Render,
-    *,
-    verdicts: tuple[str, str],
+def _write_all(
+    replies: Iterator[Reply], files: Files, progress: Progress, *, verdicts: tuple[str, str]
 ) -> NoReturn:
-    """Answer every conversation of the input in its order, and exit 0 or 1.
+    """Write every reply in its order, and exit 0 or 1.
 
     Ends early where nobody reads on.
 
     Raises:
         Refused: The only conversation was refused for how trimtab was called.
     """
-    progress = Progress(len(files.paths))
     done = failed = tokens = 0
-    for place, label, entry in _read_all(files, progress, entries_of):
-        found, written = _answer(answer, entry, place, render)
+    out = sys.stdout.buffer
+    for reply in replies:
+        if reply.refused:
+            raise Refused(reply.refused)
         done += 1
-        tokens += found.tokens or 0
-        if not found.ok:
+        tokens += reply.tokens
+        if not reply.ok:
             failed += 1
             progress.clear()
-        if found.error is not None:
-            why = plain(in_options(found.error))
-            click.echo(f"trimtab: {plain(place.label(label))}: {why}", err=True)
+        if reply.said:
+            click.echo(reply.said, err=True)
         try:
-            click.echo(written, nl=False)
+            out.write(reply.written)
+            out.flush()
         except BrokenPipeError:
             leave_pipe()
             break
@@ -194,17 +262,15 @@ def _answer_all(
     sys.exit(1 if failed else 0)
 
 
-def _read_all(
-    files: Files, progress: Progress, entries_of: Callable[..., Iterator[Entry]]
-) -> Iterator[tuple[Place, str, Entry]]:
-    """Read the conversations of all files, each with its place and the name of its file."""
+def _read_all(files: Files, progress: Progress, pieces_of: Callable[..., Iterator[Piece]]) -> Iterator[Asked]:
+    """Take the conversations from all files, each with its place and the name of its file."""
     for path in files.paths:
         is_stdin = path == STANDARD_INPUT
         label = "standard input" if is_stdin else path
         with open_input(path) as file:
             progress.begin(file)
-            for entry in entries_of(file, name="" if is_stdin else path):
-                yield Place(label if files.many else None, entry.line), label, entry
+            for piece in pieces_of(file, name="" if is_stdin else path):
+                yield Asked(Place(label if files.many else None, piece.line), label, piece)
 
 
 def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: tuple[str, str]) -> str:
@@ -220,20 +286,44 @@ def leave_pipe() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _answer(
-    answer: Callable[[Any], Answer], entry: Entry, place: Place, render: Render
-) -> tuple[Answer, bytes]:
-    """Answer one conversation and write the answer; among many an error is its answer."""
-    try:
-        if entry.error is not None:
-            raise entry.error
-        found = answer(entry.value)
-        return found, render(found, place)
-    except (ContextError, RecursionError) as error:
-        if isinstance(error, MissingExtraError) or (isinstance(error, ConfigurationError) and place.is_only):
-            raise Refused(in_options(error)) from error
-        failed = _no_answer(error if isinstance(error, ContextError) else FormatError("nested too deep"))
-    return failed, render(failed, place)
+def _replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked], Reply]:
+    """Make what answers one conversation and writes the answer; among many an error is its answer."""
+    render = form.render
+
+    def reply(asked: Asked) -> Reply:
+        place = asked.place
+        try:
+            entry = read_piece(asked.piece, parts=form.parts)
+            if entry.error is not None:
+                raise entry.error
+            found = answer(entry.value)
+            return Reply(render(found, place), found.ok, found.tokens() if form.with_tokens else 0)
+        except Refused as error:
+            return Reply(refused=error.message)
+        except (ContextError, RecursionError) as error:
+            if isinstance(error, MissingExtraError) or (
+                isinstance(error, ConfigurationError) and place.is_only
+            ):
+                return Reply(refused=in_options(error))
+            why = error if isinstance(error, ContextError) else FormatError("nested too deep")
+        failed = _no_answer(why, with_report=form.with_report)
+        said = f"trimtab: {plain(place.label(asked.label))}: {plain(in_options(why))}"
+        return Reply(render(failed, place), said=said)
+
+    return reply
+
+
+def _make(
+    module: str, name: str, given: Mapping[str, Any], form: Form
+) -> Callable[[list[Asked]], list[Reply]]:
+    """Make in another process what a command makes of its options, for many conversations at once."""
+    command: Any = inspect.unwrap(vars(import_module(module))[name].callback)
+    reply = _replier(command(**given), form)
+    return lambda share: list(map(reply, share))
+
+
+def _size(asked: Asked) -> int:
+    return len(asked.piece.raw) + sum(len(line.raw) for line in asked.piece.messages or ())
 
 
 def _as_json(found: Answer, place: Place) -> bytes:
@@ -241,7 +331,7 @@ def _as_json(found: Answer, place: Place) -> bytes:
 
 
 def _as_result(found: Answer, place: Place) -> bytes:
-    return b"" if found.error is not None else dump(found.result, indent=_indent(place))
+    return b"" if found.failed else dump(found.result, indent=_indent(place))
 
 
 def _indent(place: Place) -> int | None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from trimtab._fitting.request import known_budget, with_beside
 from trimtab.budget import Budget
 from trimtab.context import Context, Fitted
-from trimtab.counting import AdditiveCounter, EstimateCounter, RequestCounter
+from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter, RequestCounter, counter_for
+from trimtab.counting.door import as_counter
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import Format, Request, get_format
+from trimtab.formats import Format, Request, SystemLike, ToolSchema, detect, get_format
+from trimtab.models import known_model_in
 
 _HISTORY = "history"
 """The block that a conversation goes into, if there is one of that name."""
@@ -81,6 +84,52 @@ def fit_conversation(
     names = [block.name for block in policy.blocks]
     fitted = fill(context, blocks_for(request.messages, names, format)).fit()
     return FittedRequest(fitted, write_fitted(fitted, request))
+
+
+def fitter(
+    policy: Context,
+    /,
+    *,
+    budget: Budget | float | None = None,
+    model: str | None = None,
+    counter: CounterLike | None = None,
+    format: str | Format = "auto",
+    system: SystemLike | None = None,
+    tools: Sequence[ToolSchema] | None = None,
+) -> Callable[[Sequence[Any] | Mapping[str, Any]], FittedRequest]:
+    """Make what fits conversations by a policy, each a list of messages or a request body.
+
+    What is given takes the place of what the policy says; a model that neither names is that of the body.
+
+    Raises:
+        ConfigurationError: What is given is no counter.
+    """
+    held = policy._policy
+    own = held.counter if counter is None else as_counter(counter)
+    room = held.budget if budget is None else budget
+    form = held.format if format == "auto" else format
+
+    def fit(value: Sequence[Any] | Mapping[str, Any]) -> FittedRequest:
+        named = known_model_in(value) if isinstance(value, Mapping) else None
+        meant = next((one for one in (model, held.model, named) if one is not None), None)
+        read = detect(value, model=meant) if form == "auto" else get_format(form)
+        request = read.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
+        return fit_conversation(
+            policy,
+            with_beside(request, system=system, tools=tools),
+            read,
+            budget=known_budget(room, meant),
+            model=meant,
+            counter=counter_for(meant) if own is None and meant is not None else own,
+        )
+
+    return fit
+
+
+def counted_model(policy: Context, model: str | None, /) -> str | None:
+    """Return the model whose tokenizer counts: the given one, or the policy's; None: a counter does."""
+    held = policy._policy
+    return None if held.counter is not None else held.model if model is None else model
 
 
 def fill(context: Context, parts: Mapping[str, Any], /) -> Context:

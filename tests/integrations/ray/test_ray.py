@@ -22,6 +22,7 @@ import ray
 import ray.data
 from ray.cluster_utils import Cluster
 
+from tests.batch.large import run
 from trimtab.batch import BatchSummary, BatchTask, run_batch
 from trimtab.errors import ConfigurationError
 
@@ -33,11 +34,12 @@ class Nodes:
     """A cluster of two nodes on this machine."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster(initialize_head=True, head_node_args=self._size())
-        self.second = self.cluster.add_node(**self._size())
+        self.cluster = Cluster(initialize_head=True, head_node_args=self.size())
+        self.second = self.cluster.add_node(**self.size())
         ray.init(address=self.cluster.address, log_to_driver=False)
 
-    def _size(self) -> dict[str, Any]:
+    def size(self) -> dict[str, Any]:
+        """Say how large a node is."""
         return {"num_cpus": 1, "object_store_memory": 100 << 20, "include_dashboard": False}
 
     def kill_one(self) -> None:
@@ -92,6 +94,17 @@ def test_a_killed_node_changes_no_byte(nodes: Nodes, chats: Path) -> None:
     assert _digest(out) == _digest(local)
 
 
+def test_twenty_thousand_conversations_are_those_of_one_machine(tmp_path: Path) -> None:
+    """Real ones, with a worker, a run and a node that are killed on the way."""
+    beside = Path(__file__).resolve().parents[4] / "shared" / "data"
+    data = Path(os.environ.get("TRIMTAB_DATA", beside))
+    if not data.is_dir():
+        pytest.skip(f"no real conversations at {data} (set TRIMTAB_DATA)")
+    digests = run(data, tmp_path, 20_000, ray=True)
+    assert len(digests) == 3
+    assert len(set(digests.values())) == 1
+
+
 def test_a_stopped_run_goes_on_with_another_engine(nodes: Nodes, chats: Path) -> None:
     """Pieces are the same whoever does them; what JSONL says is as well."""
     out = chats.with_name("out.jsonl.gz")
@@ -127,3 +140,37 @@ def test_what_a_node_refuses_is_the_same_error(nodes: Nodes, chats: Path) -> Non
     packed.write_bytes(gzip.compress(json.dumps(chat(1)).encode()))
     with pytest.raises(ConfigurationError, match="packed file"):
         run_batch(TASK, packed, target=chats.with_name("out.parquet"), engine="ray")
+
+
+def test_a_node_with_another_version_is_refused_before_it_is_given_work(nodes: Nodes, chats: Path) -> None:
+    """Its rows would be others; what a node says it has is what its Python finds first."""
+    other = chats.parent / "other" / "trimtab-99.0.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: trimtab\nVersion: 99.0\n")
+    third = nodes.cluster.add_node(
+        **nodes.size(), env_vars={"PYTHONPATH": f"{other.parent}:{os.environ['PYTHONPATH']}"}
+    )
+    with pytest.raises(ConfigurationError, match=r"has trimtab 99\.0, and the run has"):
+        run_batch(TASK, chats, target=chats.with_name("out.parquet"), engine="ray")
+    nodes.cluster.remove_node(third)
+
+
+def test_a_path_that_a_node_does_not_see_is_refused(nodes: Nodes, chats: Path) -> None:
+    """Here one that only this process has; on a cluster that of a disk of one machine."""
+    folder = os.open(chats.parent, os.O_RDONLY)
+    here = Path(f"/proc/self/fd/{folder}/{chats.name}")
+    with pytest.raises(ConfigurationError, match="does not see /proc/self/fd/"):
+        run_batch(TASK, here, target=chats.with_name("out.parquet"), engine="ray")
+    os.close(folder)
+
+
+def test_a_policy_file_is_read_by_the_run_alone(nodes: Nodes, chats: Path, monkeypatch: Any) -> None:
+    """Nodes get what it says, and files by their whole path."""
+    monkeypatch.chdir(chats.parent)
+    Path("policy.toml").write_text(
+        'budget = 150\ncounter = "chars:4"\n[[blocks]]\nname = "history"\n', "utf-8"
+    )
+    task = BatchTask(operation="fit", policy="policy.toml")
+    by_ray = run_batch(task, chats.name, target="ray.parquet", engine="ray")
+    assert by_ray.errors == run_batch(task, chats.name, target="local.parquet", workers=1).errors
+    assert _digest(Path("ray.parquet")) == _digest(Path("local.parquet"))

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -57,6 +58,18 @@ def load_tokenizer(encoding: str, /, *, package: str | None = None) -> Tokenizer
                 return _REGISTERED[encoding]
             loaded = LOADED[encoding, package] = _load(encoding, package)
         return loaded
+
+
+def is_at_hand(encoding: str, /) -> bool:
+    """Tell whether a package is installed that has an encoding in it; nothing is loaded."""
+    return encoding in _REGISTERED or any(
+        encoding in PACKAGES[name] and find_spec(module) is not None for name, module in _COMPLETE.items()
+    )
+
+
+def distributions() -> list[str]:
+    """List what may be installed to count: where these differ, counts may."""
+    return [distribution for _, distribution in _INSTALLED_BY.values()]
 
 
 def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool = False) -> None:
@@ -243,6 +256,9 @@ PACKAGES = {
     "mistral-common": ("tekken",),
 }
 """What each package has, in the same order."""
+
+_COMPLETE = {"toktok": "toktok", "bpe-openai": "bpe_openai", "mistral-common": "mistral_common"}
+"""Modules of the packages that bring their vocabulary along."""
 
 _INSTALLED_BY = {
     "toktok": ("exact", "toktok-rs"),

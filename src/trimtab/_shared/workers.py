@@ -1,0 +1,127 @@
+"""Worker processes that do pieces of work, each begun anew (spawn); results come in the order of these."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
+from typing import Any, Generic, TypeVar
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+AHEAD = 3
+"""Pieces for each worker that are read ahead of the oldest one that is not done."""
+MOST_DEATHS = 3
+"""Workers that may die while no piece gets done."""
+
+
+class WorkersLostError(Exception):
+    """Workers die and nothing gets done."""
+
+    def __init__(self, piece: Any = None) -> None:
+        super().__init__("worker processes end before anything is done")
+        self.piece = piece
+        """The oldest piece that none of them did; None where they end as soon as they begin."""
+
+
+class _Process:
+    """What a worker process holds."""
+
+    call: Callable[[Any], Any]
+
+
+def _begin(make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which stops its workers
+    _Process.call = make(*arguments)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    """End when the run does, however that ended: nobody else would tell."""
+    wait([sentinel])
+    os._exit(1)
+
+
+def _call(piece: Any) -> Any:
+    return _Process.call(piece)
+
+
+class Workers(Generic[A, R]):
+    """Processes that do pieces of work; one that is killed is replaced, and what it did is done again.
+
+    Args:
+        count: How many there are.
+        make: Called once in each, with `arguments`; gives the function of a piece. All of it is pickled.
+        arguments: What it is called with.
+    """
+
+    def __init__(self, count: int, make: Callable[..., Callable[[A], R]], *arguments: Any) -> None:
+        self._count = count
+        self._make = make
+        self._arguments = arguments
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __call__(self, work: Iterable[A], /) -> Iterator[R]:
+        """Do all of it; no more than a few pieces are on their way at one time.
+
+        Raises:
+            WorkersLostError: Workers die and nothing gets done.
+        """
+        waiting: deque[tuple[A, Future[R]]] = deque()
+        try:
+            for piece in work:
+                waiting.append((piece, self._submit(piece)))
+                if len(waiting) >= AHEAD * self._count:
+                    yield self._first(waiting)
+            while waiting:
+                yield self._first(waiting)
+        finally:
+            self._stop()
+
+    def _submit(self, piece: A) -> Future[R]:
+        for _ in range(MOST_DEATHS):
+            if self._pool is None:
+                self._pool = ProcessPoolExecutor(
+                    self._count,
+                    mp_context=multiprocessing.get_context("spawn"),
+                    initializer=_begin,
+                    initargs=(self._make, self._arguments),
+                )
+            try:
+                return self._pool.submit(_call, piece)
+            except BrokenProcessPool:
+                self._stop()
+        raise WorkersLostError
+
+    def _first(self, waiting: deque[tuple[A, Future[R]]]) -> R:
+        """Wait for the oldest piece; where a worker died, all that was not done is given out again."""
+        for _ in range(MOST_DEATHS):
+            try:
+                done = waiting[0][1].result()
+            except BrokenProcessPool:
+                self._stop()
+                held = list(waiting)
+                waiting.clear()
+                waiting.extend((piece, self._again(piece, future)) for piece, future in held)
+                continue
+            waiting.popleft()
+            return done
+        raise WorkersLostError(waiting[0][0])
+
+    def _again(self, piece: A, future: Future[R]) -> Future[R]:
+        is_done = future.done() and not future.cancelled() and future.exception() is None
+        return future if is_done else self._submit(piece)
+
+    def _stop(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None

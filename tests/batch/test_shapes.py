@@ -1,0 +1,246 @@
+"""Tables and lines as people have them: each is done right, or says what is wrong with it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trimtab import CharCounter, fit
+from trimtab.batch import BatchTask, count_table, fit_table, run_batch
+from trimtab.errors import ConfigurationError
+
+LONG = [{"role": "user", "content": f"question {n}"} for n in range(9)]
+SHORT = [{"role": "user", "content": "What is tea?"}]
+KEPT = fit(LONG, 20, counter=CharCounter(4)).messages
+MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string())])
+COUNT = BatchTask(operation="count", counter="chars:4")
+
+
+def _fit(messages: Any, **beside: Any) -> pa.Table:
+    return fit_table(pa.table({"messages": messages, **beside}), budget=20, counter="chars:4")
+
+
+def _errors(table: pa.Table) -> list[Any]:
+    return [error and error["message"] for error in table.column("error").to_pylist()]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(),
+        pa.large_binary(),
+        pa.binary_view(),
+        pa.dictionary(pa.int32(), pa.string()),
+        pa.json_(),
+    ],
+    ids=str,
+)
+def test_text_of_any_kind_comes_back_in_its_kind(kind: pa.DataType, tmp_path: Path) -> None:
+    """Long, short, as views, as a dictionary, as JSON of Parquet's own; nulls are set aside."""
+    texts = pa.array([json.dumps(LONG), None, json.dumps(SHORT)])
+    if isinstance(kind, pa.BaseExtensionType):
+        column = pa.ExtensionArray.from_storage(kind, texts.cast(kind.storage_type))
+    else:
+        column = texts.cast(kind)
+    fitted = _fit(column)
+    assert fitted.schema.field("messages").type == kind
+    found = fitted.column("messages").to_pylist()
+    assert [one and json.loads(one) for one in found] == [KEPT, None, SHORT]
+    pq.write_table(pa.table({"messages": column}), tmp_path / "in.parquet")
+    task = BatchTask(operation="fit", budget=20, counter="chars:4")
+    for name in ("out.parquet", "out.jsonl"):
+        run_batch(task, tmp_path / "in.parquet", target=tmp_path / name, workers=1)
+    again = pq.read_table(tmp_path / "out.parquet").column("messages").to_pylist()
+    assert [one and json.loads(one) for one in again] == [KEPT, None, SHORT]
+    lines = (tmp_path / "out.jsonl").read_bytes().splitlines()
+    assert [json.loads(line)["messages"] for line in lines] == [KEPT, None, SHORT]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(MESSAGE),
+        pa.large_list(MESSAGE),
+        pa.list_view(MESSAGE),
+        pa.list_(pa.map_(pa.string(), pa.string())),
+    ],
+    ids=str,
+)
+def test_lists_of_any_kind_come_back_in_their_kind(kind: pa.DataType) -> None:
+    """Messages as structs or as maps; a null is set aside, a conversation without messages is none to cut."""
+    values: list[Any] = [LONG, None, []]
+    if pa.types.is_map(kind.value_type):
+        values = [value and [list(one.items()) for one in value] for value in values]
+    fitted = _fit(pa.array(values, type=kind))
+    assert fitted.schema.field("messages").type == kind
+    assert fitted.column("messages").to_pylist(maps_as_pydicts="strict") == [KEPT, None, []]
+
+
+def test_chunks_and_no_rows_are_a_table_like_any() -> None:
+    """Rows are numbered through; without rows there are the columns."""
+    chunks = pa.chunked_array([[json.dumps(SHORT)], [], ["x", "y"]])
+    table = count_table(pa.table({"messages": chunks}), counter="chars:4")
+    assert [error and error["row"] for error in table.column("error").to_pylist()] == [None, 2, 3]
+    assert count_table(pa.table({"messages": pa.chunked_array([], pa.string())})).num_rows == 0
+
+
+def _columns(*names: str) -> pa.StructArray:
+    return pa.StructArray.from_arrays([pa.array(["user"]) for _ in names], names=list(names))
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (pa.array([1.5]), "holds double"),
+        (pa.RunEndEncodedArray.from_arrays([1], ["x"]), "holds run_end_encoded"),
+        (
+            pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array(["x"])]),
+            "union",
+        ),
+        (pa.ListArray.from_arrays([0, 1], _columns("role", "content", "content")), "names of their own"),
+    ],
+)
+def test_columns_that_hold_no_conversations_are_refused(column: pa.Array, said: str) -> None:
+    """Before a row is done, by their type."""
+    with pytest.raises(ConfigurationError, match=said):
+        _fit(column)
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    """A row of JSON could hold one of them."""
+    texts = pa.array([json.dumps(SHORT)])
+    with pytest.raises(ConfigurationError, match="several columns 'x'"):
+        count_table(pa.table([texts, texts, texts], names=["messages", "x", "x"]))
+
+
+def test_columns_of_odd_types_are_kept() -> None:
+    """They stand beside the conversation and are nobody's business."""
+    beside = {
+        "price": pa.array([Decimal("1.10")]),
+        "at": pa.array([datetime(2020, 1, 1)]),
+        "tags": pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int32())),
+        "digest": pa.array([b"x" * 16], pa.binary(16)),
+        "shape": pa.ExtensionArray.from_storage(
+            pa.fixed_shape_tensor(pa.int8(), [2]), pa.array([[1, 2]], pa.list_(pa.int8(), 2))
+        ),
+    }
+    fitted = _fit(pa.array([json.dumps(LONG)]), **beside)
+    assert {name: fitted.column(name).combine_chunks() for name in beside} == beside
+
+
+def test_a_map_with_a_key_twice_is_an_error_of_its_row() -> None:
+    """Which of the two is meant nobody knows; the rows around it are done, and it keeps what it was."""
+    kind = pa.list_(pa.map_(pa.string(), pa.string()))
+    good = [[("role", "user"), ("content", "hi")]]
+    table = _fit(pa.array([good, [[("role", "user"), ("role", "tool")]], good], type=kind))
+    assert [error is None for error in _errors(table)] == [True, False, True]
+    assert "tool" in table.column("error").to_pylist()[1]["input"]
+
+
+def test_a_number_that_is_none_does_not_keep_a_conversation_from_being_cut() -> None:
+    """In a nested column it is a value like others; JSON has no such number."""
+    chat = [{**message, "score": float("nan")} for message in LONG]
+    assert _errors(_fit(pa.array([chat]))) == [None]
+    assert _errors(_fit(pa.array([json.dumps(chat)]))) == ["not JSON: NaN is no JSON number"]
+
+
+def test_a_row_that_is_set_aside_keeps_what_it_was() -> None:
+    """A fit takes its messages out of their column, as nobody should send them, and its error has them."""
+    texts = ["no chat", None, json.dumps([{"role": "user", "content": "x" * 999}])]
+    errors = _fit(pa.array(texts)).column("error").to_pylist()
+    assert [error["input"] for error in errors] == texts
+    nested = [[{"role": "user", "content": "x" * 999}]]
+    (error,) = _fit(pa.array(nested, pa.list_(MESSAGE))).column("error").to_pylist()
+    assert json.loads(error["input"]) == nested[0]
+    (error,) = _fit(pa.array([b"[\xff]"])).column("error").to_pylist()
+    assert error["input"] == "[\\xff]"
+
+
+def test_a_count_leaves_bad_rows_where_they_are() -> None:
+    """Their text is in its column, and not in the error once more."""
+    table = count_table(pa.table({"messages": ["no chat"]}), counter="chars:4")
+    assert table.column("messages").to_pylist() == ["no chat"]
+    assert table.column("error").to_pylist()[0]["input"] is None
+
+
+# Lines.
+
+
+def _lines(folder: Path, data: bytes, name: str = "in.jsonl") -> list[dict[str, Any]]:
+    (folder / name).write_bytes(data)
+    run_batch(COUNT, folder / name, target=folder / "out.jsonl", workers=1, chunk_bytes=60, overwrite=True)
+    return [json.loads(line) for line in (folder / "out.jsonl").read_bytes().splitlines()]
+
+
+def test_lines_as_editors_and_exports_leave_them(tmp_path: Path) -> None:
+    """Marks, blank lines and ends of Windows are passed over; what is no line of JSON is set aside."""
+    chat = json.dumps(SHORT).encode()
+    lines = [
+        chat + b"\r",
+        b" \t\r",
+        chat,
+        b'[{"role":"user","content":NaN}]',
+        b"\x0c",
+        b'{"id":3,"id":4,"messages":[]}',
+        b'{"id":"\\ud800","messages":[{"role":"user","content":"\\ud800"}]}',
+        '[{"role":"user","content":"a\u2028b"}]'.encode(),
+        chat + b"\r" + chat,
+    ]
+    rows = _lines(tmp_path, b"\xef\xbb\xbf" + b"\n".join(lines))
+    assert [row["error"] and row["error"]["row"] for row in rows] == [None, None, 4, 5, None, None, None, 9]
+    assert rows[2]["error"]["input"].encode() == lines[3]
+    assert [row.get("id") for row in rows[4:6]] == [4, "\ud800"]
+    assert rows[6]["messages"][0]["content"] == "a\u2028b"
+    assert _lines(tmp_path, b"\n \n", "blank.jsonl") == []
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_packed_files_of_several_parts_are_read_to_their_end(tmp_path: Path, suffix: str) -> None:
+    """As `cat` of packed files gives them, or a log that was written to again; garbage is told."""
+    line = json.dumps(SHORT).encode() + b"\n"
+    packed = [
+        gzip.compress(part) if suffix == ".gz" else pa.Codec("zstd").compress(part, asbytes=True)
+        for part in (line, line * 2)
+    ]
+    assert len(_lines(tmp_path, b"".join(packed), f"in.jsonl{suffix}")) == 3
+    with pytest.raises(ConfigurationError, match="cannot be read behind row"):
+        _lines(tmp_path, packed[0] + b"garbage!", f"bad.jsonl{suffix}")
+
+
+def test_a_line_much_longer_than_a_piece_is_one_row(tmp_path: Path) -> None:
+    """A row of 50 MB, and the one behind it."""
+    long = json.dumps([{"role": "user", "content": "tea " * (50 << 18)}]).encode()
+    (tmp_path / "in.jsonl").write_bytes(long + b"\n" + json.dumps(SHORT).encode())
+    run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.parquet", workers=1)
+    assert pq.read_table(tmp_path / "out.parquet").column("tokens").to_pylist() == [50 << 18, 3]
+
+
+MISSING = """
+import sys
+sys.modules["mistral_common"] = None
+import json, pyarrow
+from trimtab.batch import count_table
+chat = [{"role": "user", "content": "hi"}]
+bodies = [json.dumps({"model": model, "messages": chat}) for model in ("gpt-4o", "mistral-large-latest")]
+for error in count_table(pyarrow.table({"messages": bodies})).column("error").to_pylist():
+    print(error and error["type"])
+"""
+
+
+def test_a_tokenizer_that_one_row_lacks_sets_that_row_aside() -> None:
+    """A body names its own model; the run goes on."""
+    done = subprocess.run([sys.executable, "-c", MISSING], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["None", "MissingExtraError"]
