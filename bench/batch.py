@@ -37,7 +37,7 @@ from ratios import Ratio
 from tests.batch.conversations import conversations, lines_of
 from tests.chat_in_forms import said_in
 from trimtab.batch import BatchTask
-from trimtab.counting.tokenizers import forget_counts
+from trimtab.counting import clear_counts
 
 GROUP = 500
 TIMES = 8
@@ -195,7 +195,7 @@ def _tasks(form: str) -> Iterator[tuple[str, BatchTask]]:
 def _speed(task: BatchTask, given: pa.Table) -> dict[str, float]:
     """Measure it in texts that were not counted before, as those of a data set are."""
     task(given.slice(0, 100))
-    forget_counts()
+    clear_counts()
     before = process_time()
     done = task(given)
     took = process_time() - before
