@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Unpack
 
+from trimtab._fit import Fitted
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import (
@@ -44,7 +45,11 @@ cut with more to spare (design/029)."""
 
 
 def trim_filter(
-    budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+    budget: BudgetLike = None,
+    *,
+    persist: TrimSession | None = None,
+    on_fitted: OnFitted | None = None,
+    **options: Unpack[FitOptions],
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Make a filter for `RunConfig(call_model_input_filter=…)`: it fits each call.
 
@@ -55,6 +60,8 @@ def trim_filter(
     Args:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
+        persist: The session of the run. Each call is sent its view, and where that does not fit, the session
+            is cut: what left a call is not sent again, neither in this run nor in later ones.
         on_fitted: Called with the `Fitted` of each call.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` where the
             run has another than its agents.
@@ -63,8 +70,9 @@ def trim_filter(
         ConfigurationError: The budget or an option is not what it may be.
         BudgetExceededError: At a call: what must stay does not fit.
     """
+    made: list[Fitted[Any]] = []
     trimmer: Trimmer[TResponseInputItem] = Trimmer(
-        budget, format="openai_responses", on_fitted=on_fitted, options=options, strategy=_STEADY
+        budget, format="openai_responses", on_fitted=made.append, options=options, strategy=_STEADY
     )
     schemas = Schemas(_schemas)
 
@@ -72,14 +80,24 @@ def trim_filter(
         agent, given = data.agent, data.model_data
         tools = await agent.get_all_tools(RunContextWrapper(data.context))
         beside = [] if agent.output_type in (None, str) else [agent.output_type]
-        kept = await trimmer.afit(
-            given.input,
-            model=_model_name(agent),
-            sent_as="openai_chat" if isinstance(agent.model, OpenAIChatCompletionsModel) else None,
-            system=given.instructions,
-            tools=schemas.of([*tools, *agent.handoffs, *beside]),
-        )
-        return ModelInputData(input=kept, instructions=given.instructions)
+
+        async def fit(items: list[TResponseInputItem]) -> Fitted[Any]:
+            await trimmer.afit(
+                items,
+                model=_model_name(agent),
+                sent_as="openai_chat" if isinstance(agent.model, OpenAIChatCompletionsModel) else None,
+                system=given.instructions,
+                tools=schemas.of([*tools, *agent.handoffs, *beside]),
+            )
+            return made.pop()  # nothing is awaited since it was put there
+
+        view = None if persist is None else await persist.view_for(given.input)
+        fitted = await fit(given.input if view is None else view)
+        if view is not None and persist is not None and _gave_way(fitted) and await persist.session.acut():
+            fitted = await fit(await persist.view_for(given.input) or given.input)
+        if on_fitted is not None:
+            on_fitted(fitted)
+        return ModelInputData(input=fitted.messages, instructions=given.instructions)
 
     return trim
 
@@ -87,7 +105,8 @@ def trim_filter(
 class TrimSession:
     """A session of the SDK's that is one of trimtab's: runs are given its view, and its log keeps every item.
 
-    Within a run the SDK adds to what it was given at the start: `trim_filter` holds each call to the budget.
+    A run asks for it once, at the start, and then adds what its tools say: `trim_filter(…, persist=session)`
+    holds each call to the budget.
 
     Args:
         session: It has `format="openai_responses"`. Its budget is for the items alone: instructions and tools
@@ -107,27 +126,71 @@ class TrimSession:
         self.session = session
         self.session_id = session.id
         self.session_settings = session_settings
+        self._known: list[list[TResponseInputItem]] = []
+        """What whoever asked for the items has by now: these, and all that was added since."""
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the view, or so many of its newest items."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         items: list[Any] = await self.session.amessages()
-        return items if limit is None else items[max(0, len(items) - limit) :]
+        if limit is not None:
+            return items[max(0, len(items) - limit) :]
+        self._known = [*self._known[1 - _MOST_READERS :], [*items]]
+        return items
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items, all of them or none."""
         if items:
             await self.session.aextend(items)
+            for known in self._known:
+                known += items
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take off the newest item and return it, None if there is none; the log keeps it."""
         event: Any = await self.session.apop()
+        for known in self._known:
+            del known[-1:]
         return None if event is None else event.message
 
     async def clear_session(self) -> None:
         """Begin anew with an empty view; the log keeps what was said. `session.adelete()` forgets it."""
         await self.session.aclear()
+        self._known = []
+
+    async def view_for(self, items: list[TResponseInputItem]) -> list[TResponseInputItem] | None:
+        """Return the view as it is now, and behind it what a run has and the session not yet.
+
+        None where the items of the run are not those of the session: a handoff or a callback wrote them
+        anew, a limit cut them, or the run began with another object.
+
+        Args:
+            items: Those of a call of the run.
+        """
+        marks = [*map(_mark, items)]
+        for known in reversed(self._known):
+            if marks[: len(known)] == [*map(_mark, known)]:
+                self._known = [known]
+                view: list[Any] = await self.session.amessages()
+                return [*view, *items[len(known) :]]
+        return None
+
+
+def _gave_way(fitted: Fitted[Any]) -> bool:
+    return bool(fitted.report.evicted_message_count or fitted.changed)
+
+
+_MOST_READERS = 4
+"""Besides the run, a program may show the items to its user meanwhile."""
+
+
+def _mark(item: Any) -> Any:
+    """Tell what an item is by: the SDK writes some of its keys anew for a call."""
+    if not isinstance(item, Mapping):
+        return item
+    if "call_id" in item:
+        return item.get("type"), item["call_id"]
+    return {key: value for key, value in item.items() if key != "id"}
 
 
 def _model_name(agent: Agent[Any]) -> str | None:

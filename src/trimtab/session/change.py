@@ -7,7 +7,7 @@ from typing import Any
 
 from trimtab.counting.baseline import Usage, usage_of
 from trimtab.errors import ConfigurationError
-from trimtab.session.add import cut_down, make_room
+from trimtab.session.add import cut_down, eviction, make_room
 from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import Delete, Steps
 from trimtab.session.facts import read_facts
@@ -78,6 +78,23 @@ def write_change(
         core.announce("exceeded", tokens=total)
         core.tell("on_budget_exceeded", total, working_set.state.budget_tokens)
     yield from make_room(core, working_set, evicted, summarizes=exceeded, summaries=CATCH_UP, seen=seen)
+
+
+def cut_view(core: Core) -> Steps[int]:
+    """Cut what is in view as where the budget is passed; returns how many messages left it."""
+    working_set = yield from core.ready()
+    seen = working_set.view()
+    core.working_set = None  # until everything is written; where nothing leaves it is read again
+    events = core.first_events(working_set)
+    state = working_set.state
+    leaving = working_set.cut()
+    if working_set.state == state:
+        return 0
+    events.append(eviction(core, working_set, leaving))
+    yield from core.append(working_set, events)
+    yield from make_room(core, working_set, leaving, summarizes=True, seen=seen)
+    after = (yield from core.ready()).view()
+    return sum(len(unit.members) for first, unit in seen.items() if first not in after)
 
 
 def begin_anew(core: Core) -> Steps[None]:

@@ -18,6 +18,7 @@ from trimtab.session.change import (
     begin_anew,
     calibrate,
     change_budget,
+    cut_view,
     delete_session,
     replace_anchors,
     set_pin,
@@ -751,6 +752,23 @@ class Session:
     async def aset_budget(self, budget: Budget | float, /) -> None:
         """Change the budget; see `set_budget`."""
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
+
+    def cut(self) -> int:
+        """Cut the view now, as deep as where the budget is passed; return how many messages left it.
+
+        For whoever finds that a request does not fit, since it has more beside the view than the session
+        knows of. `undo` takes it back. Where nothing may leave, nothing is written.
+
+        Raises:
+            VersionConflictError: Another writer was faster; nothing was cut. See `retry=`.
+            StoreUnavailableError: It is not known to be cut.
+        """
+        self._runner.check_summarizer()
+        return self._runner.run_ahead(1, cut_view)
+
+    async def acut(self) -> int:
+        """Cut the view now; see `cut`."""
+        return await self._runner.arun_ahead(1, cut_view)
 
     def summarize(self) -> int:
         """Have everything that waits for a summary summarized now, due or not.

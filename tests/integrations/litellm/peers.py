@@ -12,9 +12,6 @@ from tests.integrations.loops import Loop
 from tests.integrations.upstream import BUDGET_TOKENS
 from trimtab.integrations.litellm import TrimHandler
 
-QUESTIONS = {"chat": 16, "agent": 1, "huge": 2}
-"""How many of a loop's are asked: its trimmer takes most of a second for a few hundred messages."""
-
 
 async def _trimmed(*, messages: list[Any], **arguments: Any) -> Any:
     """Call a model with what LiteLLM's documents have before the call."""
@@ -35,11 +32,8 @@ def _plain(message: Any) -> Any:
     return {**message.model_dump(exclude_none=True), "content": message.content or ""}
 
 
-WHOLE = "the same, the whole loop"
-
 POLICIES: dict[str, Any] = {
     "`TrimHandler(4_000)`": lambda: (sdk, TrimHandler(BUDGET_TOKENS)),
-    WHOLE: lambda: (sdk, TrimHandler(BUDGET_TOKENS)),
     "LiteLLM: nothing, its default": lambda: (sdk,),
     "LiteLLM: `trim_messages(messages, model, max_tokens=4_000)`": lambda: (_trimmed,),
     "LiteLLM: `compress(messages, model, compression_trigger=4_000)`": lambda: (_compressed,),
@@ -48,6 +42,5 @@ POLICIES: dict[str, Any] = {
 
 
 def score(loop: Loop, name: str) -> Any:
-    """Play the first questions of a loop with what is compared."""
-    questions = 1_000 if name == WHOLE else QUESTIONS[loop.name]
-    return play(loop, *POLICIES[name](), talk=Chat(), questions=questions)[0]
+    """Play a loop with what is compared."""
+    return play(loop, *POLICIES[name](), talk=Chat())[0]

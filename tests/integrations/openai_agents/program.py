@@ -18,6 +18,6 @@ async def main() -> None:
     agent = Agent[None]("agent", model="gpt-4o")
     config = RunConfig(call_model_input_filter=trim_filter("80%", on_fitted=report, pin=[0]))
     await Runner.run(agent, "Hello", run_config=config)
-    other = RunConfig(call_model_input_filter=trim_filter(Budget(8_000), model="gpt-4o"))
     session = TrimSession(Session(8_000, model="gpt-4o", format="openai_responses"))
+    other = RunConfig(call_model_input_filter=trim_filter(Budget(8_000), model="gpt-4o", persist=session))
     await Runner.run(agent, "Hello", session=session, run_config=other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -255,23 +256,103 @@ def test_the_model_of_an_agent_decides_the_window() -> None:
     assert [one.report.input_tokens for one in seen] == [1_280, 1_280, 1_280]
 
 
-def session_of(budget: int = BUDGET_TOKENS, **options: Any) -> TrimSession:
+def session_of(budget: int | Budget = BUDGET_TOKENS, **options: Any) -> TrimSession:
     """Make a session of trimtab's that the SDK takes for one of its own."""
     return TrimSession(Session(budget, model="gpt-4o", format="openai_responses", **options))
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
 def test_a_session_of_trimtabs_gives_runs_its_view_and_its_log_keeps_all(loop: Loop, tmp_path: Path) -> None:
-    """The filter holds the calls of a run to the budget, the session what a run begins with."""
+    """Filter and session cut together, and little is written anew."""
     with SQLiteStore(tmp_path / "runs.db") as store:
-        kept = session_of(store=store, id="ada")
-        score, view = play(loop, trim_filter(BUDGET_TOKENS), session=kept)
-        assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
-        assert score.fill >= 0.75
+        kept = session_of(store=store, id="ada", target_ratio=0.6)
+        score, view = play(loop, trim_filter(BUDGET_TOKENS, persist=kept), session=kept)
+        hold(score, loop, fill=0.72, reuse=0.80)
         said = [event.message for event in kept.session.history()]
         assert len(said) == _items_of(loop)
         assert len(view) < len(said) / 3
         assert view[-1] == said[-1]
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["plain", "streamed"])
+def test_what_left_a_call_is_in_no_later_one(streams: bool) -> None:
+    """Within a run and in the next, though the session does not know of the tools beside its items."""
+    loop, seen, kept = chat(), list[list[Any]](), session_of()
+    trim = trim_filter(BUDGET_TOKENS, persist=kept)
+
+    async def noting(data: CallModelData[Any]) -> ModelInputData:
+        made = await trim(data)
+        seen.append([str(item) for item in made.input])
+        return made
+
+    async def run() -> Score:
+        with upstream(loop) as served:
+            async with AsyncOpenAI(base_url=f"{served.address}/v1", api_key="none", max_retries=0) as client:
+                looker = _agent(loop, OpenAIResponsesModel(model="gpt-4o", openai_client=client))
+                for question in loop.questions[:24]:
+                    said, given = _said(question), {"session": kept, "run_config": config}
+                    if not streams:
+                        await Runner.run(looker, said, **given)
+                        continue
+                    async for _ in Runner.run_streamed(looker, said, **given).stream_events():
+                        pass
+            return served.score
+
+    config = RunConfig(call_model_input_filter=noting, tracing_disabled=True)
+    score = asyncio.run(run())
+    assert (score.requests, score.invalid, score.over, score.blind) == (96, [], [], [])
+    cuts = 0
+    for at, (before, after) in enumerate(pairwise(seen)):
+        left = [item for item in before if item not in after]
+        cuts += bool(left)
+        assert before[len(left) :] == after[: len(before) - len(left)], at
+        assert not any(item in later for later in seen[at + 1 :] for item in left)
+    assert 3 <= cuts <= 12
+
+
+def test_items_that_are_not_the_sessions_are_fitted_as_they_are() -> None:
+    """A callback that writes the history anew decides what a run is given."""
+    seen: list[Fitted[Any]] = []
+    kept = session_of(1_000)
+    trim = trim_filter(1_000, model="gpt-4o", persist=kept, on_fitted=seen.append)
+
+    async def run() -> list[Any]:
+        await kept.add_items(_talk(30))
+        model = ScriptedModel([[assistant_message("done")]])
+        config = RunConfig(
+            call_model_input_filter=trim,
+            session_input_callback=lambda history, new: [*history[-4:], *new],
+            tracing_disabled=True,
+        )
+        await Runner.run(Agent("asked", model=model), "And there?", session=kept, run_config=config)
+        assert model.first_call is not None
+        given: Any = model.first_call.input
+        return given
+
+    given = asyncio.run(run())
+    texts = [item["content"] for item in given if "content" in item]
+    assert texts == ["It is sunny.", "And now?", "And there?"]
+    assert len(seen) == 1
+
+
+def test_a_program_may_look_at_a_session_in_the_middle_of_a_run() -> None:
+    """The run is still told from it."""
+    kept = session_of(1_000)
+
+    async def run() -> None:
+        await kept.add_items(_talk(40))
+        begun = await kept.get_items()
+        news: list[Any] = [{"role": "user", "content": f"new {n} " * 30} for n in range(20)]
+        await kept.add_items(news)
+        shown = await kept.get_items()
+        assert shown[0] != begun[0]
+        call = [*begun, *news, {"role": "user", "content": "not there yet"}]
+        assert await kept.view_for(call) == [*shown, call[-1]]
+        assert await kept.view_for(call[1:]) is None
+        await kept.clear_session()
+        assert await kept.view_for(call) is None
+
+    asyncio.run(run())
 
 
 def test_items_are_added_popped_and_cleared_as_the_sdk_wants_it() -> None:
