@@ -23,7 +23,7 @@ PYRIGHT = {
     "include": ["."],
     "pythonVersion": "3.11",
     "typeCheckingMode": "strict",
-    "reportMissingTypeStubs": False,  # pyarrow brings none
+    "reportMissingTypeStubs": False,  # pyarrow and boto3 bring none
     # What follows of functions without annotations.
     "reportMissingParameterType": False,
     "reportUnknownArgumentType": False,
@@ -76,7 +76,7 @@ def check(pages: Iterable[Path]) -> int:
         files = [str(path) for path in write(pages, folder)]
         config = folder / "pyrightconfig.json"
         config.write_text(json.dumps(PYRIGHT), encoding="utf-8")
-        mypy_ini = "[mypy]\npython_version = 3.11\n[mypy-pyarrow.*]\nignore_missing_imports = True\n"
+        mypy_ini = "[mypy]\npython_version = 3.11\n[mypy-pyarrow.*,boto3]\nignore_missing_imports = True\n"
         (folder / "mypy.ini").write_text(mypy_ini, encoding="utf-8")
         commands = (
             ["mypy", "--config-file", str(folder / "mypy.ini"), *MYPY, NAMED_AGAIN, *files],
