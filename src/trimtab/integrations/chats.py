@@ -254,9 +254,9 @@ def _text_of(name: str, value: Any) -> Any:
     """Return calls as a text, and the text of a list that holds nothing else, marked for a cache or not."""
     if name == "tool_calls":
         return repr(value)
-    part = value[0] if type(value) is list and len(value) == 1 else None
-    is_text = type(part) is dict and {"text"} <= part.keys() <= {"type", "text", "cache_control"}
-    return part["text"] if is_text else value
+    if type(value) is list and len(value) == 1 and type(part := value[0]) is dict:
+        return part["text"] if {"text"} <= part.keys() <= {"type", "text", "cache_control"} else value
+    return value
 
 
 def _known_by(chats: Sequence[Chat], key: Callable[[int], str], last: int) -> tuple[Chat | None, bool]:
