@@ -243,18 +243,20 @@ class Chats:
 
 
 def _key_of(entry: Mapping[str, Any], form: Format) -> str:
-    """Key a message by content: one of texts alone, as most are, without reading it (2 µs for 30)."""
-    said = [(name, _text_of(value)) for name, value in entry.items() if value is not None]
+    """Key a message by content: one of texts and calls, as most are, without reading it (2 µs for 30)."""
+    said = [(name, _text_of(name, value)) for name, value in entry.items() if value is not None]
     if all(type(value) is str for _, value in said):
         return str(hash(tuple(sorted(said))))
     return key_of_message(dict(entry), form)
 
 
-def _text_of(value: Any) -> Any:
-    """Return the text of a list that holds nothing else, marked for a prompt cache or not; else the value."""
-    part = value[0] if type(value) is list and len(value) == 1 else None
-    is_text = type(part) is dict and {"text"} <= part.keys() <= {"type", "text", "cache_control"}
-    return part["text"] if is_text else value
+def _text_of(name: str, value: Any) -> Any:
+    """Return calls as a text, and the text of a list that holds nothing else, marked for a cache or not."""
+    if name == "tool_calls":
+        return repr(value)
+    if type(value) is list and len(value) == 1 and type(part := value[0]) is dict:
+        return part["text"] if {"text"} <= part.keys() <= {"type", "text", "cache_control"} else value
+    return value
 
 
 def _known_by(chats: Sequence[Chat], key: Callable[[int], str], last: int) -> tuple[Chat | None, bool]:
