@@ -682,14 +682,9 @@ class Session:
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
 
     def cut(self) -> int:
-        """Cut the view now, as deep as where the budget is passed; return how many messages left it.
+        """Cut the view now, as where the budget is passed; return how many messages left it.
 
-        For whoever finds that a request does not fit, since it has more beside the view than the session
-        knows of. `undo` takes it back. Where nothing may leave, nothing is written.
-
-        Raises:
-            VersionConflictError: Another writer was faster; nothing was cut. See `retry=`.
-            StoreUnavailableError: It is not known to be cut.
+        For a request that has more beside the view than the session knows of; `undo` takes it back.
         """
         self._runner.check_summarizer()
         return self._runner.run_ahead(1, cut_view)
@@ -722,9 +717,7 @@ class Session:
         return await self._runner.arun(summarize_waiting)
 
     def record_usage(self, usage: Any, /) -> None:
-        """Take in what the provider reported for the view given last.
-
-        The budget is kept by it from then on.
+        """Take in what the provider reported for the view given last: the budget is kept by it from then on.
 
         Call it once after each answer, best when the answer is added: its reported size is then known, too.
         What is newer is estimated, times a factor learned from this session's own reports. It is an event
@@ -735,8 +728,7 @@ class Session:
                 the response that holds it; or the input tokens as a number.
 
         Raises:
-            ConfigurationError: It is no usage, this object has given no view since the last report, or
-                the session has a Context.
+            ConfigurationError: It is no usage, the session has a Context, or gave no view since the last.
         """
         self._runner.check_summarizer()
         self._runner.run_ahead(CATCH_UP, calibrate, usage)
@@ -860,12 +852,10 @@ class Session:
     def drain(self) -> None:
         """Wait until no summary is being written in the background.
 
-        Whether by a thread, after `add`, or by a task, after `aadd`. What writes one, and the hooks it
-        calls, do not wait for themselves.
+        Whether by a thread or by a task. What writes one, and hooks it calls, do not wait for themselves.
 
         Raises:
-            ConfigurationError: It would wait for the thread it is called in: in a hook, or for a task of
-                the same event loop. Await `adrain` there.
+            ConfigurationError: In a hook, or for a task of the same event loop: await `adrain` there.
         """
         self._runner.drain()
 
