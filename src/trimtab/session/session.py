@@ -682,7 +682,7 @@ class Session:
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
 
     def cut(self) -> int:
-        """Cut the view now, as where the budget is passed; return how many messages left it.
+        """Cut the view as where the budget is passed; return how many messages left.
 
         For a request that has more beside the view than the session knows of; `undo` takes it back.
         """
@@ -717,11 +717,11 @@ class Session:
         return await self._runner.arun(summarize_waiting)
 
     def record_usage(self, usage: Any, /) -> None:
-        """Take in what the provider reported for the view given last: the budget is kept by it from then on.
+        """Take in what the provider reported for the view given last.
 
-        Call it once after each answer, best when the answer is added: its reported size is then known, too.
+        The budget is kept by it from then on. Call it once after each answer, best when the answer is added.
         What is newer is estimated, times a factor learned from this session's own reports. It is an event
-        of the log: a session that is opened again, forked or restored goes on from it.
+        of the log: opened again, forked or restored, a session goes on from it.
 
         Args:
             usage: The usage that came back, in the shape of Chat Completions, Responses, Anthropic or Gemini;
