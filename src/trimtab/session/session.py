@@ -754,13 +754,14 @@ class Session:
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
 
     def cut(self) -> int:
-        """Cut the view now, as deep as where the budget is passed; return how many messages left it.
+        """Cut the view as where the budget is passed; return how many messages left.
 
-        For whoever finds that a request does not fit, since it has more beside the view than the session
-        knows of. `undo` takes it back. Where nothing may leave, nothing is written.
+        For a request that has more beside the view than the session knows of.
+        `undo` takes it back. Where nothing may leave, nothing is written.
 
         Raises:
-            VersionConflictError: Another writer was faster; nothing was cut. See `retry=`.
+            VersionConflictError: Another writer was faster; nothing was cut. See
+                `retry=`.
             StoreUnavailableError: It is not known to be cut.
         """
         self._runner.check_summarizer()
