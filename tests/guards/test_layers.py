@@ -104,7 +104,7 @@ def test_no_room_has_a_circle(room: str) -> None:
 
 
 def test_batches_enter_the_engine_nowhere() -> None:
-    """The room for whole data sets stands on doors, and on what rooms below share; it looks into nobody."""
+    """The room for whole data sets stands on doors and on what rooms below share; it looks into nobody."""
     batch = [source for source in sources() if _room(source.name) == "batch"]
     assert len(batch) >= 5
     assert [source.name for source in batch for _, module in _imported(source) if "._fitting" in module] == []

@@ -127,7 +127,7 @@ def fitter(
 
 
 def counted_model(policy: Context, model: str | None, /) -> str | None:
-    """Return the model whose tokenizer counts, of one given and the policy's; None: a counter does."""
+    """Return the model whose tokenizer counts: the given one, or the policy's; None: a counter does."""
     held = policy._policy
     return None if held.counter is not None else held.model if model is None else model
 
