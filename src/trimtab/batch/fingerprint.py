@@ -113,7 +113,7 @@ class _Walk:
 
 
 _WAYS: tuple[tuple[Any, Callable[[_Walk, Any], list[bytes]]], ...] = (
-    (set | frozenset, _Walk._set),
+    ((set, frozenset), _Walk._set),
     (PurePath, _Walk._path),
     (CodeType, _Walk._code),
     (FunctionType, _Walk._function),

@@ -173,7 +173,7 @@ Examples:
   trimtab fit chat.json --budget 8k --model NAME --output html > report.html
   trimtab fit 'chats/*.json' --budget 8k --strategy clear_tool_results
   trimtab fit parts.jsonl --policy policy.toml --report
-  trimtab fit chats/ --budget 8k --model NAME --no-report --jobs 4 > fitted.jsonl
+  trimtab fit chats/ --budget 8k --model NAME --no-report --jobs 4
 """
 
 

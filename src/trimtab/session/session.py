@@ -501,7 +501,7 @@ class Session:
 
     @property
     def recent_message_count(self) -> int:
-        """Messages in view as they were said; `status()` counts those that are out of it."""
+        """Messages in view as they were said; `status()` counts all others."""
         return self._now.messages
 
     @property
@@ -553,7 +553,9 @@ class Session:
         return await self._runner.arun(fit_view, at, budget)
 
     def origins(self, *, at: int | None = None, budget: Budget | float | None = None) -> list[Origin]:
-        """Say what each row of the report of `fit` is of, in a Context of its "history".
+        """Say what each row of the report of `fit` is of.
+
+        In a Context these are the rows of its "history".
 
         Args:
             at: As for `fit`.
@@ -754,14 +756,14 @@ class Session:
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
 
     def cut(self) -> int:
-        """Cut the view as where the budget is passed; return how many messages left.
+        """Cut the view as if past its budget; return how many messages left.
 
         For a request that has more beside the view than the session knows of.
         `undo` takes it back. Where nothing may leave, nothing is written.
 
         Raises:
-            VersionConflictError: Another writer was faster; nothing was cut. See
-                `retry=`.
+            VersionConflictError: Another writer was faster; nothing was cut.
+                See `retry=`.
             StoreUnavailableError: It is not known to be cut.
         """
         self._runner.check_summarizer()
