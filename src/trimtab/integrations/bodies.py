@@ -136,7 +136,7 @@ class Bodies(Trimmer[Any]):
         return _Call(body, request, model, chat, name, self.held.tokens(name) or 0)
 
     def _request_of(self, body: Mapping[str, Any]) -> Request | None:
-        """Read a body; None if the server keeps what it goes on from."""
+        """Read a body; None if it has no messages, or the server keeps what it goes on from."""
         kept = next((key for key in self._stored if _has(body, key)), None)
         if kept is not None:
             warnings.warn(
@@ -147,7 +147,9 @@ class Bodies(Trimmer[Any]):
             return None
         key = self._format.rules.body_key
         clean = {name: value for name, value in body.items() if _has(body, name)}
-        if not isinstance(clean.get(key), str | list | None):  # SDKs take any iterable
+        if key not in clean:  # a stored prompt or instructions alone: there is nothing that could leave
+            return None
+        if not isinstance(clean[key], str | list):  # SDKs take any iterable
             clean[key] = list(clean[key])
         return self._format.read_request(clean)
 

@@ -169,7 +169,10 @@ class Chat:
         self.billed = sent.kept
         if self.root is not None:
             root, self.root = self.root, None
-            root.baseline, root.before, root.billed = self.baseline, self.before, _ANOTHER
+            if (
+                not self.doubts
+            ):  # what takes most of the budget may be this conversation's own: a file, an image
+                root.baseline, root.before, root.billed = self.baseline, self.before, _ANOTHER
 
 
 class Chats:
@@ -221,7 +224,7 @@ class Chats:
             self._touch(root)
             if not marks:
                 return root
-            chat = found or replace(root, root=root)
+            chat = found or replace(root, root=root, texts={})
             if found is not None and not is_whole and not found.is_fork:
                 chat = replace(found, texts=dict(found.texts))
             chat.marks, chat.is_fork = marks, found is not None and not is_whole

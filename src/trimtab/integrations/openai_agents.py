@@ -61,7 +61,9 @@ def trim_filter(
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: The session of the run. Each call is sent its view, and where that does not fit, the session
-            is cut: what left a call is not sent again, neither in this run nor in later ones.
+            is cut: what left a call is not sent again, neither in this run nor in later ones. For that the
+            session's budget is what instructions and tools leave: with more, its cut may leave too much, and
+            the call is fitted as without it.
         on_fitted: Called with the `Fitted` of each call.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` where the
             run has another than its agents.
@@ -70,6 +72,11 @@ def trim_filter(
         ConfigurationError: The budget or an option is not what it may be.
         BudgetExceededError: At a call: what must stay does not fit.
     """
+    if persist is not None and not isinstance(persist, TrimSession):
+        raise ConfigurationError(
+            f"persist={persist!r:.80}: the SDK does not tell a filter of the run's session, so persist= is that"
+            " session itself, persist=TrimSession(session)"
+        )
     made: list[Fitted[Any]] = []
     trimmer: Trimmer[TResponseInputItem] = Trimmer(
         budget, format="openai_responses", on_fitted=made.append, options=options, strategy=_STEADY

@@ -175,6 +175,31 @@ def test_what_a_conversation_taught_serves_the_next_that_begins_like_it() -> Non
     assert abs(seen[2].report.tokens_after - bills[2]) < 20
 
 
+def test_a_file_of_one_conversation_shuts_none_that_begins_like_it() -> None:
+    """A file is given by its id and billed with more than the budget: the others never saw it."""
+    talk: list[Any] = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi!"}]
+    file = {"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}
+    bills: list[int] = []
+
+    def answer(form: str, body: dict[str, Any]) -> Any:
+        tokens = len(body["messages"]) * 10 + 40_000 * (file in body["messages"])
+        bills.append(tokens)
+        return {**answered(form, "m"), "usage": {"prompt_tokens": tokens, "completion_tokens": 1}}
+
+    with provider(answer) as served:
+        client = with_budget(client_of(served), 32_000)
+        reads = [*talk, file]
+        for question in ("And?", "And then?"):
+            _ask(client, reads)
+            reads = [*reads, talk[1], {"role": "user", "content": question}]
+        assert [tokens > 32_000 for tokens in bills] == [True, True]
+        with pytest.raises(BudgetExceededError, match="tokens are needed"):
+            _ask(client, reads)
+        for others in (talk[:1], [*talk, *talk[:1]], [*talk, {"role": "user", "content": "And?"}]):
+            _ask(client, others)
+            assert served.bodies[-1][1]["messages"] == others
+
+
 def test_an_answer_that_is_asked_for_again_goes_on_where_it_was() -> None:
     """The last question is put in other words: its conversation is known, with its cut and its bills."""
     seen: list[Fitted[Any]] = []

@@ -217,6 +217,15 @@ def test_what_the_server_keeps_is_sent_as_it_is_with_a_warning() -> None:
             client.embeddings.create(model="text-embedding-3-small", input="question")
 
 
+def test_a_call_without_messages_is_sent_as_it_is() -> None:
+    """A prompt that the server has: there is nothing that could leave."""
+    prompt = {"id": "pmpt_1"}
+    with provider() as served:
+        client = with_budget(client_of(served), 600)
+        client.responses.create(model="gpt-4o", prompt=prompt)  # type: ignore[arg-type]
+        assert [body for _, body in served.bodies] == [{"model": "gpt-4o", "prompt": prompt}]
+
+
 def test_a_retry_sends_what_was_fitted_once() -> None:
     """The SDK's own retries are below the fit."""
     tries: list[int] = []

@@ -380,6 +380,9 @@ def test_a_session_of_another_form_is_refused() -> None:
     """Its items would be read as messages of Chat Completions."""
     with pytest.raises(ConfigurationError, match="format='openai_responses'"):
         TrimSession(Session(4_000, format="openai_chat"))
+    for taken in (True, Session(4_000, format="openai_responses")):
+        with pytest.raises(ConfigurationError, match=r"persist=TrimSession\(session\)"):
+            trim_filter(4_000, persist=taken)  # type: ignore[arg-type]
     settings = SessionSettings(limit=2)
     session = TrimSession(Session(4_000, format="openai_responses"), session_settings=settings)
     asyncio.run(session.add_items(_talk(3)))
