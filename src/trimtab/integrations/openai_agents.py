@@ -74,8 +74,8 @@ def trim_filter(
     """
     if persist is not None and not isinstance(persist, TrimSession):
         raise ConfigurationError(
-            f"persist={persist!r:.80}: the SDK does not tell a filter of the run's session, so persist= is that"
-            " session itself, persist=TrimSession(session)"
+            f"persist={persist!r:.80}: the SDK does not tell a filter of the run's session, so persist= is"
+            " that session itself, persist=TrimSession(session)"
         )
     made: list[Fitted[Any]] = []
     trimmer: Trimmer[TResponseInputItem] = Trimmer(
