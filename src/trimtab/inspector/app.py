@@ -499,7 +499,12 @@ class Inspector:
 
     def _ask(self, request: Request, events: Sequence[Event], *, has_grown: bool = False) -> Response:
         return self._render(
-            "undo.html", request, told=undo_words(events), events=events, has_grown=has_grown, token=self.token
+            "undo.html",
+            request,
+            told=undo_words(events),
+            events=events,
+            has_grown=has_grown,
+            token=self.token,
         )
 
     # The bill.
