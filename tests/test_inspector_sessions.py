@@ -70,7 +70,7 @@ def _rows(page: str) -> list[tuple[str, str, str, str]]:
     return _texts(page, head)
 
 
-def _text(client: TestClient, at: str, which: str = "came", **words: object) -> str:
+def _text(client: TestClient, at: str, which: str = "came", **words: str | int) -> str:
     return str(client.get("/text", params={"at": at, "which": which, **words}).text)
 
 
