@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -68,7 +70,7 @@ def _rows(page: str) -> list[tuple[str, str, str, str]]:
     return _texts(page, head)
 
 
-def _text(client: TestClient, at: str, which: str = "came", **words: object) -> str:
+def _text(client: TestClient, at: str, which: str = "came", **words: str | int) -> str:
     return str(client.get("/text", params={"at": at, "which": which, **words}).text)
 
 
@@ -282,6 +284,53 @@ def test_a_session_and_a_policy_are_compared_message_by_message() -> None:
     page = _client(session).get(address).text
     said = [str(event.version) for event in session.history()]
     assert sorted(_texts(page, r"<b>version (\d+)</b>")) == sorted(said)
+
+
+def _calls_for_a_view(clears: int) -> int:
+    """Count what the inspector's log enters for the view of a session that was begun anew so often."""
+    session = _session(1)
+    for turn in range(clears):
+        session.clear()
+        _add(session, turn, turn + 1)
+    client, entered = _client(session), list[str]()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.endswith("inspector/log.py"):
+            entered.append(frame.f_code.co_name)
+
+    threading.setprofile(note)  # the server answers in threads of its own
+    try:
+        page = client.get("/rows", params={"count": "100"}).text
+    finally:
+        threading.setprofile(None)
+    assert len(_rows(page)) == 100, page
+    return len(entered)
+
+
+def test_twice_the_clears_are_twice_the_work() -> None:
+    """What every clear left behind is said once, of the last: a view waits behind the inspector's lock."""
+    once, twice = _calls_for_a_view(100), _calls_for_a_view(200)
+    assert once > 100
+    assert twice <= 2.2 * once
+
+
+def test_what_was_cleared_and_taken_off_is_said_of_each() -> None:
+    """A message is gone by the last clear or by its own pop, and no later pop says that it took it."""
+    session = _session(2)
+    session.pop()  # the version of this is 4, of the clear 5, and so on
+    session.clear()
+    _add(session, 2, 4)
+    session.pop()
+    session.clear()
+    _add(session, 4, 8)
+    session.pop()
+    session.pop()
+    versions = [event.version for event in session.history(kinds=("cleared", "popped"))]
+    assert versions == [4, 5, 8, 9, 14, 15]
+    page = _client(session).get("/rows?count=100").text
+    why = dict(_texts(page, r'<b>version (\d+)</b>(?:(?!</article>).)*?class="why">(.*?)</span>'))
+    cleared = dict.fromkeys(("2", "3", "6", "7"), "said before the view was cleared")
+    assert why == cleared | {"12": "taken off at version 15", "13": "taken off at version 14"}
 
 
 def test_a_redacted_text_is_never_shown_again() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from trimtab import Session
 from trimtab.counting import FixedCounter
 from trimtab.stores import SQLiteStore
+from trimtab.summaries import Fact, FactRequest
 
 TEN = FixedCounter(per_message=10)
 
@@ -45,6 +46,62 @@ def test_a_cut_is_kept_in_the_log_and_can_be_taken_back(tmp_path: Path) -> None:
         assert _numbers(Session.open(store, "s", counter=TEN).messages()) == [*range(8, 18)]
         assert session.undo().kind == "evicted"
         assert _numbers(session.messages()) == [*range(18)]
+
+
+def _summarized(messages: list[Any], existing: str | None) -> str:
+    """Tell which messages a summary is of."""
+    return "of " + ", ".join(message["content"] for message in messages)
+
+
+class _Facts:
+    """Finds one fact in whatever left."""
+
+    def extract(self, request: FactRequest) -> list[Fact]:
+        """Answer."""
+        return [Fact(text="they count", sources=request.ids[:1])]
+
+
+def _shown(session: Session) -> list[str]:
+    return [message["content"] for message in session.messages()]
+
+
+def test_the_summary_of_what_was_cut_is_taken_back_before_the_cut() -> None:
+    """A step of `undo` for each, or one that names the cut; where no summary was due there is none."""
+    everything = [f"m{number}" for number in range(18)]
+    session = _filled(18, summarizer=_summarized)
+    left = session.cut()
+    cut, summary = list(session.history(kinds=("evicted", "summary")))
+    assert (cut.kind, summary.kind) == ("evicted", "summary")
+    after = _shown(session)
+    assert "of m0, m1" in after[0]
+    assert after[1:] == everything[left:]
+
+    assert session.undo() == summary
+    without = _shown(session)
+    assert session.summary is None
+    # What waits again is in view as far as it has room: not all of it.
+    assert without == everything[-len(without) :]
+    assert len(after) - 1 < len(without) < 18
+    assert session.undo() == cut
+    assert _shown(session) == everything
+
+    named = _filled(18, summarizer=_summarized)
+    named.cut()
+    assert named.undo(next(iter(named.history(kinds=("evicted",))))).kind == "evicted"
+    assert (_shown(named), named.summary) == (everything, None)
+
+    read = _filled(18, summarizer=_summarized, fact_extractor=_Facts())
+    read.cut()
+    assert [read.undo().kind for _ in range(3)] == ["facts", "summary", "evicted"]
+    assert _shown(read) == everything
+
+    early = _filled(
+        18, summarizer=_summarized, summarize_threshold_tokens=150, summarize_threshold_messages=99
+    )
+    early.cut()
+    assert early.summary is None
+    assert early.undo().kind == "evicted"
+    assert _shown(early) == everything
 
 
 def test_where_nothing_may_leave_nothing_is_written() -> None:

@@ -24,7 +24,7 @@ from trimtab._shared.checks import unknown_name
 from trimtab.errors import ConfigurationError, ContextError, UnknownNameError
 from trimtab.inspector.compare import Pair, align, changes
 from trimtab.inspector.guard import Guard, policy_for_style, style_of
-from trimtab.inspector.log import Log, told_of
+from trimtab.inspector.log import Log, undo_words
 from trimtab.inspector.questions import SESSION, Question, whole
 from trimtab.inspector.subject import Subject
 from trimtab.inspector.views import (
@@ -37,7 +37,7 @@ from trimtab.inspector.views import (
     Views,
     in_lines,
     keep,
-    more_of,
+    more_room,
     preview_in,
 )
 from trimtab.replay import Replayed, chart_page, replay_table
@@ -238,7 +238,7 @@ class Inspector:
     def _wider(self, question: Question, view: View) -> More | None:
         """Say what a budget with more tokens would bring back; None where that cannot be worked out."""
         try:
-            return more_of(view, self._view(question._replace(window=view.window + MORE_TOKENS)))
+            return more_room(view, self._view(question._replace(window=view.window + MORE_TOKENS)))
         except ContextError:  # what is shown needs no answer to what might be
             return None
 
@@ -499,7 +499,12 @@ class Inspector:
 
     def _ask(self, request: Request, events: Sequence[Event], *, has_grown: bool = False) -> Response:
         return self._render(
-            "undo.html", request, told=told_of(events), events=events, has_grown=has_grown, token=self.token
+            "undo.html",
+            request,
+            told=undo_words(events),
+            events=events,
+            has_grown=has_grown,
+            token=self.token,
         )
 
     # The bill.

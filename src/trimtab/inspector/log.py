@@ -16,14 +16,14 @@ from trimtab.errors import UnknownNameError
 from trimtab.inspector.views import (
     Entry,
     View,
-    attempt_of,
+    attempt,
     budget_like,
-    given_of,
     keep,
     keys_of,
     names_of,
     places_of,
     put_in,
+    row_sources,
 )
 from trimtab.report import MessageRow, Report
 from trimtab.report.html import kind_of
@@ -191,7 +191,7 @@ class Log:
                 return base
             if _beside(base.report):
                 budget = budget_like(base.report, window)
-        fitted, error = attempt_of(lambda: self._session.fit(at=at, budget=budget))
+        fitted, error = attempt(lambda: self._session.fit(at=at, budget=budget))
         report = fitted.report
         if window is None:  # a log knows the tokens of a budget, and not what was kept free beside them
             window = report.window_tokens if _beside(report) else self.budget_tokens(at)
@@ -229,11 +229,12 @@ def _why_gone(events: Sequence[Event]) -> dict[int, str]:
         elif event.kind == "evicted":
             left = f"left the recent messages at version {event.version:,}"
             why.update((version, left) for unit in event.data["units"] for version in unit)
+    cleared = max((event.version for event in events if event.kind == "cleared"), default=0)
+    why.update(dict.fromkeys(range(cleared), "said before the view was cleared"))
     for event in events:
-        if event.kind == "popped":
-            why.update((one[0], f"taken off at version {event.version:,}") for one in event.data["gone"])
-        elif event.kind == "cleared":
-            why.update((version, "said before the view was cleared") for version in range(event.version))
+        if event.kind == "popped" and event.version > cleared:
+            own = event.data["gone"][-1][0]  # those before it are of earlier pops
+            why[own] = f"taken off at version {event.version:,}"
     return why
 
 
@@ -245,7 +246,7 @@ def _entries(
     What stands before all messages of a view leads the list; else it stands before the message that it is
     sent before.
     """
-    report, places, given = view.report, places_of(view.fitted), given_of(view.fitted)
+    report, places, given = view.report, places_of(view.fitted), row_sources(view.fitted)
     sources, named = list(view.sources), len(report.blocks) > 1
     left = iter(origins)
     shown, recalled = dict[int, MessageRow](), dict[int, int | None]()
@@ -349,7 +350,7 @@ def _entry(
     )
 
 
-def told_of(events: Sequence[Event]) -> str:
+def undo_words(events: Sequence[Event]) -> str:
     """Say what taking back these decisions does."""
     rest = events[1:]
     more = f", and {plural(len(rest), 'decision')} after it (version {runs(e.version for e in rest)})"

@@ -23,7 +23,7 @@ from trimtab.report.text import clip, number, plain, plural, reason_words, runs
 from trimtab.strategies import CUT_MARKER
 from trimtab.strategies.clear_tool_results import DEFAULT_PLACEHOLDER
 
-__all__ = ["Asked", "Entry", "View", "Views", "in_lines", "more_of"]
+__all__ = ["Asked", "Entry", "View", "Views", "in_lines", "more_room"]
 
 PREVIEW_CHARS = 400
 """Of a message in the list; two lines of it are seen."""
@@ -268,7 +268,7 @@ def places_of(fitted: Fitted[Any]) -> dict[int, int]:
     return {index: at for at, index in reversed([*enumerate(fitted.positions)]) if index is not None}
 
 
-def given_of(fitted: Fitted[Any]) -> Sequence[Any]:
+def row_sources(fitted: Fitted[Any]) -> Sequence[Any]:
     """Return what the rows of a report are of, in their order."""
     return fitted._plan.given  # no door offers it for a message that was changed
 
@@ -311,7 +311,7 @@ class More(NamedTuple):
     said: str
 
 
-def more_of(view: View, wider: View) -> More:
+def more_room(view: View, wider: View) -> More:
     """Say what a view with more room has that another has not."""
     now, then = view.places, wider.places
     numbers = {
@@ -393,8 +393,8 @@ class Views:
         return self._view(lambda: self._subject.fit(asked.policy, asked.version), asked.version)
 
     def _view(self, make: Callable[[], Fitted[Any]], version: int | None) -> View:
-        fitted, error = attempt_of(make)
-        view = View(fitted, error, sources=given_of(fitted), window=fitted.report.window_tokens)
+        fitted, error = attempt(make)
+        view = View(fitted, error, sources=row_sources(fitted), window=fitted.report.window_tokens)
         if self._name is not None and version is not None:
             view.what, view.name = "version", functools.partial(self._name, version)
         return view
@@ -419,7 +419,7 @@ def budget_like(report: Report, window: int, *, is_margin_auto: bool = False) ->
     )
 
 
-def attempt_of(make: Callable[[], Fitted[Any]]) -> tuple[Fitted[Any], str]:
+def attempt(make: Callable[[], Fitted[Any]]) -> tuple[Fitted[Any], str]:
     """Fit, and count what the fit did not need; what does not fit comes with the error that says so.
 
     Raises:

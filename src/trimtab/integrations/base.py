@@ -151,7 +151,7 @@ class Trimmer(Generic[M]):
         """
         given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
-            blocks = _Blocks(self._budget, messages, self._format, self._read, given)
+            blocks = Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(blocks.context.fit()), write))
         budget = self._tokens(model, window)
         return self._tell(fit(messages, budget, **{**given, **self._objects(messages, write)})).messages
@@ -169,7 +169,7 @@ class Trimmer(Generic[M]):
         """Do what `fit` does; wait for async counters and summarizers."""
         given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
-            blocks = _Blocks(self._budget, messages, self._format, self._read, given)
+            blocks = Blocks(self._budget, messages, self._format, self._read, given)
             return list(blocks.objects(self._tell(await blocks.context.afit()), write))
         budget = self._tokens(model, window)
         return self._tell(
@@ -193,7 +193,7 @@ class Trimmer(Generic[M]):
     def _ask(self, model: str | None, sent_as: str | None, system: Any, tools: Any) -> dict[str, Any]:
         """Say with what a call is fitted; a model that nobody knows is counted by estimate."""
         name = self._model(model)
-        known = name if name is not None and _facts_of(name) is not None else None
+        known = name if known_facts(name) is not None else None
         given = {"model": known, "system": system, "tools": tools or None, "format": self._format.name}
         charge_as = None if self._counts else sent_as
         return {"charge_as": charge_as, **self._options, **given}
@@ -213,7 +213,7 @@ class Trimmer(Generic[M]):
             return window
         assert isinstance(self._budget, str)
         name = self._model(model)
-        facts = None if name is None else _facts_of(name)
+        facts = known_facts(name)
         window_tokens = None if facts is None else facts.window_tokens
         if window is not None:
             window_tokens = window.window
@@ -368,7 +368,7 @@ def rewrite_parts(
     return [next((one for was, one in known if was == now), None) or text(now["text"]) for now in pieces]
 
 
-class _Blocks(Generic[M]):
+class Blocks(Generic[M]):
     """The messages of a call in the blocks of a `Context`, and the way back."""
 
     def __init__(
@@ -446,8 +446,9 @@ def _budget_given(budget: object) -> Budget | Context | str | None:
     )
 
 
-def _facts_of(model: str) -> ModelFacts | None:
+def known_facts(model: str | None) -> ModelFacts | None:
+    """Look a model up; None if the call names none, or one that nobody knows."""
     try:
-        return facts_for(model)
+        return None if model is None else facts_for(model)
     except UnknownNameError:
         return None

@@ -18,7 +18,7 @@ from trimtab.counting.totals import TotalBaseline
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Request, mapping_of
 from trimtab.formats.values import item_of
-from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted, Trimmer, _Blocks, _facts_of
+from trimtab.integrations.base import Blocks, BudgetLike, FitOptions, OnFitted, Trimmer, known_facts
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.strategies.cut_memory import HeldCut
@@ -157,7 +157,7 @@ class Bodies(Trimmer[Any]):
         """Make what counts a conversation of a model; None: the caller's own counter, which takes no bill."""
         counter: Any = self._own
         if counter is None:
-            known = name is not None and _facts_of(name) is not None
+            known = name is not None and known_facts(name) is not None
             counter = counter_for(name) if known and name is not None else EstimateCounter()
         try:
             return TotalBaseline(as_additive(counter).with_format(self._format))
@@ -178,14 +178,14 @@ class Bodies(Trimmer[Any]):
     def _in_context(self, context: Context, call: _Call, counter: TotalBaseline | None) -> Context:
         given = self._ask(call.model, None, call.request.system, call.request.tools)
         given["counter"] = call.counter(counter) or self._own
-        return _Blocks(context, call.request.messages, self._format, None, given).context
+        return Blocks(context, call.request.messages, self._format, None, given).context
 
     def _limit(self, request: Request, baseline: TotalBaseline | None, model: str | None) -> Budget | None:
         """Return the budget of a call: an answer has its room, and an estimate keeps some free."""
         if self._exactly:
             return self._tokens(model, None)
         output, name = self._output_of(request), self._model(model)
-        facts = None if name is None else _facts_of(name)
+        facts = None if name is None else known_facts(name)
         window = None if facts is None else facts.window_tokens
         if self._budget is None:
             limit = known_budget(None, name if facts else None)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator
 from copy import copy
 from typing import Any, TypeVar, Unpack, cast
@@ -14,7 +13,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted
 from trimtab.integrations.bodies import Bodies
 from trimtab.integrations.chats import Sent
-from trimtab.integrations.posts import refuse_replaced
+from trimtab.integrations.posts import json_answer, refuse_replaced
 
 package_of("google-genai", package="google.genai", needed_by="trimtab.integrations.google_genai")
 
@@ -132,7 +131,7 @@ class _Api:
         """Take in what a call was billed, and what the server says of content that it holds."""
         sent.record(_usage_in(answer))
         if _HELD in path:
-            said = _json_of(answer)
+            said = json_answer(answer.body)
             for one in (said, *(said.get(_HELD) or ())):
                 tokens = (one.get("usageMetadata") or {}).get("totalTokenCount")
                 if tokens and one.get("name"):
@@ -155,13 +154,5 @@ def _model_in(path: str) -> str | None:
 
 def _usage_in(answer: Any) -> Any:
     """Return what an answer, or a part of one that is streamed, says was billed; None if it does not."""
-    usage = _json_of(answer).get("usageMetadata")
+    usage = json_answer(answer.body).get("usageMetadata")
     return usage if usage and usage.get("promptTokenCount") else None
-
-
-def _json_of(answer: Any) -> dict[str, Any]:
-    try:
-        said = json.loads(answer.body)
-    except (TypeError, ValueError):  # no JSON, and no usage
-        return {}
-    return said if isinstance(said, dict) else {}

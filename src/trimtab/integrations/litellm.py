@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from trimtab._fit import Fitted
 from trimtab._shared.lazy import package_of
 from trimtab.budget import Budget
-from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError, UnknownNameError
+from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.integrations.base import (
     STEADY,
     BudgetLike,
@@ -31,8 +31,8 @@ from trimtab.integrations.base import (
     OnFitted,
     Trimmer,
     clamped_strides,
+    known_facts,
 )
-from trimtab.models import ModelFacts, facts_for
 
 package_of("litellm", package="litellm", needed_by="trimtab.integrations.litellm")
 
@@ -326,7 +326,7 @@ def _model(kwargs: Mapping[str, Any]) -> tuple[str | None, Budget | None]:
     model, info = str(kwargs.get("model")), kwargs.get("model_info") or {}
     named = (info.get("base_model"), kwargs.get("base_model"), model, model.rpartition("/")[2])
     for name in named:
-        facts = _facts_of(name)
+        facts = known_facts(name)
         if facts is not None:
             break
     else:
@@ -374,13 +374,6 @@ def _needs_responses(
         model, provider, tools=tools, reasoning_effort=effort, api_base=address
     )
     return found.get("mode") == "responses"
-
-
-def _facts_of(name: str | None) -> ModelFacts | None:
-    try:
-        return facts_for(name) if name else None
-    except UnknownNameError:
-        return None
 
 
 def _listed_window(model: str) -> Budget | None:
@@ -484,7 +477,7 @@ def _least_tokens(deployment: Mapping[str, Any]) -> float:
     name, window = _model(deployment)
     if window is not None:
         return window.input_tokens
-    facts = _facts_of(name)
+    facts = known_facts(name)
     return inf if facts is None or facts.window_tokens is None else facts.window_tokens
 
 

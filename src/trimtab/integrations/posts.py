@@ -6,6 +6,7 @@ looked up when a resource is made.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cached_property
 from inspect import getattr_static
@@ -137,7 +138,7 @@ def _watch(sent: Sent, answer: Any, given: Mapping[str, Any]) -> Any:
     raw = (item_of(given.get("options"), "headers") or {}).get(_RAW)
     if raw is not None:
         if raw == "true" and not given.get("stream"):
-            sent.record(_json_of(answer.http_response))
+            sent.record(json_answer(answer.http_response.content))
     elif given.get("stream"):
         watch: Any = sent.awatch if isinstance(answer._iterator, AsyncIterator) else sent.watch
         answer._iterator = watch(answer._iterator, _usage_in)
@@ -146,11 +147,13 @@ def _watch(sent: Sent, answer: Any, given: Mapping[str, Any]) -> Any:
     return answer
 
 
-def _json_of(response: Any) -> Any:
+def json_answer(text: str | bytes | None) -> dict[str, Any]:
+    """Read the JSON object of an answer; where it is none it says nothing of what was billed."""
     try:
-        return response.json()
-    except ValueError:  # no JSON, and no usage
-        return None
+        said = json.loads(text or "")
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def _usage_in(event: Any) -> Any:

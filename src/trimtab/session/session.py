@@ -759,7 +759,10 @@ class Session:
         """Cut the view as if past its budget; return how many messages left.
 
         For a request that has more beside the view than the session knows of.
-        `undo` takes it back. Where nothing may leave, nothing is written.
+        `undo` takes back the newest decision first: facts, then a summary of
+        what left, where there are any, and the cut after them. `undo` of the
+        cut's own event, of kind "evicted", takes back all of these. Where
+        nothing may leave, nothing is written.
 
         Raises:
             VersionConflictError: Another writer was faster; nothing was cut.
