@@ -1042,6 +1042,65 @@ def test_jobs_write_what_one_process_writes(tmp_path: Path, command: tuple[str, 
     assert (two.returncode, two.stdout, two.stderr) == (one.returncode, one.stdout, one.stderr)
 
 
+PIPED = {
+    "system": ("--system", "@{}", b"Speak like a pirate."),
+    "tools": ("--tools", "{}", json.dumps([{"name": "f", "parameters": {}}]).encode()),
+    "strategy": ("--strategy", "named.json", b'{"kind": "drop"}'),
+    "policy": ("--policy", "named.toml", BLOCK.encode()),
+}
+
+
+@pytest.mark.parametrize("option", PIPED)
+def test_jobs_know_what_an_option_read_from_a_pipe(tmp_path: Path, option: str) -> None:
+    """A pipe can be read once, and what it said is in every conversation, as with one process."""
+    (tmp_path / "a.jsonl").write_bytes(lines(*[CHAT[1:]] * 3))
+    name, value, said = PIPED[option]
+    asked = ["fit", "--budget", "90", "--counter", "chars:1", name]
+
+    def run_piped(*extra: str) -> subprocess.CompletedProcess[bytes]:
+        """Give the option a pipe that only this process may read, as a shell does by `<(…)`."""
+        reads, writes = os.pipe()
+        os.write(writes, said)
+        os.close(writes)
+        path = f"/dev/fd/{reads}"
+        if value.startswith("named"):  # by its suffix
+            (tmp_path / value).unlink(missing_ok=True)
+            (tmp_path / value).symlink_to(path)
+        command = [str(SCRIPT), *asked, value.format(path), *extra, "a.jsonl"]
+        done = subprocess.run(command, capture_output=True, cwd=tmp_path, pass_fds=[reads], check=False)
+        os.close(reads)
+        return done
+
+    one, two = run_piped(), run_piped("--jobs", "2")
+    assert one.stdout.count(b"\n") == 3
+    assert (two.returncode, two.stdout, two.stderr) == (one.returncode, one.stdout, one.stderr)
+
+
+def test_what_only_another_process_cannot_read_is_an_error_of_the_command(tmp_path: Path) -> None:
+    """It is named, and nothing of how processes end is shown."""
+    (tmp_path / "a.jsonl").write_bytes(lines(CHAT))
+    models = {"models": {"mine-1": {"window_tokens": 900, "encoding": "o200k_base"}}}
+    (tmp_path / "models.json").write_text(json.dumps(models), encoding="utf-8")
+    program = "import os; from trimtab import cli\n"
+    program += "if __name__ == '__main__': cli.main()\n"
+    program += "else: os.environ['TRIMTAB_MODELS'] = 'gone.json'\n"
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    one, two = (
+        subprocess.run(
+            [sys.executable, "program.py", "count", "--model", "mine-1", *extra, "a.jsonl"],
+            capture_output=True,
+            cwd=tmp_path,
+            env={**os.environ, "TRIMTAB_MODELS": "models.json"},
+            check=False,
+        )
+        for extra in ((), ("--jobs", "2"))
+    )
+    assert one.returncode == 0
+    assert (two.returncode, two.stdout) == (2, b"")
+    assert two.stderr.startswith(b"Error: TRIMTAB_MODELS: gone.json")
+    assert two.stderr.count(b"\n") == 1
+
+
 def test_jobs_answer_what_stands_before_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     """A file that is gone when its turn comes ends the command, after all before it, as with one process."""
     (tmp_path / "a.jsonl").write_bytes(lines(CHAT, CHAT))

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.batch.conversations import lines_of, table_of
-from trimtab import Budget
+from trimtab import Budget, fit, observe
 from trimtab.batch import BatchSummary, BatchTask, run_batch
 from trimtab.errors import ConfigurationError, ContextError
+from trimtab.telemetry import TelemetryEvent
 
 FIT = BatchTask(operation="fit", budget=600, counter="chars:4")
 COUNT = BatchTask(operation="count", counter="chars:4")
@@ -374,6 +376,169 @@ def test_a_policy_is_the_same_by_what_it_says_not_by_where_it_lies(tmp_path: Pat
     assert run("2", "go on").startswith("resumed ")
 
 
+HELPED = """
+import re, threading
+from functools import lru_cache, partial
+
+import {helper} as helper
+from trimtab import CharCounter
+
+class Rate:
+    def __init__(self, tokens):
+        self.tokens, self.lock = tokens, threading.Lock()
+
+    def size(self, text):
+        return self.tokens
+
+class Other:
+    PATTERN, rate = re.compile({in_class!r}), Rate({in_value})
+
+    def __call__(self, text):
+        return len(self.PATTERN.findall(text)) + self.rate.size(text) + self.more
+
+    @property
+    def more(self):
+        return {more}
+
+def _part(tokens, text):
+    return tokens
+
+PATTERN, RATE, PART = re.compile({pattern!r}), Rate({rate}), partial(_part, {part})
+OTHER, OURS, UNNAMED = Other(), CharCounter({ours}), {unnamed}
+
+def count(messages):
+    text = str(messages)
+    return len(PATTERN.findall(text)) + RATE.size(text) + PART(text) + OTHER(text) + helper.size(text)
+
+def count_by_ours(messages):
+    return OURS.count(messages)
+"""
+AS_IT_WAS: dict[str, Any] = {
+    "in_class": "a",
+    "in_value": 1,
+    "more": 2,
+    "pattern": "b",
+    "rate": 3,
+    "part": 4,
+    "ours": 4,
+    "unnamed": 5,
+}
+HELPS = "WEIGHT, UNNAMED = {weight}, {unnamed}\ndef size(text):\n    return WEIGHT\n"
+BIG = """
+def f{number}(text):
+    return {calls}
+"""
+ROUND = """
+from __future__ import annotations
+
+class A:
+    def make(self):
+        return B(), {weight}
+
+class B:
+    def make(self):
+        return A(), KNOWN
+
+KNOWN = {{"a": A, "b": B, "names": {{"tea", "milk", "bread", "salt", "oil"}}}}
+KNOWN["all"] = KNOWN
+
+def count(text):
+    return len(text) * len(KNOWN["a"]().make())
+"""
+
+
+def _go_on(folder: Path, counter: str, code: Mapping[str, str], *then: Mapping[str, str]) -> list[bool]:
+    """Stop a run with a counter, change the modules, and ask of each change whether a run goes on with it."""
+    source, out = folder / "in.jsonl", folder / "out.jsonl"
+    source.write_bytes(LINE * 9)
+    program = STOP.replace("from mine import Mine", f"from mine import {counter}")
+    (folder / "program.py").write_text(program.replace("counter=Mine()", f"counter={counter}"))
+
+    def run(seed: str, modules: Mapping[str, str]) -> str:
+        for name, text in modules.items():
+            (folder / f"{name}.py").write_text(text)
+        command = [sys.executable, str(folder / "program.py"), str(source), str(out), "stop"]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        return done.stdout
+
+    assert run("1", code) == "stopped\n"
+    said = [run("2", modules) for modules in then]
+    assert [one for one in said if one != "stopped\n" and "with other options (counter)" not in one] == []
+    return [one == "stopped\n" for one in said]
+
+
+def _helped(**changed: Any) -> dict[str, str]:
+    helper = HELPS.format(**{"weight": 6, "unnamed": 7, **changed.pop("helps", {})})
+    return {"mine": HELPED.format(helper="helps", **{**AS_IT_WAS, **changed}), "helps": helper}
+
+
+def test_what_a_function_names_of_modules_of_ones_own_counts(tmp_path: Path) -> None:
+    """A pattern, a value of a class, a part of a function, another module decide a count; others do not."""
+    changed: list[dict[str, Any]] = [
+        {"pattern": "c"},
+        {"rate": 9},
+        {"part": 9},
+        {"in_class": "c"},
+        {"in_value": 9},
+        {"more": 9},
+        {"helps": {"weight": 9}},
+    ]
+    free = _helped(unnamed=8, helps={"unnamed": 9}, ours=9)
+    found = _go_on(tmp_path, "count", _helped(), *(_helped(**one) for one in changed), free)
+    assert found == [False] * len(changed) + [True]
+
+
+def test_a_counter_of_ours_in_a_module_counts(tmp_path: Path) -> None:
+    """A function that asks it gives other numbers with another one."""
+    found = _go_on(tmp_path, "count_by_ours", _helped(), _helped(ours=9), _helped())
+    assert found == [False, True]
+
+
+def test_what_goes_round_in_circles_is_told_apart(tmp_path: Path) -> None:
+    """Classes that name each other, and a table that holds itself, in whatever order a set has."""
+    first, other = ({"mine": ROUND.format(weight=weight)} for weight in (1, 2))
+    assert _go_on(tmp_path, "count", first, other, first) == [False, True]
+
+
+def test_functions_that_call_many_others_are_looked_at_once(tmp_path: Path) -> None:
+    """Sixty of which each calls all that follow: a way for each order of calls would never end."""
+    code = "".join(
+        BIG.format(number=number, calls="+".join(f"f{other}(text)" for other in range(number + 1, 60)) or 1)
+        for number in range(60)
+    )
+    code += "\ndef count(text):\n    return len(text) if text else f0(text)\n"
+    other = {"mine": code.replace("return 1", "return 2")}
+    assert _go_on(tmp_path, "count", {"mine": code}, other, {"mine": code}) == [False, True]
+
+
+def test_what_a_trial_leaves_in_a_module_is_no_difference(tmp_path: Path) -> None:
+    """A cache that a counter fills was empty when the stopped run began, and is when it goes on."""
+    code = "import os\nSEEN = {}\ndef count(text):\n    SEEN[os.getpid()] = 1\n    return len(text)\n"
+    assert _go_on(tmp_path, "count", {"mine": code}, {"mine": code}) == [True]
+
+
+def test_nobody_is_told_of_the_trial_before_a_run(tmp_path: Path) -> None:
+    """Workers fit the rows, so that who looks on in the run itself sees none."""
+    (tmp_path / "in.jsonl").write_bytes(LINE)
+    told: list[TelemetryEvent] = []
+    with observe(told.append):
+        run_batch(FIT, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
+        assert told == []
+        fit(CHAT, 600, counter="chars:4")
+    assert len(told) == 1
+
+
+def test_a_run_takes_no_file_of_another_that_has_a_like_name(tmp_path: Path) -> None:
+    """What `out.jsonl.gz` is put together in begins as what a killed `out.jsonl` left."""
+    (tmp_path / "in.jsonl").write_bytes(LINE)
+    theirs, left = (tmp_path / f".{name}.{'0a' * 16}.tmp" for name in ("out.jsonl.gz", "out.jsonl"))
+    for path in (theirs, left):
+        path.write_bytes(b"half")
+    run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
+    assert (theirs.exists(), left.exists()) == (True, False)
+
+
 def test_a_run_that_did_nothing_is_none_to_go_on_with(tmp_path: Path) -> None:
     """A file that could not be read is mended, and the run starts."""
     source = tmp_path / "in.jsonl.gz"
@@ -471,6 +636,9 @@ def test_the_name_of_a_folder_may_have_a_dot(tmp_path: Path, source: str) -> Non
     for target in ("run.v2", "run.v3/"):
         run_batch(COUNT, tmp_path / source, target=f"{tmp_path}/{target}", workers=1)
         assert b"tokens" in (tmp_path / target / "in.jsonl").read_bytes()
+    if source == "in.jsonl":  # a Path drops the end of its name
+        with pytest.raises(ConfigurationError, match="made first, or given as text that ends with /"):
+            run_batch(COUNT, tmp_path / source, target=Path(f"{tmp_path}/run.v5/"), workers=1)
     run_batch(COUNT, tmp_path / "folder", target=tmp_path / "run.v4", workers=1)
     assert (tmp_path / "run.v4" / "in.jsonl").is_file()
 

@@ -7,7 +7,8 @@ no function of this module is called.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from threading import Lock, local
 from typing import Any, Self
@@ -96,26 +97,34 @@ def add(callback: Callable[[Any], object], /) -> Observer:
     return made
 
 
-class _Telling(local):
-    """Whether this thread is calling callbacks."""
+class _Silence(local):
+    """Whether nobody is told of what this thread does, as while it calls callbacks."""
 
     now = False
 
 
-_telling = _Telling()
+_silence = _Silence()
 
 
 def tell(event: object, /) -> None:
     """Tell everybody who looks on; of what a callback does itself, nobody is told."""
-    if _telling.now:
+    if _silence.now:
         return  # a callback that tries another budget would be called for that fit, and so on without end
-    # Of the thread and not of the context: a task that a callback begins has a copy of its context.
-    _telling.now = True
-    try:
+    with silence():
         for observer in active:
             observer.tell(event)
+
+
+@contextmanager
+def silence() -> Generator[None]:
+    """Tell nobody of what this thread does within it."""
+    before = _silence.now
+    # Of the thread and not of the context: a task that a callback begins has a copy of its context.
+    _silence.now = True
+    try:
+        yield
     finally:
-        _telling.now = False
+        _silence.now = before
 
 
 # How long a fit counts.

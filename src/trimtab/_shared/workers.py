@@ -10,8 +10,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing.connection import wait
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
+
+from trimtab.errors import ContextError
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -39,7 +42,10 @@ class _Process:
 
 def _begin(make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which stops its workers
-    _Process.call = make(*arguments)
+    try:
+        _Process.call = make(*arguments)
+    except ContextError as error:  # for whoever asked: the end of a process says nothing
+        _Process.call = partial(_refuse, error)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
@@ -49,6 +55,10 @@ def _end_with(sentinel: int) -> None:
     """End when the run does, however that ended: nobody else would tell."""
     wait([sentinel])
     os._exit(1)
+
+
+def _refuse(error: ContextError, piece: object, /) -> NoReturn:
+    raise error
 
 
 def _call(piece: Any) -> Any:
@@ -75,6 +85,7 @@ class Workers(Generic[A, R]):
 
         Raises:
             WorkersLostError: Workers die and nothing gets done.
+            ContextError: What `make` raised in a worker, or a piece.
         """
         waiting: deque[tuple[A, Future[R]]] = deque()
         try:

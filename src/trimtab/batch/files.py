@@ -74,8 +74,8 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list
             raise ConfigurationError(f"{source}: conversations are read from {_KNOWN}, or a folder of them")
         if target.suffix and not as_file and not into_folder and not target.is_dir():
             raise ConfigurationError(
-                f"{target}: results are written as {_KNOWN}, or into a folder: write / behind its name where"
-                " that has a dot and it is not there yet"
+                f"{target}: results are written as {_KNOWN}, or into a folder: one whose name has a dot is"
+                f" made first, or given as text that ends with / ({f'{target}/'!r}; a Path drops that)"
             )
         output = target if as_file else target / source.name
         if output.resolve() == source.resolve():
@@ -312,7 +312,8 @@ class Assembly:
         self._output = output
         self._form = _form(output)
         output.parent.mkdir(parents=True, exist_ok=True)
-        for left in output.parent.glob(f".{escape(output.name)}.*.tmp"):  # by a run that was killed
+        name = f".{escape(output.name)}.{'[0-9a-f]' * 32}.tmp"
+        for left in output.parent.glob(name):  # by a run that was killed
             left.unlink(missing_ok=True)
         self._beside = output.with_name(f".{output.name}.{uuid4().hex}.tmp")
         self._file = self._beside.open("wb")

@@ -100,14 +100,14 @@ def run_batch(
     workers = None if workers is None else check_whole("workers", workers, least=1)
     check_whole("chunk_bytes", chunk_bytes, least=1)
     jobs = jobs_of(Path(source), Path(target), into_folder=fspath(target).endswith(("/", sep)))
-    told = task
+    # Before anything is done with the task: what a function keeps in its module is as it was at the start.
+    header = header_of(task, jobs, chunk_bytes=chunk_bytes, version=version("trimtab"))
     if isinstance(task.policy, str | PathLike):  # read once: workers and nodes get what it says
         task = replace(task, policy=read_policy(task.policy))
     task.prepare(load=False)  # workers count; here it is enough that they can
     task.try_out()
     schemas = [schema_of(task, job) for job in jobs]
     folder = Path(target).parent / f".{Path(target).name}.trimtab"
-    header = header_of(told, jobs, chunk_bytes=chunk_bytes, version=version("trimtab"))
     with closing(Manifest.open(folder, header=header, jobs=jobs, overwrite=overwrite)) as manifest:
         run = _Run(task, jobs, schemas, manifest, _engine(engine, workers))
         with closing(run.go(units_of(jobs, chunk_bytes=chunk_bytes))) as pieces:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_choice
+from trimtab._shared.observers import silence
 from trimtab.batch.arrow import (
     RecordBatch,
     Schema,
@@ -200,7 +201,8 @@ class BatchTask(Options):
             trial = replace(trial, budget=replace(self.budget, margin=0))
         form = detect([]) if self.format == "auto" else get_format(self.format)
         try:
-            trial.prepare()([form.message("user", ["tea"])])
+            with silence():  # it is no row
+                trial.prepare()([form.message("user", ["tea"])])
         except (ConfigurationError, FormatError, MissingExtraError):
             raise
         except ContextError:

@@ -16,6 +16,7 @@ from trimtab.cli.options import (
     KINDS_ALONE,
     ROOM,
     RequestOptions,
+    Source,
     bare_option,
     complete_from,
     pending_option,
@@ -27,7 +28,7 @@ from trimtab.cli.options import (
 from trimtab.cli.output import Answer, Refused, on_conversations
 from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats import Request, detect, formats, get_format
-from trimtab.policy import load_policy, with_path
+from trimtab.policy import policy_in, read_file, with_path
 from trimtab.policy.conversations import FittedRequest, fill, fit_conversation, write_fitted
 from trimtab.report.text import fate_counts
 
@@ -46,7 +47,8 @@ class PolicyFit:
         for option in ("strategy", "steady", "breakpoints", "pin", "repair"):
             if given[option]:
                 raise ConfigurationError(f"--{option} does not go with --policy: blocks say what stays")
-        policy = load_policy(path)
+        source = path if isinstance(path, Source) else Source(path)
+        policy = policy_in(source.read(lambda: read_file(path)), path)
         if not policy.blocks:
             raise ConfigurationError(f"{path}: there are no blocks to put anything into")
         held = policy._policy

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -29,6 +29,7 @@ from trimtab.strategies import Strategy, StrategyKind, create_strategy
 from trimtab.strategies.data import PRESETS
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 _NUMBER = re.compile(r"(\d[\d_,]*)(\.\d+)?([km])?", re.IGNORECASE)
 _TIMES = {None: 1, "k": 1_000, "m": 1_000_000}
@@ -373,7 +374,7 @@ def strategy_of(value: str | None) -> Strategy | None:
                 f"--strategy {value} needs {_NEEDS[StrategyKind(value)]}; alone go {others}"
             )
         return create_strategy(value)
-    return _strategy_in(_read("--strategy", value), value, is_toml=path.suffix.lower() == ".toml")
+    return _strategy_in(_read("--strategy", value, value), value, is_toml=path.suffix.lower() == ".toml")
 
 
 def _strategy_in(raw: bytes, value: str, *, is_toml: bool = False) -> Strategy:
@@ -389,7 +390,7 @@ def _tools_of(value: str | None) -> list[Any] | None:
         return None
     where = f"--tools {value}"
     try:
-        tools = parse(_read("--tools", value), whole=True)
+        tools = parse(_read("--tools", value, value), whole=True)
     except FormatError as error:
         raise ConfigurationError(f"{where}: {error}") from error
     if not isinstance(tools, list):
@@ -401,18 +402,44 @@ def _tools_of(value: str | None) -> list[Any] | None:
     return tools
 
 
+class Source(str):
+    """What an option says that may name a file.
+
+    The file is read once, as a pipe can be, and goes along to another process.
+    """
+
+    _found: Any = None
+
+    def read(self, read: Callable[[], T]) -> T:
+        """Return what was in the file, in the form in which `read` gives it."""
+        if self._found is None:
+            self._found = read()
+        return cast(T, self._found)
+
+
+def with_sources(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a command so that each file they name is read once."""
+    named = {name for name in _FILES if given.get(name) is not None}
+    return {name: Source(value) if name in named else value for name, value in given.items()}
+
+
+_FILES = ("system", "tools", "strategy", "policy")
+"""Options that may name a file, as parameters are called."""
+
+
 def text_of(option: str, value: str) -> str:
     """Return the text of an option, read from a file if it begins with `@`."""
     if not value.startswith("@"):
         return value
     try:
-        return _read(option, value[1:]).decode("utf-8").removesuffix("\n")
+        return _read(option, value, value[1:]).decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{option} {value}: not UTF-8 (byte {error.start + 1})") from error
 
 
-def _read(option: str, path: str) -> bytes:
+def _read(option: str, value: str, path: str) -> bytes:
+    source = value if isinstance(value, Source) else Source(value)
     try:
-        return Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf")
+        return source.read(Path(path).read_bytes).removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
         raise ConfigurationError(f"{option} {path}: {error.strerror or error}") from error

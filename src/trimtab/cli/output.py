@@ -28,7 +28,7 @@ from trimtab.cli.input import (
     pieces,
     read_piece,
 )
-from trimtab.cli.options import input_options, jobs_option, page_options
+from trimtab.cli.options import input_options, jobs_option, page_options, with_sources
 from trimtab.errors import (
     BudgetExceededError,
     ConfigurationError,
@@ -199,6 +199,7 @@ def on_conversations(
         @usage
         @functools.wraps(command)
         def run(files: Sequence[str], kind: InputKind, output: str, jobs: int, **given: Any) -> None:
+            given = with_sources(given)
             answer = command(**given)  # what is wrong with the options is refused at once
             bare, without_report = bool(given.get("bare")), bool(given.get("without_report"))
             if (bare or without_report) and output != "json":

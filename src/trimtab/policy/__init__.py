@@ -53,11 +53,7 @@ def load_policy(
         return _context(source, names or {})
     if not isinstance(source, (str, PathLike)):
         raise ConfigurationError(f"a policy is the path of a file or a mapping, not {type(source).__name__}")
-    data = read_file(source)
-    try:
-        return _context(data, names or {})
-    except ConfigurationError as error:
-        raise with_path(error, source) from error.__cause__
+    return policy_in(read_file(source), source, names=names)
 
 
 _ALONE = ("kind", "session")
@@ -159,6 +155,16 @@ def policy_schema(*, names: Collection[str] | None = None) -> dict[str, Any]:
 
 
 # Files: TOML or JSON, by their suffix.
+
+
+def policy_in(
+    data: object, path: str | PathLike[str], /, *, names: Mapping[str, object] | None = None
+) -> Context:
+    """Make the `Context` that the data of a file describes; what is wrong says which file it is about."""
+    try:
+        return _context(data, names or {})
+    except ConfigurationError as error:
+        raise with_path(error, path) from error.__cause__
 
 
 def with_path(error: ConfigurationError, path: str | PathLike[str], /) -> ConfigurationError:
