@@ -365,7 +365,7 @@ def test_a_policy_is_the_same_by_what_it_says_not_by_where_it_lies(tmp_path: Pat
     def run(seed: str, what: str, **code: str) -> str:
         (tmp_path / "mine.py").write_text(POLICIES.format(**{"limit": "3", "size": "length", **code}))
         command = [sys.executable, str(tmp_path / "program.py"), str(source), str(out), what]
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout
 
@@ -458,7 +458,7 @@ def _go_on(folder: Path, counter: str, code: Mapping[str, str], *then: Mapping[s
         for name, text in modules.items():
             (folder / f"{name}.py").write_text(text)
         command = [sys.executable, str(folder / "program.py"), str(source), str(out), "stop"]
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout
 
