@@ -14,7 +14,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any, TypeGuard
 
-from trimtab.errors import ConfigurationError, CountingError, FormatError, UnknownNameError, move_error
+from trimtab.errors import (
+    ConfigurationError,
+    ContextError,
+    CountingError,
+    FormatError,
+    UnknownNameError,
+    move_error,
+)
 
 # Single values.
 
@@ -291,6 +298,16 @@ def unknown_name(said: str, name: object, known: Iterable[str], /) -> UnknownNam
     """Make the error for a name that is not among those known; the near ones end what is said."""
     near = near_names(str(name), known)
     return UnknownNameError(f"{said}{in_words(near)}", name=str(name), near=near)
+
+
+def error_name(error: ContextError, /) -> str:
+    """Name the public class of an error: what is derived from it elsewhere goes by its name.
+
+    Example:
+        >>> error_name(FormatError("a message has no role"))
+        'FormatError'
+    """
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == ContextError.__module__)
 
 
 # Errors that name a message's place, moved to where the caller has it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
@@ -40,13 +41,15 @@ def column_type(schema: Schema, name: str, /) -> DataType:
     """Return the type of the column of conversations.
 
     Raises:
-        ConfigurationError: There is no such column, or its values can be no conversations.
+        ConfigurationError: There is no such column, two columns have one name, or its values can be no
+            conversations.
     """
     if name not in schema.names:
         near = in_words(near_names(name, schema.names))
         raise ConfigurationError(f"there is no column {name!r}; there are: {', '.join(schema.names)}{near}")
-    if schema.names.count(name) > 1:
-        raise ConfigurationError(f"there are several columns {name!r}: rename one, or leave it out")
+    twice = sorted(name for name, count in Counter(schema.names).items() if count > 1)
+    if twice:
+        raise ConfigurationError(f"the table has several columns {twice[0]!r}: rename one, or leave it out")
     kind = schema.field(name).type
     if not is_text(kind) and (kind.num_fields == 0 or not _is_plain(kind)):
         raise ConfigurationError(

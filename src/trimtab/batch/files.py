@@ -66,13 +66,14 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list
         ConfigurationError: There is nothing to read, a suffix is none that is known, or the target would
             be written into the source.
     """
-    as_file = not into_folder and not target.is_dir() and form_of(target) is not None
+    may_be_file = not into_folder and not target.is_dir()
+    as_file = may_be_file and form_of(target) is not None
     if not source.is_dir():
         if not source.is_file():
             raise ConfigurationError(f"{source}: No such file or folder")
         if form_of(source) is None:
             raise ConfigurationError(f"{source}: conversations are read from {_KNOWN}, or a folder of them")
-        if target.suffix and not as_file and not into_folder and not target.is_dir():
+        if may_be_file and not as_file and target.suffix:
             raise ConfigurationError(
                 f"{target}: results are written as {_KNOWN}, or into a folder: one whose name has a dot is"
                 f" made first, or given as text that ends with / ({f'{target}/'!r}; a Path drops that)"

@@ -154,8 +154,7 @@ def _violations(found: Sequence[Violation]) -> list[dict[str, Any]]:
 
 def _count_work(options: Options) -> Work:
     def work(value: Value) -> Row:
-        named = known_model_in(value) if isinstance(value, Mapping) else None
-        model = named if options.model is None else options.model
+        model = known_model_in(value) if options.model is None else options.model
         counter = options.counter
         if counter is None:
             counter = EstimateCounter() if model is None else counter_for(model)

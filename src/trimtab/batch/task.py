@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from trimtab._shared.checks import check_choice
+from trimtab._shared.checks import check_choice, error_name
 from trimtab._shared.observers import silence
 from trimtab.batch.arrow import (
     RecordBatch,
@@ -147,11 +146,6 @@ class BatchTask(Options):
             ConfigurationError: As when it is called with a table.
         """
         column_type(schema, self.column)
-        twice = sorted(name for name, count in Counter(schema.names).items() if count > 1)
-        if twice:
-            raise ConfigurationError(
-                f"the table has several columns {twice[0]!r}: rename one, or leave it out"
-            )
         taken = [one.name for one in self.result_fields() if one.name in schema.names]
         if taken:
             raise ConfigurationError(
@@ -328,10 +322,8 @@ def _task(options: Mapping[str, Any]) -> BatchTask:
 
 def _set_aside(error: ContextError, number: int, id: str | None, text: str | None) -> _Cells:
     """Make what a row has then; `text` is what it was, where its place does not hold that any more."""
-    tree = ContextError.__module__  # whose names are public; what an error is derived from there
-    kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == tree)
-    message = printable(str(error))
-    return _Cells(None, {"error": {"row": number, "type": kind, "message": message, "input": text}}, id)
+    told = {"row": number, "type": error_name(error), "message": printable(str(error)), "input": text}
+    return _Cells(None, {"error": told}, id)
 
 
 def _array(values: list[Any], kind: Any) -> Any:

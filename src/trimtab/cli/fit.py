@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from trimtab._fit import fit as fit_one
-from trimtab._fitting.request import with_beside
 from trimtab._shared.checks import in_words, near_names
 from trimtab.budget import Budget
 from trimtab.cli.options import (
@@ -93,7 +92,7 @@ class PolicyFit:
         taken = asked.of(value)
         return fit_conversation(
             self._policy,
-            with_beside(taken.request, system=asked.system, tools=asked.tools),
+            taken.request,
             taken.format,
             budget=self._budget(taken.model),
             model=taken.model,

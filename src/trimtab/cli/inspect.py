@@ -26,11 +26,12 @@ from trimtab.cli.session.commands import complete_sessions, open_session, open_s
 from trimtab.cli.session.io import say_missing
 from trimtab.context import Context, Fitted
 from trimtab.errors import ConfigurationError, ContextError, FormatError
-from trimtab.models import DEFAULT_PRICING, known_model_in, pricing_for, pricings
+from trimtab.models import DEFAULT_PRICING, pricing_for, pricings
 from trimtab.replay import Recording, Replayed, read_recording
 from trimtab.replay import replay as play
 from trimtab.replay.policies import WORDS, read_policy
 from trimtab.session import Session
+from trimtab.stores import Event
 
 POLICIES = ("sliding_window", *(word for word in KINDS_ALONE if word != "sliding_window"))
 """What a page offers beside the files that are given; the first is what `fit` does by itself."""
@@ -199,8 +200,7 @@ def _player(
 
     def run(word: str, pricing: str, window: int | None, version: int | None) -> Replayed:
         asked = RequestOptions(given)
-        named = known_model_in(value) if isinstance(value, Mapping) else None
-        model = named if asked.model is None else asked.model
+        model = asked.model_of(value)
         room: Budget | None = None
         if given["budget"] is not None or model is not None:
             room = asked.budget(model)
@@ -256,16 +256,18 @@ def session_subject(one: Session, given: Mapping[str, Any], words: Sequence[str]
         options["budget"] = one.budget_tokens
     options["format"] = one.format.name
 
-    def record(version: int | None) -> Recording:
+    def events(version: int | None) -> list[Event]:
         before = None if version is None else version + 1
-        events = list(one.history(before=before, kinds=("message", "options")))
-        return read_recording(events, format=options["format"])
+        return list(one.history(before=before, kinds=("message", "options")))
+
+    def record(said: list[Event]) -> Recording:
+        return read_recording(said, format=options["format"])
 
     def fit(word: str, version: int | None) -> Fitted[Any]:
-        known = record(version)
+        said = events(version)
+        known = record(said)
         last = known.calls[-1] if known.calls else None
         lead = [] if last is None else list(last.messages[: known.lead])
-        said = one.history(before=None if version is None else version + 1)
         body = [*lead, *(event.message for event in said if event.message is not None)]
         system = None if last is None else last.system
         beside = {} if options["system"] is not None or not isinstance(system, str) else {"system": system}
@@ -275,7 +277,7 @@ def session_subject(one: Session, given: Mapping[str, Any], words: Sequence[str]
         name=f"session {one.id}",
         policies=words,
         fit=fit,
-        play=_player(record, options),
+        play=_player(lambda version: record(events(version)), options),
         replayed=WORDS,
         pricings=_PRICINGS,
         session=one,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab._fitting.request import window_of
+from trimtab._fitting.request import window_of, with_beside
 from trimtab._shared.checks import in_words
 from trimtab._shared.strict_json import parse
 from trimtab.budget import Budget
@@ -336,10 +336,7 @@ class RequestOptions:
         model = self.model_of(value)
         format = detect(value, model=model) if self.format == "auto" else get_format(self.format)
         request = format.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
-        twice = {"system": (self.system, request.system), "tools": (self.tools, request.tools)}
-        for name, (given, held) in twice.items():
-            if given is not None and held is not None:
-                raise ConfigurationError(f"{name} is given twice: by --{name} and in the request body")
+        request = with_beside(request, system=self.system, tools=self.tools)
         return Conversation(format=format, request=request, model=model, counter=self.counter(model))
 
 

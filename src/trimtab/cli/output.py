@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec
 
 import click
 
+from trimtab._shared.checks import error_name
 from trimtab._shared.strict_json import dump
 from trimtab.cli.input import (
     STANDARD_INPUT,
@@ -120,9 +121,7 @@ def _no_answer(error: ContextError, *, with_report: bool) -> Answer:
 
     def data() -> dict[str, Any]:
         told = {key: value for key, value in vars(error).items() if type(value) in (int, str) and value != ""}
-        tree = ContextError.__module__  # whose names are public; what an error is derived from there
-        kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == tree)
-        found = {"error": {"type": kind, "message": in_options(error), **told}}
+        found = {"error": {"type": error_name(error), "message": in_options(error), **told}}
         return found if report is None else {**found, "report": report.to_dict()}
 
     return Answer(

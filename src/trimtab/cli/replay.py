@@ -27,7 +27,7 @@ from trimtab.cli.options import (
 )
 from trimtab.cli.output import Place, Progress, Refused, encode, in_options, usage
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
-from trimtab.models import DEFAULT_PRICING, CachePricing, known_model_in, pricing_for, pricings
+from trimtab.models import DEFAULT_PRICING, CachePricing, pricing_for, pricings
 from trimtab.policy import read_file
 from trimtab.replay import CallRow, Replayed, chart_page, read_recording, replay_table
 from trimtab.replay import replay as play
@@ -70,8 +70,7 @@ class _Job:
         """Replay one conversation under every policy."""
         asked = RequestOptions(self.given)
         try:
-            named = known_model_in(work.value) if isinstance(work.value, Mapping) else None
-            model = named if asked.model is None else asked.model
+            model = asked.model_of(work.value)
             has_room = self.given["budget"] is not None or asked.model is not None
             recording = read_recording(
                 work.value, format=self.given["format"], model=model, system=asked.system, tools=asked.tools

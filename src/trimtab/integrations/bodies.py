@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.request import known_budget
+from trimtab._shared.steps import Steps, arun, run
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import EstimateCounter, UsageBaseline, counter_for
@@ -81,6 +83,14 @@ class Bodies(Trimmer[Any]):
             body: As it would be sent; what the caller left out may stand there as the SDK writes that.
             model: Who is asked.
         """
+        return run(self._send(body, model), lambda question: question.fit())
+
+    async def afit_body(self, body: Mapping[str, Any], *, model: str | None) -> Sent:
+        """Do what `fit_body` does; wait for async counters and summarizers."""
+        return await arun(self._send(body, model), lambda question: question.afit())
+
+    def _send(self, body: Mapping[str, Any], model: str | None) -> Steps[Sent]:
+        """Have a call fitted by one counter after the other; if none makes it fit, the first says why."""
         request = self._request_of(body)
         if request is None:
             return Sent(body)
@@ -88,11 +98,7 @@ class Bodies(Trimmer[Any]):
         refused: BudgetExceededError | None = None
         for counter in call.chat.counters():
             try:
-                if isinstance(self._budget, Context):
-                    fitted = self._in_context(self._budget, call, counter).fit()
-                else:
-                    limit, given = self._arguments(call, counter)
-                    fitted = fit(request.body or {}, limit, **given)
+                fitted = yield self._question(call, counter)
             except BudgetExceededError as error:
                 refused = refused or error
             else:
@@ -100,26 +106,13 @@ class Bodies(Trimmer[Any]):
         assert refused is not None
         raise refused
 
-    async def afit_body(self, body: Mapping[str, Any], *, model: str | None) -> Sent:
-        """Do what `fit_body` does; wait for async counters and summarizers."""
-        request = self._request_of(body)
-        if request is None:
-            return Sent(body)
-        call = self._call(body, request, model)
-        refused: BudgetExceededError | None = None
-        for counter in call.chat.counters():
-            try:
-                if isinstance(self._budget, Context):
-                    fitted = await self._in_context(self._budget, call, counter).afit()
-                else:
-                    limit, given = self._arguments(call, counter)
-                    fitted = await afit(request.body or {}, limit, **given)
-            except BudgetExceededError as error:
-                refused = refused or error
-            else:
-                return self._outcome(call, counter, fitted)
-        assert refused is not None
-        raise refused
+    def _question(self, call: _Call, counter: TotalBaseline | None) -> _Question:
+        if isinstance(self._budget, Context):
+            context = self._in_context(self._budget, call, counter)
+            return _Question(context.fit, context.afit)
+        limit, given = self._arguments(call, counter)
+        asked = (call.request.body or {}, limit)
+        return _Question(partial(fit, *asked, **given), partial(afit, *asked, **given))
 
     def _call(self, body: Mapping[str, Any], request: Request, model: str | None) -> _Call:
         """Find the conversation of a call, and how much the server puts before it."""
@@ -157,8 +150,8 @@ class Bodies(Trimmer[Any]):
         """Make what counts a conversation of a model; None: the caller's own counter, which takes no bill."""
         counter: Any = self._own
         if counter is None:
-            known = name is not None and known_facts(name) is not None
-            counter = counter_for(name) if known and name is not None else EstimateCounter()
+            known = name if known_facts(name) is not None else None
+            counter = EstimateCounter() if known is None else counter_for(known)
         try:
             return TotalBaseline(as_additive(counter).with_format(self._format))
         except ConfigurationError:  # it counts whole requests, or is awaited: such counts need no bill
@@ -185,7 +178,7 @@ class Bodies(Trimmer[Any]):
         if self._exactly:
             return self._tokens(model, None)
         output, name = self._output_of(request), self._model(model)
-        facts = None if name is None else known_facts(name)
+        facts = known_facts(name)
         window = None if facts is None else facts.window_tokens
         if self._budget is None:
             limit = known_budget(None, name if facts else None)
@@ -239,6 +232,13 @@ class Bodies(Trimmer[Any]):
             kept=kept,
             held=held,
         )
+
+
+class _Question(NamedTuple):
+    """What is asked of the engine, at once or awaited."""
+
+    fit: Callable[[], Fitted[Any]]
+    afit: Callable[[], Awaitable[Fitted[Any]]]
 
 
 class _Call(NamedTuple):

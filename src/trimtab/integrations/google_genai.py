@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from copy import copy
 from typing import Any, TypeVar, Unpack, cast
 
@@ -129,9 +129,9 @@ class _Api:
 
     def _learn(self, sent: Sent, path: str, answer: Any) -> None:
         """Take in what a call was billed, and what the server says of content that it holds."""
-        sent.record(_usage_in(answer))
+        said = json_answer(answer.body)
+        sent.record(_usage_of(said))
         if _HELD in path:
-            said = json_answer(answer.body)
             for one in (said, *(said.get(_HELD) or ())):
                 tokens = (one.get("usageMetadata") or {}).get("totalTokenCount")
                 if tokens and one.get("name"):
@@ -154,5 +154,9 @@ def _model_in(path: str) -> str | None:
 
 def _usage_in(answer: Any) -> Any:
     """Return what an answer, or a part of one that is streamed, says was billed; None if it does not."""
-    usage = json_answer(answer.body).get("usageMetadata")
+    return _usage_of(json_answer(answer.body))
+
+
+def _usage_of(said: Mapping[str, Any]) -> Any:
+    usage = said.get("usageMetadata")
     return usage if usage and usage.get("promptTokenCount") else None

@@ -110,7 +110,7 @@ def fitter(
     form = held.format if format == "auto" else format
 
     def fit(value: Sequence[Any] | Mapping[str, Any]) -> FittedRequest:
-        named = known_model_in(value) if isinstance(value, Mapping) else None
+        named = known_model_in(value)
         meant = next((one for one in (model, held.model, named) if one is not None), None)
         read = detect(value, model=meant) if form == "auto" else get_format(form)
         request = read.read_request(value) if isinstance(value, Mapping) else Request(messages=value)

@@ -32,6 +32,17 @@ def client_of(served: Any) -> genai.Client:
     return genai.Client(api_key="none", vertexai=False, http_options=options)
 
 
+def talk_of(turns: int) -> Any:
+    """Write a conversation of so many turns and a question."""
+    said: list[types.Content] = []
+    for turn in range(turns):
+        said += [
+            types.Content(role="user", parts=[types.Part(text=f"question {turn}")]),
+            types.Content(role="model", parts=[types.Part(text="It is sunny. " * 20)]),
+        ]
+    return [*said, types.Content(role="user", parts=[types.Part(text="And now?")])]
+
+
 def config_of(**options: Any) -> types.GenerateContentConfig:
     """Say what stands beside the contents; the program runs the tool itself."""
     return types.GenerateContentConfig(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from tests.integrations.google_genai.play import MODEL, client_of, play
+from tests.integrations.google_genai.play import MODEL, client_of, play, talk_of
 from tests.integrations.loops import LOOPS, Loop
 from tests.integrations.upstream import BUDGET_TOKENS, hold
 from tests.judge.server import Provider, answered, provider
@@ -17,18 +17,7 @@ from trimtab import Budget, Context, Fitted
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.google_genai import with_budget
 
-
-def _talk(turns: int) -> list[types.Content]:
-    said: list[types.Content] = []
-    for turn in range(turns):
-        said += [
-            types.Content(role="user", parts=[types.Part(text=f"question {turn}")]),
-            types.Content(role="model", parts=[types.Part(text="It is sunny. " * 20)]),
-        ]
-    return [*said, types.Content(role="user", parts=[types.Part(text="And now?")])]
-
-
-TALK: Any = _talk(30)
+TALK: Any = talk_of(30)
 OK: dict[str, Any] = {"model": MODEL, "contents": TALK}
 
 

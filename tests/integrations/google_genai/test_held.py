@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from tests.integrations.google_genai.play import MODEL, client_of
+from tests.integrations.google_genai.play import MODEL, client_of, talk_of
 from tests.judge.server import answered
 from tests.loopback import JSONHandler, loopback
 from trimtab import Budget, EstimateCounter, Fitted
@@ -58,16 +58,6 @@ def _gemini() -> Iterator[_Gemini]:
         yield state
 
 
-def _talk(turns: int) -> Any:
-    said: list[types.Content] = []
-    for turn in range(turns):
-        said += [
-            types.Content(role="user", parts=[types.Part(text=f"question {turn}")]),
-            types.Content(role="model", parts=[types.Part(text="It is sunny. " * 20)]),
-        ]
-    return [*said, types.Content(role="user", parts=[types.Part(text="And now?")])]
-
-
 def test_what_the_server_holds_is_counted_from_its_first_bill_on() -> None:
     """One warning says so; other conversations with the cache know it, and calls without it do not pay."""
     seen: list[Fitted[Any]] = []
@@ -75,11 +65,11 @@ def test_what_the_server_holds_is_counted_from_its_first_bill_on() -> None:
     with _gemini() as served:
         client = with_budget(client_of(served), Budget(limit), on_fitted=seen.append)
         with pytest.warns(UserWarning, match="cachedContent='cachedContents/weather'.*caches.get"):
-            client.models.generate_content(model=MODEL, contents=_talk(1), config=CACHED)
+            client.models.generate_content(model=MODEL, contents=talk_of(1), config=CACHED)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for turns in range(2, 40):
-                client.models.generate_content(model=MODEL, contents=_talk(turns), config=CACHED)
+                client.models.generate_content(model=MODEL, contents=talk_of(turns), config=CACHED)
             client.models.generate_content(model=MODEL, contents="Another question.", config=CACHED)
             another = seen[-1].report.tokens_after
             client.models.generate_content(model=MODEL, contents="Another question.")
@@ -97,14 +87,14 @@ def test_what_the_server_said_of_a_cache_is_known_before_the_first_bill(way: str
         for budget in (HELD_TOKENS + 1_000, HELD_TOKENS):
             client = with_budget(client_of(served), Budget(budget))
             if way == "create":
-                client.caches.create(model=MODEL, config=types.CreateCachedContentConfig(contents=_talk(3)))
+                client.caches.create(model=MODEL, config=types.CreateCachedContentConfig(contents=talk_of(3)))
             else:
                 client.caches.get(name=NAME)
             if budget > HELD_TOKENS:
-                client.models.generate_content(model=MODEL, contents=_talk(40), config=CACHED)
+                client.models.generate_content(model=MODEL, contents=talk_of(40), config=CACHED)
             else:
                 with pytest.raises(BudgetExceededError):
-                    client.models.generate_content(model=MODEL, contents=_talk(1), config=CACHED)
+                    client.models.generate_content(model=MODEL, contents=talk_of(1), config=CACHED)
     assert len(served.billed) == 1
     assert HELD_TOKENS + 500 < served.billed[0] <= HELD_TOKENS + 1_000
 
@@ -116,9 +106,9 @@ def test_a_server_that_does_not_say_what_it_holds_teaches_by_the_whole_bill() ->
         served.says_held = False
         client = with_budget(client_of(served), Budget(limit))
         with pytest.warns(UserWarning, match="cachedContent"):
-            client.models.generate_content(model=MODEL, contents=_talk(1), config=CACHED)
+            client.models.generate_content(model=MODEL, contents=talk_of(1), config=CACHED)
         for turns in range(2, 40):
-            client.models.generate_content(model=MODEL, contents=_talk(turns), config=CACHED)
+            client.models.generate_content(model=MODEL, contents=talk_of(turns), config=CACHED)
     assert max(served.billed) <= limit
     assert max(served.billed) > HELD_TOKENS + 500
 
@@ -136,5 +126,5 @@ def test_a_method_that_was_replaced_on_the_models_is_refused() -> None:
         bare.tenant, bare.files.upload = "north", lambda **given: "uploaded"
         client: Any = with_budget(bare, 600)
         assert (client.tenant, client.files.upload()) == ("north", "uploaded")
-        client.models.generate_content(model=MODEL, contents=_talk(30))
+        client.models.generate_content(model=MODEL, contents=talk_of(30))
         assert len(served.sent[-1]) < 40
