@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import multiprocessing
 import os
@@ -21,7 +22,7 @@ import pytest
 from tests.batch.conversations import lines_of, table_of
 from trimtab import Budget, fit, observe
 from trimtab.batch import BatchSummary, BatchTask, run_batch
-from trimtab.errors import ConfigurationError, ContextError
+from trimtab.errors import BatchError, ConfigurationError, ContextError
 from trimtab.telemetry import TelemetryEvent
 
 FIT = BatchTask(operation="fit", budget=600, counter="chars:4")
@@ -37,6 +38,12 @@ def _digest(path: Path) -> str:
 def _parquet(path: Path, table: pa.Table, *, rows: int) -> Path:
     pq.write_table(table, path, row_group_size=rows)
     return path
+
+
+def _packed(table: pa.Table) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    return file.getvalue()
 
 
 @pytest.fixture
@@ -67,6 +74,49 @@ def test_a_file_is_what_the_kernel_makes_of_its_table(chats: Path, workers: int)
     assert done.errors == {"BudgetExceededError": failed}
     assert failed >= 5
     assert _rest(chats.parent) == []
+
+
+@pytest.mark.parametrize("rows", [1, 20, 300])
+def test_row_groups_put_together_are_the_file_that_pyarrow_writes(
+    data_dir: Path, tmp_path: Path, rows: int
+) -> None:
+    """Byte for byte: one or hundreds, with columns of any kind, and a file without rows among them."""
+    given = table_of(data_dir, 300).append_column("at", pa.array([None, *range(299)], pa.int16()))
+    given = given.append_column("tags", pa.array([{"a": [b"\x00" * 300, None]}, None, {}] * 100))
+    given = given.append_column("kind", pa.array(["chat", None, "agent"] * 100).dictionary_encode())
+    (tmp_path / "in").mkdir()
+    _parquet(tmp_path / "in" / "a.parquet", given, rows=rows)
+    _parquet(tmp_path / "in" / "b.parquet", given.slice(0, 0), rows=1)
+    _parquet(tmp_path / "in" / "c.parquet", given.slice(0, 7), rows=7)
+    run_batch(COUNT, tmp_path / "in", target=tmp_path / "out.parquet", workers=1)
+    files = [pq.ParquetFile(tmp_path / "in" / f"{name}.parquet") for name in "ac"]
+    schema = COUNT.schema(files[0].schema_arrow)
+    with pq.ParquetWriter(tmp_path / "peer.parquet", schema, compression="zstd", compression_level=1) as peer:
+        for file in files:
+            for group in range(file.num_row_groups):
+                peer.write_table(COUNT(file.read_row_group(group)))
+    assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "peer.parquet").read_bytes()
+    assert pq.read_metadata(tmp_path / "out.parquet").num_row_groups == 300 // rows + 1
+
+
+def test_a_piece_that_was_damaged_goes_into_no_file(chats: Path) -> None:
+    """The run that finds it says which, and what was there before stays."""
+    out = chats.with_name("out.parquet")
+
+    def stop(done: BatchSummary) -> None:
+        if done.rows >= 200:
+            raise _Stopped
+
+    with pytest.raises(_Stopped):
+        run_batch(COUNT, chats, target=out, workers=1, on_progress=stop)
+    part = chats.with_name(".out.parquet.trimtab") / "part-00000001"
+    for damaged in (part.read_bytes()[:-1], b"", _packed(pa.table({"id": ["a"]}))):
+        part.write_bytes(damaged)
+        with pytest.raises(
+            BatchError, match=r"part-00000001 is not what was written there: remove its folder"
+        ):
+            run_batch(COUNT, chats, target=out, workers=1)
+    assert not out.exists()
 
 
 def test_twenty_thousand_rows_are_all_there(tmp_path: Path) -> None:
@@ -338,7 +388,7 @@ STOP = """
 import sys
 from mine import Mine
 from trimtab.batch import BatchTask, run_batch
-from trimtab.errors import ConfigurationError, ContextError
+from trimtab.errors import BatchError, ConfigurationError, ContextError
 
 def stop(done):
     if sys.argv[3] == "stop":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.baseline import BASELINE
+from tests.mutants.batch import BATCH
 from tests.mutants.bedrock import BEDROCK
 from tests.mutants.contexts import CONTEXTS
 from tests.mutants.front import FRONT
@@ -21,4 +22,15 @@ from tests.mutants.summaries import SUMMARIES
 
 SERVICES = (*STORES, *SERVERS, *SESSIONS, *BASELINE)
 ENGINE = (*KERNEL, *READING, *RESPONSES, *BEDROCK, *FRONT)
-MODULES = (*ENGINE, *CONTEXTS, *STRATEGIES, *SUMMARIES, *MODELS, *SERVICES, *REPLAY, *NEAR, *INSPECTOR)
+MODULES = (
+    *ENGINE,
+    *CONTEXTS,
+    *STRATEGIES,
+    *SUMMARIES,
+    *MODELS,
+    *SERVICES,
+    *REPLAY,
+    *NEAR,
+    *INSPECTOR,
+    *BATCH,
+)

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from trimtab._shared.strict_json import parse
 from trimtab.batch.arrow import UNREADABLE, Schema, Table, is_text, json_text, pyarrow
+from trimtab.batch.parquet import RowGroups, open_parquet, pack
 from trimtab.batch.task import ID, BatchTask
 from trimtab.errors import ConfigurationError, FormatError
 
@@ -170,18 +171,6 @@ def _groups(path: Path) -> Iterator[_Piece]:
         row += metadata.row_group(group).num_rows
 
 
-def open_parquet(path: Path, /) -> Any:
-    """Open a Parquet file; its pages are not copied before they are read.
-
-    Raises:
-        ConfigurationError: It is none, or cannot be read.
-    """
-    try:
-        return pyarrow("pyarrow.parquet").ParquetFile(path, memory_map=True)
-    except (OSError, pyarrow().ArrowException) as error:
-        raise ConfigurationError(f"{path}: no Parquet that can be read: {error}") from error
-
-
 def _chunks(path: Path, chunk_bytes: int) -> Iterator[_Piece]:
     """Cut lines into chunks that end with a line; only of packed files the bytes are kept."""
     total, start, row = max(1, path.stat().st_size), 0, 1
@@ -204,8 +193,8 @@ def _unpack(raw: BinaryIO, packed: str) -> BinaryIO:
     return io.BufferedReader(pyarrow().CompressedInputStream(raw, _CODECS[packed]))
 
 
-def do_unit(task: BatchTask, unit: Unit, form: Form, /) -> tuple[Table, bytes | None]:
-    """Do one piece; gives its table, and the bytes of its lines where lines are written."""
+def do_unit(task: BatchTask, unit: Unit, form: Form, schema: Schema, /) -> tuple[Table, bytes]:
+    """Do one piece; gives its table, and the bytes of it in the file that is written."""
     if unit.group is not None:
         table = open_parquet(unit.path).read_row_group(unit.group, use_threads=False)
         done = task.run(table, range(unit.first_row, unit.first_row + table.num_rows))
@@ -213,7 +202,7 @@ def do_unit(task: BatchTask, unit: Unit, form: Form, /) -> tuple[Table, bytes | 
         lines, numbers = _lines_of(unit)
         done = task.run_lines(lines, numbers)
     if not form.lines:
-        return done, None
+        return done, pack(done, schema)
     text = b"".join(_write_lines(task, done, from_lines=unit.group is None))
     if form.packed:
         text = pyarrow().Codec(_CODECS[form.packed]).compress(text, asbytes=True)
@@ -318,27 +307,23 @@ class Assembly:
             left.unlink(missing_ok=True)
         self._beside = output.with_name(f".{output.name}.{uuid4().hex}.tmp")
         self._file = self._beside.open("wb")
-        self._schema = schema
-        self._writer: Any = None
-        if not self._form.lines:
-            parquet = pyarrow("pyarrow.parquet")
-            self._writer = parquet.ParquetWriter(self._file, schema, compression="zstd", compression_level=1)
+        self._groups = None if self._form.lines else RowGroups(self._file, schema)
 
     def add(self, part: Path, /) -> None:
-        """Put a piece behind the others."""
-        if self._writer is None:
+        """Put a piece behind the others.
+
+        Raises:
+            BatchError: It is not what was written.
+        """
+        if self._groups is None:
             self._file.write(part.read_bytes())
-            return
-        pa = pyarrow()
-        with pa.memory_map(str(part)) as source:
-            table = pa.ipc.open_file(source).read_all()
-            if table.num_rows:
-                self._writer.write_table(table, row_group_size=table.num_rows)
+        else:
+            self._groups.add(part)
 
     def finish(self) -> None:
         """Put the file in its place."""
-        if self._writer is not None:
-            self._writer.close()
+        if self._groups is not None:
+            self._groups.finish()
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -346,8 +331,6 @@ class Assembly:
 
     def abandon(self) -> None:
         """Leave nothing behind."""
-        if self._writer is not None:
-            self._writer.close()
         self._file.close()
         self._beside.unlink(missing_ok=True)
 
@@ -410,16 +393,11 @@ def _foreign_to_json(kind: Any) -> Any:
     return None if any(test(kind) for test in known) else kind
 
 
-def write_part(part: Path, table: Table, text: bytes | None, /) -> None:
+def write_part(part: Path, data: bytes, /) -> None:
     """Write the results of a piece; they are there whole or not at all."""
     beside = part.with_name(f"{part.name}.{uuid4().hex}.tmp")  # two nodes may have one process id
     with beside.open("wb") as file:
-        if text is None:
-            pa = pyarrow()
-            with pa.ipc.new_file(file, table.schema) as writer:
-                writer.write_table(table)
-        else:
-            file.write(text)
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
     beside.replace(part)

@@ -174,8 +174,8 @@ class _Run:
             for unit in units:
                 given.append(unit)
                 if not self._manifest.has(unit.index, unit.job):
-                    form = self._form(unit.job)
-                    yield Assignment(unit, self._manifest.part(unit.index).absolute(), form)
+                    part = self._manifest.part(unit.index).absolute()
+                    yield Assignment(unit, part, self._form(unit.job), self._schemas[unit.job])
 
         for done in self._engine(self._task, rest()):
             while given[0].index != done.unit:

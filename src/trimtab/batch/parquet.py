@@ -1,0 +1,244 @@
+"""Parquet: tables packed into files, and such files put together without unpacking them.
+
+pyarrow packs and reads, but takes no row group over as it is. The bytes of one say nothing of where they lie;
+only the footer of their file does, in Thrift's compact protocol. That much of it is read and written here.
+
+Source: https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift,
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
+
+from trimtab.batch.arrow import Schema, Table, pyarrow
+from trimtab.errors import BatchError, ConfigurationError
+
+_MAGIC = b"PAR1"
+"""Stands at both ends of a file."""
+_TAIL_BYTES = 8
+"""What is behind a footer: its length in four bytes, and the magic."""
+
+
+def open_parquet(path: Path, /) -> Any:
+    """Open a Parquet file; its pages are not copied before they are read.
+
+    Raises:
+        ConfigurationError: It is none, or cannot be read.
+    """
+    try:
+        return pyarrow("pyarrow.parquet").ParquetFile(path, memory_map=True)
+    except (OSError, pyarrow().ArrowException) as error:
+        raise ConfigurationError(f"{path}: no Parquet that can be read: {error}") from error
+
+
+def pack(table: Table, schema: Schema, /) -> bytes:
+    """Make a Parquet file of a table, with one row group, or none where it has no rows."""
+    sink = pyarrow().BufferOutputStream()
+    parquet = pyarrow("pyarrow.parquet")
+    with parquet.ParquetWriter(sink, schema, compression="zstd", compression_level=1) as writer:
+        if table.num_rows:
+            writer.write_table(table, row_group_size=table.num_rows)
+    return bytes(sink.getvalue())
+
+
+class RowGroups:
+    """A Parquet file that is put together from others with the same columns, row group behind row group.
+
+    Args:
+        file: What it is written to, from its front on.
+        schema: Its columns.
+    """
+
+    def __init__(self, file: BinaryIO, schema: Schema) -> None:
+        self._file = file
+        self._empty = _footer(pack(schema.empty_table(), schema))
+        """The footer of the file without rows."""
+        self._schema = _values(self._empty)[_SCHEMA]
+        self._rows = self._count = 0
+        self._groups = bytearray()
+        """What the footer will say of the row groups."""
+        self._size = file.write(_MAGIC)
+
+    def add(self, part: Path, /) -> None:
+        """Take over what `pack` made of a table.
+
+        Raises:
+            BatchError: It is not whole, or has other columns.
+        """
+        data = part.read_bytes()
+        footer = _footer(data)
+        values = _values(footer)
+        if values.get(_SCHEMA) != self._schema:
+            raise BatchError(f"{part} is not what was written there: remove its folder, and run again")
+        body = memoryview(data)[len(_MAGIC) : -_TAIL_BYTES - len(footer)]
+        changes = _changes(moved_by=self._size - len(_MAGIC))
+        groups = values[_ROW_GROUPS]
+        count, at = _items(groups, 0)
+        for _ in range(count):
+            at = _copy(groups, at, changes, into=self._groups)
+        self._count += count
+        self._rows += _number(values[_ROWS], 0)[0]
+        self._size += self._file.write(body)
+
+    def finish(self) -> None:
+        """Write the footer."""
+        values = {_ROWS: _varint(self._rows), _ROW_GROUPS: _structs(self._count) + self._groups}
+        footer = bytearray()
+        for one in _fields(self._empty):
+            footer += self._empty[one.head : one.start]
+            footer += values.get(one.id, self._empty[one.start : one.end])
+        footer.append(_STOP)
+        self._file.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+
+
+# What of a footer is of interest, by the numbers of its fields.
+
+_SCHEMA, _ROWS, _ROW_GROUPS = 2, 3, 4
+
+Changes: TypeAlias = "Mapping[int, Callable[[int], int] | Changes]"
+"""What becomes of the numbers of a struct, or of those in a struct or a list of structs in it."""
+
+
+def _changes(*, moved_by: int) -> Changes:
+    """Say what becomes of the offsets that stand in what a footer says of a row group."""
+
+    def move(offset: int) -> int:
+        return offset + moved_by if offset else 0  # there is the magic: 0 says that nothing is there
+
+    pages = {9: move, 10: move, 11: move, 14: move}  # of data, an index, a dictionary; a Bloom filter
+    chunk = {2: move, 3: pages, 4: move, 6: move}  # its own, and those of its two indexes of pages
+    return {1: chunk, 5: move}
+
+
+def _footer(file: bytes) -> bytes:
+    """Cut the footer out of a file; what was cut off has one without fields."""
+    if not file.endswith(_MAGIC):
+        return bytes([_STOP])
+    size = int.from_bytes(file[-_TAIL_BYTES : -len(_MAGIC)], "little")
+    return file[-_TAIL_BYTES - size : -_TAIL_BYTES]
+
+
+def _values(footer: bytes) -> dict[int, bytes]:
+    return {one.id: footer[one.start : one.end] for one in _fields(footer)}
+
+
+# Thrift's compact protocol: its types (a footer has no sets, no maps and no lists of truths), and its values.
+
+_STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 12
+_SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
+"""Bytes of a field's value, where its type says it; a truth stands in the type itself."""
+
+
+class _Field(NamedTuple):
+    """A field of a struct: its number, and where its head and its value begin and end."""
+
+    id: int
+    head: int
+    start: int
+    end: int
+
+
+def _fields(data: bytes) -> Iterator[_Field]:
+    """Go through the fields of a struct, up to its end."""
+    at = id = 0
+    while data[at] != _STOP:
+        head, (id, kind, at) = at, _field(data, at, id)
+        end = _end(data, at, kind)
+        yield _Field(id, head, at, end)
+        at = end
+
+
+def _field(data: bytes, at: int, before: int) -> tuple[int, int, int]:
+    """Read the head of a field, behind the one with a number: its number and type, and where its value is."""
+    (step, kind), at = divmod(data[at], 16), at + 1
+    if step:
+        return before + step, kind, at
+    id, at = _number(data, at)
+    return id, kind, at
+
+
+def _end(data: bytes, at: int, kind: int) -> int:
+    """Find where a value ends."""
+    if kind == _STRUCT:
+        while data[at] != _STOP:
+            _, kind, at = _field(data, at, 0)
+            at = _end(data, at, kind)
+        return at + 1
+    if kind == _LIST:
+        kind = data[at] & 15
+        count, at = _items(data, at)
+        for _ in range(count):
+            at = _end(data, at, kind)
+        return at
+    if kind in _SIZES:
+        return at + _SIZES[kind]
+    number, at = _unsigned(data, at)
+    return at + number if kind == _BINARY else at
+
+
+def _copy(data: bytes, at: int, changes: Changes, *, into: bytearray) -> int:
+    """Copy a struct with changes, and tell where it ends."""
+    id = 0
+    while data[at] != _STOP:
+        head, (id, kind, at) = at, _field(data, at, id)
+        into += data[head:at]
+        change = changes.get(id)
+        if change is None:
+            end = _end(data, at, kind)
+            into += data[at:end]
+            at = end
+        elif callable(change):
+            number, at = _number(data, at)
+            into += _varint(change(number))
+        elif kind == _STRUCT:
+            at = _copy(data, at, change, into=into)
+        else:
+            count, at = _items(data, at)
+            into += _structs(count)
+            for _ in range(count):
+                at = _copy(data, at, change, into=into)
+    into.append(_STOP)
+    return at + 1
+
+
+def _items(data: bytes, at: int) -> tuple[int, int]:
+    """Read how many items a list has, and where the first begins."""
+    count = data[at] >> 4
+    return (count, at + 1) if count < 15 else _unsigned(data, at + 1)
+
+
+def _structs(count: int) -> bytes:
+    """Write the head of a list of so many structs."""
+    return bytes([count << 4 | _STRUCT]) if count < 15 else bytes([0xF0 | _STRUCT]) + _unsigned_varint(count)
+
+
+def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+    """Read a number, seven bits a byte, and where it ends."""
+    number = shift = 0
+    while True:
+        byte, at = data[at], at + 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at
+        shift += 7
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """Read a number with a sign, which stands in its lowest bit, and where it ends."""
+    number, at = _unsigned(data, at)
+    return (number >> 1) ^ -(number & 1), at
+
+
+def _unsigned_varint(number: int) -> bytes:
+    written = bytearray()
+    while number >= 0x80:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*written, number])
+
+
+def _varint(number: int) -> bytes:
+    return _unsigned_varint(number * 2 if number >= 0 else -number * 2 - 1)

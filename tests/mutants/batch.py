@@ -1,0 +1,26 @@
+"""Mutants of batches: what puts packed results together."""
+
+from __future__ import annotations
+
+from tests.mutants.mutants import module
+
+BATCH = (
+    module(
+        "batch/parquet.py",
+        "batch/test_files.py",
+        ("RowGroups.add", "if values.get(_SCHEMA) != self._schema:", "if False:"),
+        ("RowGroups.add", "moved_by=self._size - len(_MAGIC)", "moved_by=self._size"),
+        ("RowGroups.add", "self._count += count", "self._count += 1"),
+        ("RowGroups.add", "self._rows += ", "self._rows = "),
+        ("RowGroups.add", "self._size += ", "self._size = "),
+        ("pack", "if table.num_rows:", "if True:"),
+        ("_changes", "offset + moved_by if offset else 0", "offset + moved_by"),
+        ("_changes", "9: move, ", ""),
+        ("_changes", ", 11: move", ""),
+        ("_changes", "5: move, ", ""),
+        ("_footer", "if not file.endswith(_MAGIC):", "if False:"),
+        ("_end", "return at + number if kind == _BINARY else at", "return at + number"),
+        ("_items", "if count < 15 else", "if count < 16 else"),
+        ("_structs", "if count < 15 else", "if count < 14 else"),
+    ),
+)
