@@ -54,8 +54,9 @@ DEEP = clamped_strides(0.55)
 MOST_READINGS = 10_000
 """How many messages an adapter remembers the reading of; each lives as long as it is remembered."""
 
-_MOST_MISSES = 32
-"""How many messages are looked for in vain among those known before a list is taken as another one."""
+_MOST_MISSES = 8
+"""How many messages are looked for in vain among those known before the rest is taken as new: that takes as
+long as to read them."""
 
 _OF_CONTEXTS = {"charge_as", "counter", "model", "pending_calls", "strict"}
 """Options that a `Context` takes, too."""
@@ -238,7 +239,7 @@ class CopyCache(ReadCache[M, R]):
     """A `ReadCache` for messages that are copied at each call or changed in place: known by what they say.
 
     A copy of its own stands beside each reading. The messages of a call are compared in order with those of
-    the call before, which is cheap: copies share their texts.
+    the conversation that begins like it for longest, which is cheap: copies share their texts.
 
     Args:
         read: What reads a message.
@@ -257,12 +258,13 @@ class CopyCache(ReadCache[M, R]):
     def readings(self, objects: Sequence[M], /) -> list[R | None]:
         """List what these messages read as; what is new is read."""
         messages, others = list(objects), [*self._known]
-        found = next((at for at, (copies, _) in enumerate(others) if copies[:1] == messages[:1]), -1)
-        copies, known = others.pop(found) if others else ([], [])
-        if copies != messages[: len(copies)]:
-            places = _places(messages, copies)
-            if places.count(None) == len(places):
-                others.append((copies, known))  # another conversation
+        ranks = ((*_alike(copies, messages), at) for at, (copies, _) in enumerate(others))
+        alike, _, at = max(ranks, default=(0, True, -1))
+        copies, known = others.pop(at) if others else ([], [])
+        if alike < len(copies):
+            places = [*range(alike), *_places(messages, copies, alike)]
+            if alike == len(messages) or 2 * places.count(None) >= len(places):
+                others.append((copies, known))  # another conversation, that may begin like this one
             copies = [
                 deepcopy(one) if at is None else copies[at] for one, at in zip(messages, places, strict=True)
             ]
@@ -283,10 +285,17 @@ class CopyCache(ReadCache[M, R]):
         return reading
 
 
-def _places(messages: Sequence[M], known: Sequence[M]) -> list[int | None]:
-    """List which of those known each message is, in order; once many are new, the rest is taken as new."""
-    places, at, misses = list[int | None](), 0, 0
-    for message in messages:
+def _alike(known: Sequence[M], messages: Sequence[M]) -> tuple[int, bool]:
+    """Count with how many messages both begin; say whether these are all that is known of a conversation."""
+    pairs = enumerate(zip(known, messages, strict=False))
+    count = next((at for at, (one, other) in pairs if one != other), min(len(known), len(messages)))
+    return count, count == len(known)
+
+
+def _places(messages: Sequence[M], known: Sequence[M], start: int) -> list[int | None]:
+    """List which of those known each message from `start` on is; once many are new, the rest is taken as new."""
+    places, at, misses = list[int | None](), start, 0
+    for message in messages[start:]:
         place = None
         if misses < _MOST_MISSES and at < len(known):
             with suppress(ValueError):

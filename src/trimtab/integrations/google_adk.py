@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
 from trimtab.formats import get_format
-from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted, Trimmer
+from trimtab.integrations.base import BudgetLike, CopyCache, FitOptions, OnFitted, Schemas, Trimmer
 
 package_of("google-adk", package="google.adk", needed_by="trimtab.integrations.google_adk")
 
@@ -56,7 +57,17 @@ class TrimPlugin(BasePlugin):
         **options: Unpack[FitOptions],
     ) -> None:
         super().__init__(name)
-        self._trimmer: Trimmer[Any] = Trimmer(budget, format="gemini", on_fitted=on_fitted, options=options)
+        # The framework copies all contents at each call.
+        self._trimmer: Trimmer[types.Content] = Trimmer(
+            budget,
+            format="gemini",
+            read=_read,
+            write=_write,
+            cache=CopyCache,
+            on_fitted=on_fitted,
+            options=options,
+        )
+        self._answers = Schemas(lambda asked: [*map(_answer, asked)])
 
     async def before_model_callback(self, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Fit the contents of a call."""
@@ -64,21 +75,26 @@ class TrimPlugin(BasePlugin):
         system: Any = config.system_instruction
         if not contents or contents[-1].role != "user":
             system = [*([system] if system else []), _GO_ON]
-        kept = await self._trimmer.afit(
+        asked: Any = config.response_json_schema or config.response_schema
+        llm_request.contents = await self._trimmer.afit(
             contents,
             model=None if llm_request.model is None else llm_request.model.rpartition("/")[2],
             system=system,
-            tools=[*(config.tools or ()), *_answer(config)],
+            tools=[*(config.tools or ()), *self._answers.of([] if asked is None else [asked])],
         )
-        llm_request.contents = [types.Content.model_validate(one) for one in kept]
 
 
-def _answer(config: types.GenerateContentConfig) -> list[dict[str, Any]]:
+def _read(content: types.Content) -> dict[str, Any]:
+    return content.model_dump(exclude_none=True)
+
+
+def _write(_: types.Content | None, wire: Sequence[dict[str, Any]]) -> types.Content:
+    return types.Content.model_validate(wire[0])
+
+
+def _answer(schema: Any) -> dict[str, Any]:
     """Write the schema of an answer as that of a function: it is sent beside them."""
-    schema: Any = config.response_json_schema or config.response_schema
-    if schema is None:
-        return []
     if isinstance(schema, types.Schema):
         schema = schema.model_dump(exclude_none=True, mode="json")
     parameters = schema if isinstance(schema, dict) else TypeAdapter(schema).json_schema()
-    return [get_format("gemini").tool_schema("answer", description="", parameters=parameters)]
+    return get_format("gemini").tool_schema("answer", description="", parameters=parameters)

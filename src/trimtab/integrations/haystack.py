@@ -148,7 +148,7 @@ class TrimHook:
 
 def _model_name(messages: Sequence[ChatMessage]) -> str | None:
     """Name the model that gave the newest answer."""
-    answers = (one.meta.get("model") for one in reversed(messages) if one.is_from(ChatRole.ASSISTANT))
+    answers = (one.meta.get("model") for one in reversed(messages) if one.role == ChatRole.ASSISTANT)
     return next((name for name in answers if isinstance(name, str)), None)
 
 

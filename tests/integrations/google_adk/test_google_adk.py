@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from anthropic import AsyncAnthropic
@@ -175,6 +175,27 @@ def test_what_stays_is_the_very_object_and_calls_keep_their_results() -> None:
     assert not seen[0].report.violations
     assert kept[-1] is talk[-1]
     assert len(kept) < len(talk)
+
+
+class Noted(types.Content):
+    """A content that notes when it is read."""
+
+    reads: ClassVar[list[str]] = []
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """Read it, and note what it says."""
+        self.reads.append(self.model_dump_json())
+        return super().model_dump(**options)
+
+
+def test_nothing_is_read_twice_though_each_call_has_copies() -> None:
+    """Of two sessions that take turns and begin alike each content is read once, as ADK copies it anew."""
+    trim, Noted.reads[:] = TrimPlugin(600), []
+    for turns in range(2, 6):
+        for last in ("a", "b"):
+            talk = [_text("user", "hi"), *(_text("user", f"{last} {turn}") for turn in range(turns))]
+            fitted([Noted(role=one.role, parts=one.parts) for one in talk], trim)
+    assert len(Noted.reads) == len(set(Noted.reads)) == 1 + 2 * 5
 
 
 def test_what_is_shortened_is_a_copy() -> None:

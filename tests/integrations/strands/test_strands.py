@@ -491,6 +491,29 @@ def test_nothing_is_read_twice_though_each_call_has_copies() -> None:
     assert len(read) == len(set(read)) == 18
 
 
+def test_conversations_that_begin_alike_are_remembered_beside_each_other() -> None:
+    """Two users of one middleware say "hi", and each gets an answer of their own; a third comes later."""
+    read: list[str] = []
+
+    def text_of(message: dict[str, Any]) -> dict[str, Any]:
+        read.append(message["content"][0]["text"])
+        return {"role": message["role"], "content": read[-1]}
+
+    def talk(name: str, count: int) -> list[dict[str, Any]]:
+        texts = ["hi", *(f"{name} {at}" for at in range(1, count))]
+        return [{"role": "user", "content": [{"text": text}]} for text in texts]
+
+    cache = CopyCache(text_of, most_objects=100)
+    for count in range(1, 10):
+        for name in "ab":
+            cache.readings(talk(name, count))
+    for name, count in (("c", 9), ("d", 1)):
+        cache.readings(talk(name, count))
+    for name in "abcd":
+        cache.readings(talk(name, 10))
+    assert len(read) == len(set(read)) == 1 + 4 * 9
+
+
 def test_a_message_that_is_changed_in_place_is_read_as_it_is() -> None:
     """A guardrail of the framework writes over what the user said, in the agent's own message."""
     found: list[Fitted[Any]] = []
