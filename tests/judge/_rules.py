@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
 Body = Mapping[str, Any]
+T = TypeVar("T")
 
 
 class Refusal(NamedTuple):
@@ -79,7 +81,30 @@ class Table(dict[str, Rule]):
 
     def read(self, request: Any) -> list[Refusal]:
         """Say everything that is wrong with a request."""
-        return [refusal for rule in self.values() for refusal in rule.read(as_body(request))]
+        reading = Reading(as_body(request))
+        return [refusal for rule in self.values() for refusal in rule.read(reading)]
+
+
+class Reading(dict[str, Any]):
+    """A request while a table reads it, with what its rules look at."""
+
+    def __init__(self, request: Body) -> None:
+        super().__init__(request)
+        self.seen: dict[str, list[Any]] = {}
+
+
+def once(make: Callable[[Body], Iterable[T]]) -> Callable[[Body], list[T]]:
+    """Have what rules look at (blocks, turns) made once for a reading, not once for each of thirty rules."""
+
+    @wraps(make)
+    def made(request: Body) -> list[T]:
+        if not isinstance(request, Reading):
+            return list(make(request))
+        if make.__name__ not in request.seen:
+            request.seen[make.__name__] = list(make(request))
+        return request.seen[make.__name__]
+
+    return made
 
 
 def as_body(request: Any) -> Body:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tests.judge._rules import Body, Found, Table, entry, found, items, objects, text
+from tests.judge._rules import Body, Found, Table, entry, found, items, objects, once, text
 
 TABLE = Table()
 
@@ -75,11 +75,13 @@ class Block(NamedTuple):
         return f"messages.{self.at}.content.{self.spot}"
 
 
+@once
 def messages(request: Body) -> list[tuple[int, dict[str, Any]]]:
     """Return the messages with their places."""
     return objects(request.get("messages"))
 
 
+@once
 def blocks(request: Body) -> Iterator[Block]:
     """Yield the blocks of all messages."""
     for at, message in messages(request):
@@ -87,6 +89,7 @@ def blocks(request: Body) -> Iterator[Block]:
             yield Block(at, spot, text(message.get("role")), text(body.get("type")), body)
 
 
+@once
 def turns(request: Body) -> list[tuple[str, list[Block]]]:
     """Return role and blocks of the turns; a system message inside the conversation is in none."""
     made: list[tuple[str, list[Block]]] = []
@@ -289,6 +292,7 @@ def repeated_call(request: Body) -> Iterator[Found]:
             seen.add(id_)
 
 
+@once
 def exchanges(request: Body) -> Iterator[tuple[list[Block], list[Block], list[Block]]]:
     """Yield calls of a turn, the results that open the next turn, and the results behind other content."""
     made = turns(request)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from tests.judge._rules import Body, Found, Table, entry, found, items, objects, text
+from tests.judge._rules import Body, Found, Table, entry, found, items, objects, once, text
 
 TABLE = Table()
 
@@ -55,6 +55,7 @@ class Block(NamedTuple):
         return text(entry(self.data).get("toolUseId"))
 
 
+@once
 def messages(request: Body) -> list[tuple[int, dict[str, Any]]]:
     """Return the messages with their places."""
     return objects(request.get("messages"))
@@ -69,27 +70,36 @@ def blocks_of(at: int, message: dict[str, Any]) -> list[Block]:
     """Return the blocks of one message that are of one kind."""
     made = []
     for spot, block in objects(message.get("content")):
-        if len(set_in(block)) == 1 and set_in(block)[0] in KEYS:
-            key = set_in(block)[0]
-            made.append(Block(at, spot, text(message.get("role")), key, block[key]))
+        held = set_in(block)
+        if len(held) == 1 and held[0] in KEYS:
+            made.append(Block(at, spot, text(message.get("role")), held[0], block[held[0]]))
     return made
 
 
+@once
+def spoken(request: Body) -> Iterator[tuple[int, dict[str, Any], list[Block]]]:
+    """Yield the messages with their places and blocks."""
+    for at, message in messages(request):
+        yield at, message, blocks_of(at, message)
+
+
+@once
 def blocks(request: Body) -> list[Block]:
     """Return the blocks of all messages."""
-    return [block for at, message in messages(request) for block in blocks_of(at, message)]
+    return [block for _, _, own in spoken(request) for block in own]
 
 
+@once
 def turns(request: Body) -> list[tuple[str, list[list[Block]]]]:
     """Return role and messages of the turns; a system message inside the conversation is in none."""
     made: list[tuple[str, list[list[Block]]]] = []
-    for at, message in messages(request):
+    for _, message, own in spoken(request):
         role = text(message.get("role"))
         if role == "system":
             continue
         if not made or made[-1][0] != role:
             made.append((role, []))
-        made[-1][1].append(blocks_of(at, message))
+        made[-1][1].append(own)
     return made
 
 
@@ -300,6 +310,7 @@ class Exchange(NamedTuple):
     """Results behind other content, or in another message."""
 
 
+@once
 def exchanges(request: Body) -> Iterator[Exchange]:
     """Yield the calls of each turn with the results of the next."""
     made = turns(request)
@@ -377,8 +388,8 @@ def empty_error(request: Body) -> Iterator[Found]:
 )
 def document_alone(request: Body) -> Iterator[Found]:
     """Somebody says what a document is for."""
-    for at, message in messages(request):
-        held = {block.key for block in blocks_of(at, message)}
+    for at, message, own in spoken(request):
+        held = {block.key for block in own}
         if message.get("role") == "user" and "document" in held and "text" not in held:
             yield found(f"messages.{at}")
 
@@ -440,8 +451,8 @@ def trailing_whitespace(request: Body) -> Iterator[Found]:
 )
 def thinking_first(request: Body) -> Iterator[Found]:
     """Reasoning opens the message it is in."""
-    for at, message in messages(request):
-        held = [one for one in blocks_of(at, message) if one.key != "cachePoint"]
+    for _, message, own in spoken(request):
+        held = [one for one in own if one.key != "cachePoint"]
         if message.get("role") != "assistant" or not any(one.key == "reasoningContent" for one in held):
             continue
         if held[0].key != "reasoningContent":
@@ -500,8 +511,7 @@ def too_many_points(request: Body) -> Iterator[Found]:
 )
 def point_after_reasoning(request: Body) -> Iterator[Found]:
     """Reasoning cannot be marked."""
-    for at, message in messages(request):
-        own = blocks_of(at, message)
+    for _, _, own in spoken(request):
         for before, block in pairwise(own):
             if block.key == "cachePoint" and before.key == "reasoningContent":
                 yield found(block.path)
@@ -513,8 +523,7 @@ def point_after_reasoning(request: Body) -> Iterator[Found]:
 )
 def point_alone(request: Body) -> Iterator[Found]:
     """There is nothing to keep; the report has no words of this."""
-    for at, message in messages(request):
-        own = blocks_of(at, message)
+    for _, _, own in spoken(request):
         if own and own[0].key == "cachePoint":
             yield found(own[0].path)
 

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from tests.judge._rules import Body, Found, Table, entry, found, items, objects, text
+from tests.judge._rules import Body, Found, Table, entry, found, items, objects, once, text
 
 TABLE = Table()
 
@@ -62,6 +62,7 @@ class Content(NamedTuple):
         return [entry(part["function_response"]) for part in self.parts if "function_response" in part]
 
 
+@once
 def contents(request: Body) -> list[Content]:
     """Return the contents with their places."""
     return [
@@ -74,6 +75,7 @@ def contents(request: Body) -> list[Content]:
     ]
 
 
+@once
 def parts(request: Body) -> Iterator[tuple[str, Content, dict[str, Any]]]:
     """Yield path, content and part."""
     for content in contents(request):
@@ -233,6 +235,7 @@ def no_name(request: Body) -> Iterator[Found]:
                 yield found(f"{path}.{key}")
 
 
+@once
 def turns(request: Body) -> list[Content]:
     """Join neighbours that call, and neighbours that answer: golden requests do so and were accepted."""
     made: list[Content] = []
@@ -278,6 +281,7 @@ def response_turn_misplaced(request: Body) -> Iterator[Found]:
         before = content
 
 
+@once
 def exchanges(request: Body) -> Iterator[tuple[Content, Content]]:
     """Yield each turn that calls with the turn behind it."""
     for content, after in pairwise(turns(request)):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.judge._rules import Body, Found, Table, entry, found, items, mistyped, objects, text
+from tests.judge._rules import Body, Found, Table, entry, found, items, mistyped, objects, once, text
 
 TABLE = Table()
 
@@ -18,11 +18,13 @@ NAME = re.compile(r"[a-zA-Z0-9_-]+")
 ARRAY = "empty array. Expected an array with minimum length 1, but got an empty array instead."
 
 
+@once
 def messages(request: Body) -> list[tuple[int, dict[str, Any]]]:
     """Return the messages with their places."""
     return objects(request.get("messages"))
 
 
+@once
 def parts(request: Body) -> Iterator[tuple[int, int, dict[str, Any], dict[str, Any]]]:
     """Yield message place, part place, message, part."""
     for at, message in messages(request):
@@ -30,6 +32,7 @@ def parts(request: Body) -> Iterator[tuple[int, int, dict[str, Any], dict[str, A
             yield at, spot, message, part
 
 
+@once
 def calls(request: Body) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the path of each tool call, and the call."""
     for at, message in messages(request):
@@ -223,6 +226,7 @@ def missing_tool_call_id(request: Body) -> Iterator[Found]:
             yield found(f"messages.[{at}].tool_call_id")
 
 
+@once
 def runs(request: Body) -> Iterator[tuple[int, list[str] | None, list[tuple[int, str]]]]:
     """Yield each run: place, ids called (None: no call before it), and the results right behind."""
     at, called, results = -1, None, []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.judge._rules import Body, Found, Table, entry, found, items, mistyped, objects, text
+from tests.judge._rules import Body, Found, Table, entry, found, items, mistyped, objects, once, text
 
 TABLE = Table()
 
@@ -102,6 +102,7 @@ def typed(item: dict[str, Any]) -> str:
     return text(item["type"])
 
 
+@once
 def read(request: Body) -> list[tuple[int, str, dict[str, Any]]]:
     """Return place, type and item of the input."""
     return [(at, typed(item), item) for at, item in objects(request.get("input"))]

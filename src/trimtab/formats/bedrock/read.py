@@ -47,11 +47,11 @@ def key_of(block: object) -> str:
     """Return the key that names a block: one of the API's, else its first; "" if it has none."""
     if isinstance(block, str) or (entry := as_dict(block)) is None:
         return ""
-    if len(entry) != 1:
-        found = next((key for key in BLOCKS if entry.get(key) is not None), None)
-        if found is not None:
-            return found
-    return next((key for key in entry if isinstance(key, str)), "")
+    if len(entry) == 1:  # as nearly all are
+        (only,) = entry
+        return only if isinstance(only, str) else ""
+    found = next((key for key in BLOCKS if entry.get(key) is not None), None)
+    return found or next((key for key in entry if isinstance(key, str)), "")
 
 
 def is_cache_point(block: object) -> bool:
@@ -71,13 +71,12 @@ def view_of(message: object) -> Dict:
     shown = (
         content
         if blocks is None
-        else [_view_of_block(block) for block in blocks if not is_cache_point(block)]
+        else [_view_of_block(block, key) for block in blocks if (key := key_of(block)) != CACHE_POINT]
     )
     return {"role": item_of(message, "role"), "content": shown}
 
 
-def _view_of_block(block: object) -> Dict:
-    key = key_of(block)
+def _view_of_block(block: object, key: str) -> Dict:
     data = item_of(block, key) if key else None
     if key == CALL:
         by_provider = item_of(data, "type") == "server_tool_use"
