@@ -17,7 +17,7 @@ BATCH = (
         ("_changes", "offset + moved_by if offset else 0", "offset + moved_by"),
         ("_changes", "9: move, ", ""),
         ("_changes", ", 11: move", ""),
-        ("_changes", "5: move, ", ""),
+        ("_changes", "5: move}", "}"),
         ("_footer", "if not file.endswith(_MAGIC):", "if False:"),
         ("_end", "return at + number if kind == _BINARY else at", "return at + number"),
         ("_items", "if count < 15 else", "if count < 16 else"),

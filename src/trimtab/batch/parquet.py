@@ -80,12 +80,12 @@ class RowGroups:
         for _ in range(count):
             at = _copy(groups, at, changes, into=self._groups)
         self._count += count
-        self._rows += _number(values[_ROWS], 0)[0]
+        self._rows += _read_number(values[_ROWS], 0)[0]
         self._size += self._file.write(body)
 
     def finish(self) -> None:
         """Write the footer."""
-        values = {_ROWS: _varint(self._rows), _ROW_GROUPS: _structs(self._count) + self._groups}
+        values = {_ROWS: _write_number(self._rows), _ROW_GROUPS: _structs(self._count) + self._groups}
         footer = bytearray()
         for one in _fields(self._empty):
             footer += self._empty[one.head : one.start]
@@ -156,7 +156,7 @@ def _field(data: bytes, at: int, before: int) -> tuple[int, int, int]:
     (step, kind), at = divmod(data[at], 16), at + 1
     if step:
         return before + step, kind, at
-    id, at = _number(data, at)
+    id, at = _read_number(data, at)
     return id, kind, at
 
 
@@ -175,7 +175,7 @@ def _end(data: bytes, at: int, kind: int) -> int:
         return at
     if kind in _SIZES:
         return at + _SIZES[kind]
-    number, at = _unsigned(data, at)
+    number, at = _read_length(data, at)
     return at + number if kind == _BINARY else at
 
 
@@ -191,8 +191,8 @@ def _copy(data: bytes, at: int, changes: Changes, *, into: bytearray) -> int:
             into += data[at:end]
             at = end
         elif callable(change):
-            number, at = _number(data, at)
-            into += _varint(change(number))
+            number, at = _read_number(data, at)
+            into += _write_number(change(number))
         elif kind == _STRUCT:
             at = _copy(data, at, change, into=into)
         else:
@@ -207,15 +207,15 @@ def _copy(data: bytes, at: int, changes: Changes, *, into: bytearray) -> int:
 def _items(data: bytes, at: int) -> tuple[int, int]:
     """Read how many items a list has, and where the first begins."""
     count = data[at] >> 4
-    return (count, at + 1) if count < 15 else _unsigned(data, at + 1)
+    return (count, at + 1) if count < 15 else _read_length(data, at + 1)
 
 
 def _structs(count: int) -> bytes:
     """Write the head of a list of so many structs."""
-    return bytes([count << 4 | _STRUCT]) if count < 15 else bytes([0xF0 | _STRUCT]) + _unsigned_varint(count)
+    return bytes([count << 4 | _STRUCT]) if count < 15 else bytes([0xF0 | _STRUCT]) + _write_length(count)
 
 
-def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+def _read_length(data: bytes, at: int) -> tuple[int, int]:
     """Read a number, seven bits a byte, and where it ends."""
     number = shift = 0
     while True:
@@ -226,13 +226,13 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number with a sign, which stands in its lowest bit, and where it ends."""
-    number, at = _unsigned(data, at)
-    return (number >> 1) ^ -(number & 1), at
+def _read_number(data: bytes, at: int) -> tuple[int, int]:
+    """Read a number that may have a sign, in its lowest bit (none here has one), and where it ends."""
+    number, at = _read_length(data, at)
+    return number >> 1, at
 
 
-def _unsigned_varint(number: int) -> bytes:
+def _write_length(number: int) -> bytes:
     written = bytearray()
     while number >= 0x80:
         written.append(number & 0x7F | 0x80)
@@ -240,5 +240,5 @@ def _unsigned_varint(number: int) -> bytes:
     return bytes([*written, number])
 
 
-def _varint(number: int) -> bytes:
-    return _unsigned_varint(number * 2 if number >= 0 else -number * 2 - 1)
+def _write_number(number: int) -> bytes:
+    return _write_length(number << 1)

@@ -293,7 +293,7 @@ def _alike(known: Sequence[M], messages: Sequence[M]) -> tuple[int, bool]:
 
 
 def _places(messages: Sequence[M], known: Sequence[M], start: int) -> list[int | None]:
-    """List which of those known each message from `start` on is; once many are new, the rest is taken as new."""
+    """List which of those known each message from `start` on is; once many are new, the rest is new."""
     places, at, misses = list[int | None](), start, 0
     for message in messages[start:]:
         place = None

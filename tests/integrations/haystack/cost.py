@@ -33,5 +33,6 @@ def _message(message: dict[str, Any], calls: dict[str, ToolCall]) -> ChatMessage
     if message["role"] == "tool":
         return ChatMessage.from_tool(text, calls[message["tool_call_id"]])
     if message["role"] == "assistant":
-        return ChatMessage.from_assistant(text or None, tool_calls=[calls[i] for i, _, _ in calls_of(message)])
+        asked = [calls[i] for i, _, _ in calls_of(message)]
+        return ChatMessage.from_assistant(text or None, tool_calls=asked)
     return (ChatMessage.from_system if message["role"] == "system" else ChatMessage.from_user)(text)
