@@ -99,6 +99,41 @@ def test_row_groups_put_together_are_the_file_that_pyarrow_writes(
     assert pq.read_metadata(tmp_path / "out.parquet").num_row_groups == 300 // rows + 1
 
 
+class Tag(pa.ExtensionType):
+    """A type of somebody's own."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.string(), "tests.tag")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        """It has no options."""
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Tag:
+        """It is one like any."""
+        return cls()
+
+
+def test_a_type_that_the_run_alone_knows_comes_through(tmp_path: Path) -> None:
+    """Workers are not told of it; they see what it is stored as."""
+    pa.register_extension_type(Tag())
+    try:
+        tags = pa.ExtensionArray.from_storage(Tag(), pa.array(["a", None]))
+        ids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0123456789abcdef"] * 2, pa.binary(16)))
+        nested = pa.ListArray.from_arrays([0, 1, 2], ids)  # of which Arrow has no empty table
+        path = _parquet(
+            tmp_path / "in.parquet",
+            pa.table({"messages": [json.dumps(CHAT)] * 2, "tag": tags, "tags": nested}),
+            rows=1,
+        )
+        run_batch(COUNT, path, target=tmp_path / "out.parquet", workers=1)
+        assert pq.read_table(tmp_path / "out.parquet").column("tag").to_pylist() == ["a", None]
+        assert pq.read_schema(tmp_path / "out.parquet").field("tag").type == Tag()
+    finally:
+        pa.unregister_extension_type("tests.tag")
+
+
 def test_a_piece_that_was_damaged_goes_into_no_file(chats: Path) -> None:
     """The run that finds it says which, and what was there before stays."""
     out = chats.with_name("out.parquet")
@@ -110,7 +145,8 @@ def test_a_piece_that_was_damaged_goes_into_no_file(chats: Path) -> None:
     with pytest.raises(_Stopped):
         run_batch(COUNT, chats, target=out, workers=1, on_progress=stop)
     part = chats.with_name(".out.parquet.trimtab") / "part-00000001"
-    for damaged in (part.read_bytes()[:-1], b"", _packed(pa.table({"id": ["a"]}))):
+    other = _packed(pa.table({"id": ["a"]}))
+    for damaged in (part.read_bytes()[:-1], b"", b"PAR1", b"PAR1" + b"\xff" * 40 + b"PAR1", other):
         part.write_bytes(damaged)
         with pytest.raises(
             BatchError, match=r"part-00000001 is not what was written there: remove its folder"
@@ -388,7 +424,7 @@ STOP = """
 import sys
 from mine import Mine
 from trimtab.batch import BatchTask, run_batch
-from trimtab.errors import BatchError, ConfigurationError, ContextError
+from trimtab.errors import ConfigurationError, ContextError
 
 def stop(done):
     if sys.argv[3] == "stop":

@@ -13,7 +13,7 @@ BATCH = (
         ("RowGroups.add", "self._count += count", "self._count += 1"),
         ("RowGroups.add", "self._rows += ", "self._rows = "),
         ("RowGroups.add", "self._size += ", "self._size = "),
-        ("pack", "if table.num_rows:", "if True:"),
+        ("pack", " and table.num_rows:", ":"),
         ("_changes", "offset + moved_by if offset else 0", "offset + moved_by"),
         ("_changes", "9: move, ", ""),
         ("_changes", ", 11: move", ""),

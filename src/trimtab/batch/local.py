@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from trimtab._shared.workers import MOST_DEATHS, Workers, WorkersLostError
-from trimtab.batch.arrow import Schema
+from trimtab.batch.arrow import pyarrow
 from trimtab.batch.files import Form, Unit, do_unit, write_part
 from trimtab.batch.manifest import Done
 from trimtab.batch.task import BatchTask
@@ -23,12 +23,14 @@ class Assignment:
     unit: Unit
     part: Path
     form: Form
-    schema: Schema
+    schema: bytes
+    """Of the file it goes into, as Arrow writes it: the run may know types that a worker does not."""
 
 
 def carry_out(task: BatchTask, asked: Assignment, /) -> Done:
     """Do a piece of work and put its result in its place; doing it twice gives the same bytes."""
-    table, data = do_unit(task, asked.unit, asked.form, asked.schema)
+    schema = pyarrow().ipc.read_schema(pyarrow().py_buffer(asked.schema))
+    table, data = do_unit(task, asked.unit, asked.form, schema)
     write_part(asked.part, data)
     errors = [error["type"] for error in table.column(f"{task.prefix}error").drop_null().to_pylist()]
     return Done(unit=asked.unit.index, rows=table.num_rows, errors=dict(sorted(Counter(errors).items())))

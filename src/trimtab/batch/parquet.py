@@ -34,12 +34,12 @@ def open_parquet(path: Path, /) -> Any:
         raise ConfigurationError(f"{path}: no Parquet that can be read: {error}") from error
 
 
-def pack(table: Table, schema: Schema, /) -> bytes:
-    """Make a Parquet file of a table, with one row group, or none where it has no rows."""
+def pack(table: Table | None, schema: Schema, /) -> bytes:
+    """Make a Parquet file of a table, without row groups where it has no rows or there is none."""
     sink = pyarrow().BufferOutputStream()
     parquet = pyarrow("pyarrow.parquet")
     with parquet.ParquetWriter(sink, schema, compression="zstd", compression_level=1) as writer:
-        if table.num_rows:
+        if table is not None and table.num_rows:
             writer.write_table(table, row_group_size=table.num_rows)
     return bytes(sink.getvalue())
 
@@ -54,7 +54,7 @@ class RowGroups:
 
     def __init__(self, file: BinaryIO, schema: Schema) -> None:
         self._file = file
-        self._empty = _footer(pack(schema.empty_table(), schema))
+        self._empty = _footer(pack(None, schema))  # Arrow has no empty table of some types
         """The footer of the file without rows."""
         self._schema = _values(self._empty)[_SCHEMA]
         self._rows = self._count = 0
@@ -108,8 +108,10 @@ def _changes(*, moved_by: int) -> Changes:
     def move(offset: int) -> int:
         return offset + moved_by if offset else 0  # there is the magic: 0 says that nothing is there
 
-    pages = {9: move, 10: move, 11: move, 14: move}  # of data, an index, a dictionary; a Bloom filter
-    chunk = {2: move, 3: pages, 4: move, 6: move}  # its own, and those of its two indexes of pages
+    # Of pages of data, of an index, of a dictionary, and of a Bloom filter.
+    pages: Changes = {9: move, 10: move, 11: move, 14: move}
+    # Of the chunk itself, and of its two indexes of pages.
+    chunk: Changes = {2: move, 3: pages, 4: move, 6: move}
     return {1: chunk, 5: move}
 
 
@@ -122,7 +124,11 @@ def _footer(file: bytes) -> bytes:
 
 
 def _values(footer: bytes) -> dict[int, bytes]:
-    return {one.id: footer[one.start : one.end] for one in _fields(footer)}
+    """Cut a footer into its fields; one that ends within a value has none."""
+    try:
+        return {one.id: footer[one.start : one.end] for one in _fields(footer)}
+    except IndexError:
+        return {}
 
 
 # Thrift's compact protocol: its types (a footer has no sets, no maps and no lists of truths), and its values.

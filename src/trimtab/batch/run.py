@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from trimtab._shared.checks import check_choice, check_whole
+from trimtab.batch.arrow import Schema
 from trimtab.batch.files import CHUNK_BYTES, Assembly, Form, Job, Unit, form_of, jobs_of, schema_of, units_of
 from trimtab.batch.local import Assignment, Engine, LocalEngine
 from trimtab.batch.manifest import Manifest, header_of
@@ -85,7 +86,7 @@ def run_batch(
         ConfigurationError: An option of the task is none, a file cannot be read or has no column of
             conversations, the target is there already, or a stopped run did something else.
         MissingExtraError: Without `pip install 'trimtab[batch]'`, or with Ray `'trimtab[ray]'`.
-        BatchError: Workers die again and again. What is done is kept.
+        BatchError: Workers die again and again, or what a stopped run left is damaged. What is done is kept.
 
     Example:
         >>> import pathlib, tempfile
@@ -133,7 +134,7 @@ class _Run:
         self,
         task: BatchTask,
         jobs: Sequence[Job],
-        schemas: Sequence[object],
+        schemas: Sequence[Schema],
         manifest: Manifest,
         engine: Engine,
     ) -> None:
@@ -175,7 +176,8 @@ class _Run:
                 given.append(unit)
                 if not self._manifest.has(unit.index, unit.job):
                     part = self._manifest.part(unit.index).absolute()
-                    yield Assignment(unit, part, self._form(unit.job), self._schemas[unit.job])
+                    schema = self._schemas[unit.job].serialize().to_pybytes()
+                    yield Assignment(unit, part, self._form(unit.job), schema)
 
         for done in self._engine(self._task, rest()):
             while given[0].index != done.unit:

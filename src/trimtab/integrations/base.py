@@ -58,6 +58,9 @@ _MOST_MISSES = 8
 """How many messages are looked for in vain among those known before the rest is taken as new: that takes as
 long as to read them."""
 
+_MOST_CONVERSATIONS = 100
+"""How many conversations a `CopyCache` remembers: each call looks at how all of them begin."""
+
 _OF_CONTEXTS = {"charge_as", "counter", "model", "pending_calls", "strict"}
 """Options that a `Context` takes, too."""
 
@@ -274,6 +277,7 @@ class CopyCache(ReadCache[M, R]):
             ]
         fresh = [*map(deepcopy, messages[len(copies) :])]
         copies, known = [*copies, *fresh], [*known, *map(self._read_new, fresh)]
+        del others[: -_MOST_CONVERSATIONS + 1]
         while others and sum(len(one) for one, _ in others) + len(copies) > self._most:
             del others[0]
         self._known = (*others, (copies, known))
