@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import json
 import multiprocessing
 import os
@@ -40,10 +39,13 @@ def _parquet(path: Path, table: pa.Table, *, rows: int) -> Path:
     return path
 
 
-def _packed(table: pa.Table) -> bytes:
-    file = io.BytesIO()
-    pq.write_table(table, file)
-    return file.getvalue()
+class _Stopped(Exception):
+    """Somebody stopped the run."""
+
+
+def _stop_at_200_rows(done: BatchSummary) -> None:
+    if done.rows >= 200:
+        raise _Stopped
 
 
 @pytest.fixture
@@ -128,7 +130,9 @@ def test_a_type_that_the_run_alone_knows_comes_through(tmp_path: Path) -> None:
             rows=1,
         )
         run_batch(COUNT, path, target=tmp_path / "out.parquet", workers=1)
-        assert pq.read_table(tmp_path / "out.parquet").column("tag").to_pylist() == ["a", None]
+        out = pq.read_table(tmp_path / "out.parquet")
+        assert out.column("tag").to_pylist() == ["a", None]
+        assert out.column("tags").to_pylist() == nested.to_pylist()
         assert pq.read_schema(tmp_path / "out.parquet").field("tag").type == Tag()
     finally:
         pa.unregister_extension_type("tests.tag")
@@ -138,15 +142,13 @@ def test_a_piece_that_was_damaged_goes_into_no_file(chats: Path) -> None:
     """The run that finds it says which, and what was there before stays."""
     out = chats.with_name("out.parquet")
 
-    def stop(done: BatchSummary) -> None:
-        if done.rows >= 200:
-            raise _Stopped
-
     with pytest.raises(_Stopped):
-        run_batch(COUNT, chats, target=out, workers=1, on_progress=stop)
+        run_batch(COUNT, chats, target=out, workers=1, on_progress=_stop_at_200_rows)
     part = chats.with_name(".out.parquet.trimtab") / "part-00000001"
-    other = _packed(pa.table({"id": ["a"]}))
-    for damaged in (part.read_bytes()[:-1], b"", b"PAR1", b"PAR1" + b"\xff" * 40 + b"PAR1", other):
+    other = _parquet(chats.with_name("other.parquet"), pa.table({"id": ["a"]}), rows=1).read_bytes()
+    whole = part.read_bytes()
+    garbage = b"PAR1" + b"\xff" * 40 + b"PAR1"
+    for damaged in (whole[:-1], whole[:-1] + b"X", b"", b"PAR1", garbage, other):
         part.write_bytes(damaged)
         with pytest.raises(
             BatchError, match=r"part-00000001 is not what was written there: remove its folder"
@@ -304,10 +306,6 @@ def test_what_a_row_may_bring_is_not_missed_before_it_comes(tmp_path: Path, opti
 # What stops a run, and how it goes on.
 
 
-class _Stopped(Exception):
-    """Somebody stopped the run."""
-
-
 def test_a_killed_worker_is_replaced(chats: Path) -> None:
     """The table is the same, byte for byte."""
     run_batch(FIT, chats, target=chats.with_name("whole.parquet"), workers=2)
@@ -330,12 +328,8 @@ def test_a_stopped_run_goes_on_where_it_was(chats: Path, suffix: str) -> None:
     whole, out = chats.with_name(f"whole{suffix}"), chats.with_name(f"out{suffix}")
     run_batch(FIT, chats, target=whole, workers=1)
 
-    def stop(done: BatchSummary) -> None:
-        if done.rows >= 200:
-            raise _Stopped
-
     with pytest.raises(_Stopped):
-        run_batch(FIT, chats, target=out, workers=1, on_progress=stop)
+        run_batch(FIT, chats, target=out, workers=1, on_progress=_stop_at_200_rows)
     assert not out.exists()
     with pytest.raises(ConfigurationError, match="with other options"):
         run_batch(COUNT, chats, target=out, workers=1)

@@ -9,7 +9,7 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -74,11 +74,11 @@ class RowGroups:
         if values.get(_SCHEMA) != self._schema:
             raise BatchError(f"{part} is not what was written there: remove its folder, and run again")
         body = memoryview(data)[len(_MAGIC) : -_TAIL_BYTES - len(footer)]
-        changes = _changes(moved_by=self._size - len(_MAGIC))
+        moved_by = self._size - len(_MAGIC)
         groups = values[_ROW_GROUPS]
         count, at = _items(groups, 0)
         for _ in range(count):
-            at = _copy(groups, at, changes, into=self._groups)
+            at = _copy(groups, at, _OFFSETS, moved_by, into=self._groups)
         self._count += count
         self._rows += _read_number(values[_ROWS], 0)[0]
         self._size += self._file.write(body)
@@ -98,21 +98,13 @@ class RowGroups:
 
 _SCHEMA, _ROWS, _ROW_GROUPS = 2, 3, 4
 
-Changes: TypeAlias = "Mapping[int, Callable[[int], int] | Changes]"
-"""What becomes of the numbers of a struct, or of those in a struct or a list of structs in it."""
+_Places: TypeAlias = "Mapping[int, _Places | None]"
+"""Fields of a struct, which are offsets (None), or structs or lists of structs with such places in them."""
 
-
-def _changes(*, moved_by: int) -> Changes:
-    """Say what becomes of the offsets that stand in what a footer says of a row group."""
-
-    def move(offset: int) -> int:
-        return offset + moved_by if offset else 0  # there is the magic: 0 says that nothing is there
-
-    # Of pages of data, of an index, of a dictionary, and of a Bloom filter.
-    pages: Changes = {9: move, 10: move, 11: move, 14: move}
-    # Of the chunk itself, and of its two indexes of pages.
-    chunk: Changes = {2: move, 3: pages, 4: move, 6: move}
-    return {1: chunk, 5: move}
+_PAGES: _Places = {9: None, 10: None, 11: None, 14: None}  # of data, an index, a dictionary; a Bloom filter
+_CHUNK: _Places = {2: None, 3: _PAGES, 4: None, 6: None}  # its own, and those of its two indexes of pages
+_OFFSETS: _Places = {1: _CHUNK, 5: None}
+"""Where in what a footer says of a row group it says where in the file something begins."""
 
 
 def _footer(file: bytes) -> bytes:
@@ -185,27 +177,28 @@ def _end(data: bytes, at: int, kind: int) -> int:
     return at + number if kind == _BINARY else at
 
 
-def _copy(data: bytes, at: int, changes: Changes, *, into: bytearray) -> int:
-    """Copy a struct with changes, and tell where it ends."""
+def _copy(data: bytes, at: int, offsets: _Places, moved_by: int, *, into: bytearray) -> int:
+    """Copy a struct with its offsets moved, and tell where it ends."""
     id = 0
     while data[at] != _STOP:
         head, (id, kind, at) = at, _field(data, at, id)
         into += data[head:at]
-        change = changes.get(id)
-        if change is None:
+        inner = offsets.get(id)
+        if id not in offsets:
             end = _end(data, at, kind)
             into += data[at:end]
             at = end
-        elif callable(change):
-            number, at = _read_number(data, at)
-            into += _write_number(change(number))
+        elif inner is None:
+            offset, at = _read_number(data, at)
+            # Nothing begins where the magic stands: 0 says that there is nothing.
+            into += _write_number(offset + moved_by if offset else 0)
         elif kind == _STRUCT:
-            at = _copy(data, at, change, into=into)
+            at = _copy(data, at, inner, moved_by, into=into)
         else:
             count, at = _items(data, at)
             into += _structs(count)
             for _ in range(count):
-                at = _copy(data, at, change, into=into)
+                at = _copy(data, at, inner, moved_by, into=into)
     into.append(_STOP)
     return at + 1
 
