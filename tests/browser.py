@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.servers import NoServer, find_program
 
@@ -33,6 +33,7 @@ ARGUMENTS = (
 AXE = "4.14.1"
 AXE_DIGEST = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
 FETCH_SECONDS = 60
+PATIENCE_MS = 60_000  # of a test with a page, on a machine that has other work
 
 
 @contextmanager
@@ -42,6 +43,7 @@ def chromium() -> Iterator[Browser]:
         program = find_program("chromium", package="chromium", folders="usr/bin")
     except NoServer as error:
         pytest.skip(str(error))
+    expect.set_options(timeout=PATIENCE_MS)
     with tempfile.TemporaryDirectory(prefix="trimtab-chromium-") as home, sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=program, args=list(ARGUMENTS), env={"HOME": home, "PATH": "/usr/bin:/bin"}

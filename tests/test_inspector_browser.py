@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser import axe, chromium
+from tests.browser import PATIENCE_MS, axe, chromium
 from tests.inspectors import conversation, inspector
 from trimtab import Session
 from trimtab.stores import SQLiteStore
@@ -43,7 +43,7 @@ def open_page(browser: Browser) -> Iterator[Open]:
 
     def open_one(address: str, *, width: int = 1280, scheme: Any = "light") -> Page:
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
         page.on(
@@ -94,6 +94,12 @@ def session_address(tmp_path: Path) -> Iterator[str]:
             session.add(message)
     with inspector(tmp_path, "--store", "chats.db") as address:
         yield address
+
+
+def _follow(link: Locator) -> None:
+    """Click what leads to another page, and wait for its scripts: a key before them is the browser's own."""
+    with link.page.expect_navigation():
+        link.click()
 
 
 def _number(text: str) -> int:
@@ -267,7 +273,7 @@ def test_no_script_of_a_page_runs_but_its_files(chat: str, browser: Browser) -> 
 def test_two_policies_are_compared(chat: str, open_page: Open) -> None:
     """Side by side, and the rows are those that differ."""
     page = open_page(chat)
-    page.get_by_role("link", name="Compare").click()
+    _follow(page.get_by_role("link", name="Compare"))
     page.locator("#policy_b").select_option("sliding_window")
     expect(page.locator(".sides .verdict")).to_have_count(2)
     first = page.locator(".row").first
@@ -281,12 +287,12 @@ def test_a_decision_of_a_session_is_taken_back(session_address: str, open_page: 
     """From the timeline, by a page that asks first; what was summarized is said again."""
     page = open_page(session_address)
     expect(page.locator(".row.summarized").first).to_contain_text("the summary of version")
-    page.get_by_role("link", name="Timeline").click()
+    _follow(page.get_by_role("link", name="Timeline"))
     summary = page.locator(".row", has_text="(summary)").first
     version = _number(summary.locator("b").inner_text())
-    summary.get_by_role("link", name="Undo").click()
+    _follow(summary.get_by_role("link", name="Undo"))
     expect(page.locator("main")).to_contain_text(f"the summary of version {version}")
-    page.get_by_role("button", name="Take it back").click()
+    _follow(page.get_by_role("button", name="Take it back"))
     expect(page.locator(".done")).to_contain_text(f"version {version} is taken back")
     expect(page.locator(".row").first).to_contain_text("(undone)")
     page.get_by_label("Recall: what the view no longer shows").fill("belt 3")
@@ -321,14 +327,14 @@ def test_a_page_says_that_its_session_has_grown(tmp_path: Path, open_page: Open)
             expect(page.locator("#grown")).to_be_hidden()
             session.extend(conversation(300)[200:])
             session.set_budget(500)
-            expect(page.locator("#grown")).to_contain_text("by now", timeout=30_000)
+            expect(page.locator("#grown")).to_contain_text("by now")
             page.locator(".list").focus()
             page.keyboard.press("End")
             expect(page.locator(".row:focus")).to_contain_text("message 199 says")
             page.locator(".row:focus").get_by_role("button").click()
             expect(page.get_by_role("dialog")).to_contain_text("message 199 says")
             page.keyboard.press("Escape")
-            page.get_by_role("link", name="Show the newest").click()
+            _follow(page.get_by_role("link", name="Show the newest"))
             expect(page.locator("#grown")).to_be_hidden()
             page.locator(".list").focus()
             page.keyboard.press("End")
@@ -338,9 +344,9 @@ def test_a_page_says_that_its_session_has_grown(tmp_path: Path, open_page: Open)
 def test_what_a_version_changed_is_one_click_away(session_address: str, open_page: Open) -> None:
     """The difference of two views, from the timeline."""
     page = open_page(session_address)
-    page.get_by_role("link", name="Timeline").click()
+    _follow(page.get_by_role("link", name="Timeline"))
     decision = page.locator(".row", has_text="(evicted)").first
-    decision.get_by_role("link", name="What it changed").click()
+    _follow(decision.get_by_role("link", name="What it changed"))
     expect(page.locator(".fates li").first).to_contain_text("A in view, B not in view")
     rows = page.locator(".row")
     expect(rows.first.locator(".side .fate").nth(0)).to_have_text("in view")
@@ -381,9 +387,9 @@ def test_nothing_bars_people_from_a_session(session_address: str, open_page: Ope
     page = open_page(f"{session_address}&policy=session&budget=150&version=40")
     expect(page.locator("#grown")).to_contain_text("Show the newest")
     _check_barriers(page, script)
-    page.get_by_role("link", name="Timeline").click()
+    _follow(page.get_by_role("link", name="Timeline"))
     _check_barriers(page, script)
-    page.get_by_role("link", name="Undo").first.click()
+    _follow(page.get_by_role("link", name="Undo").first)
     _check_barriers(page, script)
 
 
