@@ -6,8 +6,10 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,58 @@ def test_the_answer_says_how_it_went(chats: Path, tmp_path: Path) -> None:
     assert "is there already" in run("count", chats, out, "--counter", "chars:4").stderr
     assert run("count", chats, out, "--overwrite", "--workers", "1").exit_code == 1
     assert pq.read_table(out).equals(BatchTask(operation="count")(pq.read_table(chats)))
+
+
+def test_ctrl_c_ends_a_run_at_once_and_a_second_one_too(chats: Path, tmp_path: Path) -> None:
+    """No worker is waited for; what is done is kept, and the same command goes on."""
+    table = pa.concat_tables([pq.read_table(chats)] * 500)
+    pq.write_table(table, tmp_path / "many.parquet", row_group_size=10)
+    command = [
+        sys.executable,
+        "-m",
+        "trimtab",
+        "batch",
+        "fit",
+        "many.parquet",
+        "out.parquet",
+        "--workers",
+        "2",
+    ]
+    command += ["--budget", "100", "--counter", "chars:4"]
+    for presses in (1, 2):
+        run = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        manifest = tmp_path / ".out.parquet.trimtab" / "manifest.jsonl"
+        while run.poll() is None and not (
+            manifest.exists() and manifest.read_bytes().count(b"\n") > 3 * presses
+        ):
+            time.sleep(0.01)
+        for _ in range(presses):
+            os.killpg(run.pid, signal.SIGINT)
+            time.sleep(0.05)
+        said = run.communicate(timeout=120)[1]  # it hung here for ever
+        assert run.returncode in ((130,) if presses == 1 else (130, -signal.SIGINT)), said
+        assert "the same command goes on" in said or presses == 2
+    went_on = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert json.loads(went_on.stdout)["resumed_rows"] >= 30
+    task = BatchTask(operation="fit", budget=100, counter="chars:4")
+    assert pq.read_table(tmp_path / "out.parquet").equals(task(table))
+
+
+def test_a_policy_may_be_long_json(chats: Path, tmp_path: Path) -> None:
+    """Longer than the name of any file."""
+    policy = json.dumps({"kind": "sliding_window"})[:-1] + " " * 5_000 + "}"
+    found = run(
+        "fit", chats, tmp_path / "out.parquet", "--budget", "200", "--workers", "1", "--policy", policy
+    )
+    assert found.exit_code == 1, found.output
+    assert json.loads(found.stdout)["failed_rows"] == 1
 
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {}}}]

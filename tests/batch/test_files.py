@@ -7,6 +7,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import pytest
 
 from tests.batch.conversations import lines_of, table_of
 from trimtab import Budget, fit, observe
-from trimtab.batch import BatchSummary, BatchTask, run_batch
+from trimtab.batch import BatchSummary, BatchTask, fit_table, run_batch
 from trimtab.errors import BatchError, ConfigurationError, ContextError
 from trimtab.telemetry import TelemetryEvent
 
@@ -748,9 +749,96 @@ def test_what_is_wrong_with_every_row_is_said_before_the_first(
 
 
 def test_what_json_cannot_say_is_refused(tmp_path: Path) -> None:
-    """A column of bytes, or a number that is none."""
-    for value in (b"\x00", float("nan")):
-        table = pa.table({"other": [value], "messages": [json.dumps(CHAT)]})
+    """A column of bytes; and a number that is none, or a text that is no UTF-8, with its row."""
+    for values, where in (
+        ([b"\x00"] * 2, ": "),
+        ([0.5, float("nan")], ", row 2: "),
+        (_odd_texts(), ", row 2: "),
+    ):
+        table = pa.table({"other": values, "messages": [json.dumps(CHAT)] * 2})
         pq.write_table(table, tmp_path / "in.parquet")
-        with pytest.raises(ConfigurationError, match="cannot be written as JSON"):
+        said = f"in.parquet{where}column 'other' cannot be written as JSON"
+        with pytest.raises(ConfigurationError, match=re.escape(said)):
             run_batch(COUNT, tmp_path / "in.parquet", target=tmp_path / "out.jsonl", workers=1)
+
+
+def _odd_texts() -> pa.Array:
+    """Make an array of text whose second value is no UTF-8."""
+    return pa.Array.from_buffers(pa.string(), 2, pa.array([b"well", b"\xff"]).buffers())
+
+
+def test_a_conversation_that_is_no_utf8_is_a_line_with_its_error(tmp_path: Path) -> None:
+    """What it was stands there escaped."""
+    pq.write_table(pa.table({"messages": _odd_texts()}), tmp_path / "in.parquet")
+    done = run_batch(COUNT, tmp_path / "in.parquet", target=tmp_path / "out.jsonl", workers=1)
+    assert done.failed_rows == 2
+    assert _read(tmp_path / "out.jsonl")[1]["messages"] == "\\xff"
+
+
+def test_a_damaged_page_is_said_with_its_file(tmp_path: Path) -> None:
+    """And the rows before which it is."""
+    source = _parquet(tmp_path / "in.parquet", pa.table({"messages": [json.dumps(CHAT)] * 4}), rows=2)
+    at = pq.read_metadata(source).row_group(1).column(0)
+    data = bytearray(source.read_bytes())
+    start = min(one for one in (at.dictionary_page_offset, at.data_page_offset) if one)
+    data[start : start + 8] = b"\xff" * 8
+    source.write_bytes(data)
+    with pytest.raises(ConfigurationError, match=r"in\.parquet: cannot be read behind row 2 "):
+        run_batch(COUNT, source, target=tmp_path / "out.parquet", workers=1)
+
+
+def test_a_run_that_goes_on_writes_over_nothing_of_others(chats: Path) -> None:
+    """What came to its place meanwhile is another's, and so is what took the place of its own file."""
+    folder, target = chats.parent / "two", chats.parent / "out"
+    folder.mkdir()
+    for name in ("a.parquet", "b.parquet"):
+        (folder / name).write_bytes(chats.read_bytes())
+
+    def stop(done: BatchSummary) -> None:
+        if done.rows > 700:
+            raise _Stopped
+
+    with pytest.raises(_Stopped):
+        run_batch(FIT, folder, target=target, workers=1, on_progress=stop)
+    mine = (target / "a.parquet").read_bytes()
+    for name in ("a.parquet", "b.parquet"):
+        (target / name).write_bytes(b"another's")
+        with pytest.raises(ConfigurationError, match=f"{name} is there already"):
+            run_batch(FIT, folder, target=target, workers=1)
+        assert (target / name).read_bytes() == b"another's"
+        (target / name).unlink()
+    done = run_batch(FIT, folder, target=target, workers=1)
+    assert (target / "a.parquet").read_bytes() == (target / "b.parquet").read_bytes() == mine
+    assert done.resumed_rows > 0
+
+
+def test_a_run_that_did_nothing_leaves_nothing(tmp_path: Path) -> None:
+    """And one without rows names the file it wrote."""
+    (tmp_path / "in.jsonl.gz").write_bytes(b"no gzip")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        run_batch(COUNT, tmp_path / "in.jsonl.gz", target=tmp_path / "out.jsonl", workers=1)
+    assert _rest(tmp_path) == []
+    (tmp_path / "none.jsonl").write_bytes(b"")
+    done = run_batch(COUNT, tmp_path / "none.jsonl", target=tmp_path / "out.jsonl", workers=1)
+    assert (done.rows, done.outputs) == (0, (tmp_path / "out.jsonl",))
+
+
+def test_lines_hold_their_conversation_under_any_key(tmp_path: Path) -> None:
+    """As a list or as JSON text; the rest of a line stays, and a line without the key is set aside."""
+    talk = [{"role": "user", "content": f"{n} " * 40} for n in range(9)]
+    lines = [{"id": 7, "talk": talk}, {"id": 8, "talk": json.dumps(talk)}, {"id": 9, "messages": talk}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    task = BatchTask(operation="fit", budget=100, counter="chars:4", column="talk")
+    run_batch(task, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
+    first, second, third = _read(tmp_path / "out.jsonl")
+    (alone,) = fit_table(
+        pa.table({"messages": [json.dumps(talk)]}), budget=100, counter="chars:4"
+    ).to_pylist()
+    assert first["talk"] == json.loads(alone["messages"]) != talk
+    assert json.loads(second["talk"]) == first["talk"]
+    assert [one["id"] for one in (first, second, third)] == [7, 8, 9]
+    assert "no key 'talk'" in third["error"]["message"]
+    run_batch(task, tmp_path / "in.jsonl", target=tmp_path / "out.parquet", workers=1)
+    again = BatchTask(operation="count", counter="chars:4", column="talk", prefix="then_")
+    counted = again(pq.read_table(tmp_path / "out.parquet"))
+    assert counted.column("then_tokens").to_pylist() == [alone["tokens_after"]] * 2 + [None]

@@ -18,6 +18,7 @@ import pytest
 from trimtab import CharCounter, fit
 from trimtab.batch import BatchTask, count_table, fit_table, run_batch
 from trimtab.errors import ConfigurationError
+from trimtab.strategies import Summarize
 
 LONG = [{"role": "user", "content": f"question {n}"} for n in range(9)]
 SHORT = [{"role": "user", "content": "What is tea?"}]
@@ -148,6 +149,60 @@ def test_a_map_with_a_key_twice_is_an_error_of_its_row() -> None:
     table = _fit(pa.array([good, [[("role", "user"), ("role", "tool")]], good], type=kind))
     assert [error is None for error in _errors(table)] == [True, False, True]
     assert "tool" in table.column("error").to_pylist()[1]["input"]
+
+
+def _not_utf8(kind: pa.DataType) -> pa.Array:
+    """Make an array of text whose second value no encoding has; Arrow does not look."""
+    raw = pa.array([json.dumps(LONG).encode(), b'["\xff"]', json.dumps(LONG).encode()], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
+    return text.dictionary_encode() if pa.types.is_dictionary(kind) else text
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
+def test_text_that_is_no_utf8_is_an_error_of_its_row(kind: pa.DataType) -> None:
+    """Where it should be, and with what it was."""
+    table = _fit(_not_utf8(kind))
+    assert [error is None for error in _errors(table)] == [True, False, True]
+    assert table.column("error").to_pylist()[1]["input"] == '["\\xff"]'
+    assert "not UTF-8: 0xff" in table.column("error").to_pylist()[1]["message"]
+
+
+def test_a_nested_value_that_python_has_nothing_for_is_an_error_of_its_row() -> None:
+    """A text that is no UTF-8, and a time of nanoseconds; what is well of it stands in the error."""
+    good = pa.array(["hi", "hi", "hi"])
+    times = pa.array([0, 1_234_567_890_123_456_789, 0], pa.timestamp("ns"))
+    for name, odd, said in (("content", _not_utf8(pa.string()), "\\xff"), ("at", times, "2009-02-13")):
+        parts = {"role": pa.array(["user"] * 3), "content": good, name: odd}
+        nested = pa.ListArray.from_arrays([0, 1, 2, 3], pa.StructArray.from_arrays(parts.values(), parts))
+        error = _fit(nested).column("error").to_pylist()[1]
+        assert error["type"] == "FormatError"
+        assert said in error["input"]
+        assert '"role":"user"' in error["input"]
+
+
+def test_a_column_that_takes_no_nulls_takes_one_of_a_row_that_is_set_aside(tmp_path: Path) -> None:
+    """Some writers say so of every column; and an inserted message has no nulls where none may be."""
+    schema = pa.schema([pa.field("messages", pa.string(), nullable=False)])
+    pq.write_table(pa.table({"messages": ["none", json.dumps(LONG)]}, schema=schema), tmp_path / "in.parquet")
+    task = BatchTask(operation="fit", budget=50, counter="chars:4")
+    run_batch(task, tmp_path / "in.parquet", target=tmp_path / "out.parquet", workers=1)
+    messages = pq.read_table(tmp_path / "out.parquet").column("messages").to_pylist()
+    assert [one is None for one in messages] == [True, False]
+
+    message = pa.struct(
+        [
+            pa.field("role", pa.string()),
+            pa.field("content", pa.string()),
+            pa.field("name", pa.string(), nullable=False),
+        ]
+    )
+    named = [{**one, "content": "tea " * 40, "name": "ada"} for one in LONG]
+    table = pa.table({"messages": pa.array([named, named[:1]], pa.list_(message))})
+    shorten = Summarize(lambda messages: f"{len(messages)} messages")
+    fitted = BatchTask(operation="fit", budget=80, counter="chars:4", policy=shorten)(table)
+    assert [error and "no place" in error for error in _errors(fitted)] == [True, None]
+    pq.write_table(fitted, tmp_path / "named.parquet")
+    assert pq.read_table(tmp_path / "named.parquet").num_rows == 2
 
 
 def test_a_number_that_is_none_does_not_keep_a_conversation_from_being_cut() -> None:

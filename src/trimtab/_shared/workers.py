@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, NoReturn, TypeVar
 
 from trimtab.errors import ContextError
@@ -40,7 +40,7 @@ class _Process:
     call: Callable[[Any], Any]
 
 
-def _begin(make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]) -> None:
+def _begin(stop: Connection, make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which stops its workers
     try:
         _Process.call = make(*arguments)
@@ -48,12 +48,12 @@ def _begin(make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]
         _Process.call = partial(_refuse, error)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=_end_with, args=([parent.sentinel, stop],), daemon=True).start()
 
 
-def _end_with(sentinel: int) -> None:
-    """End when the run does, however that ended: nobody else would tell."""
-    wait([sentinel])
+def _end_with(run: list[int | Connection]) -> None:
+    """End in the middle of a piece where the run wants no more, or ended itself: nobody else would tell."""
+    wait(run)
     os._exit(1)
 
 
@@ -79,9 +79,13 @@ class Workers(Generic[A, R]):
         self._make = make
         self._arguments = arguments
         self._pool: ProcessPoolExecutor | None = None
+        self._life: Connection | None = None
+        """Where this is closed, workers end at once, whatever they do."""
 
     def __call__(self, work: Iterable[A], /) -> Iterator[R]:
         """Do all of it; no more than a few pieces are on their way at one time.
+
+        Where that is broken off, by an error or by Ctrl-C, or as nobody asks on, no worker is waited for.
 
         Raises:
             WorkersLostError: Workers die and nothing gets done.
@@ -95,17 +99,22 @@ class Workers(Generic[A, R]):
                     yield self._first(waiting)
             while waiting:
                 yield self._first(waiting)
+        except BaseException:
+            self._cut_off()
+            raise
         finally:
             self._stop()
 
     def _submit(self, piece: A) -> Future[R]:
         for _ in range(MOST_DEATHS):
             if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                stop, self._life = context.Pipe(duplex=False)
                 self._pool = ProcessPoolExecutor(
                     self._count,
-                    mp_context=multiprocessing.get_context("spawn"),
+                    mp_context=context,
                     initializer=_begin,
-                    initargs=(self._make, self._arguments),
+                    initargs=(stop, self._make, self._arguments),
                 )
             try:
                 return self._pool.submit(_call, piece)
@@ -132,7 +141,12 @@ class Workers(Generic[A, R]):
         is_done = future.done() and not future.cancelled() and future.exception() is None
         return future if is_done else self._submit(piece)
 
+    def _cut_off(self) -> None:
+        if self._life is not None:
+            self._life.close()
+
     def _stop(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
+        self._cut_off()

@@ -84,25 +84,26 @@ def is_text(kind: DataType, /) -> bool:
 def cells(table: Table, name: str, /) -> Iterator[Any]:
     """Give the cells of the column of conversations: text or bytes as they are, nested values as plain data.
 
-    A null inside of a nested value is a key that is not there: a struct has every key that any row has.
+    A null inside of a nested value is a key that is not there: a struct has every key that any row has. Text
+    that is no UTF-8, which Arrow does not look at, comes as bytes.
     """
-    column = table.column(name)
-    if is_text(column.type):
-        yield from column.to_pylist()
-        return
+    for value in values_of(table.column(name)):
+        yield _without_nulls(value)
+
+
+def values_of(column: Any, /) -> list[Any]:
+    """Give the values of a column as plain data, and an `Unreadable` where Python has nothing for one."""
     try:
-        values = column.to_pylist(maps_as_pydicts="strict")
+        return list(column.to_pylist(maps_as_pydicts="strict"))
     except UNREADABLE:
-        values = [_value(one) for one in column]
-    for value in values:
-        yield None if value is None else _without_nulls(value)
+        return [_value(cell) for cell in column]
 
 
 class Unreadable(NamedTuple):
     """A nested value that is no plain data, and why."""
 
-    text: str
-    """What Arrow says it is."""
+    value: Any
+    """As much of it as Python has something for, and text for the rest."""
     why: str
 
 
@@ -110,7 +111,28 @@ def _value(cell: Any) -> Any:
     try:
         return cell.as_py(maps_as_pydicts="strict")
     except UNREADABLE as error:
-        return Unreadable(str(cell), str(error))
+        return _bytes_in(cell) if is_text(cell.type) else Unreadable(_said(cell), str(error))
+
+
+def _said(cell: Any) -> Any:
+    """Give a value part by part: what is no UTF-8 escaped, and what else Python has nothing for as text."""
+    try:
+        return cell.as_py()
+    except UNREADABLE:
+        types = pyarrow().types
+    if is_text(cell.type):
+        return text_of(_bytes_in(cell))
+    if types.is_struct(cell.type):
+        return {name: _said(cell[name]) for name in cell}
+    if types.is_nested(cell.type):
+        return [_said(part) for part in cell]
+    return cell.cast(pyarrow().string()).as_py()
+
+
+def _bytes_in(cell: Any) -> bytes:
+    while hasattr(cell, "value") and not hasattr(cell, "as_buffer"):  # of a dictionary, or an extension
+        cell = cell.value
+    return bytes(cell.as_buffer())
 
 
 def _without_nulls(value: Any) -> Any:
@@ -161,12 +183,22 @@ def nested_cell(value: Any, kind: DataType, /) -> Any:
         back = pyarrow().array([value], type=kind).to_pylist(maps_as_pydicts="strict")[0]
     except (*UNREADABLE, TypeError, AttributeError) as error:
         raise FormatError(f"the column has no place for what the fit made of it: {error}") from error
-    if not _is_same(_without_nulls(back), _without_nulls(value)):
+    if not _is_same(_without_nulls(back), _without_nulls(value)) or _lacks(back, kind):
         raise FormatError(
             "the column's type has no place for what the fit made of it: keep messages as JSON text, or write"
             " the keys of an inserted message into the type"
         )
     return value
+
+
+def _lacks(value: Any, kind: DataType) -> bool:
+    """Tell whether a value has null where its type takes none, which Arrow says when it is written."""
+    inner = [kind.field(at) for at in range(kind.num_fields)]
+    if isinstance(value, dict) and not pyarrow().types.is_map(kind):
+        parts = [(value[one.name], one) for one in inner]
+    else:
+        parts = [(part, inner[0]) for part in value] if isinstance(value, list) else []
+    return any(_lacks(part, one.type) if part is not None else not one.nullable for part, one in parts)
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -185,8 +217,8 @@ def text_of(cell: Any, /) -> str | None:
     if isinstance(cell, bytes):
         return cell.decode("utf-8", "backslashreplace")
     if isinstance(cell, Unreadable):
-        cell = cell.text
-    elif not isinstance(cell, str):
+        cell = cell.value
+    if not isinstance(cell, str):
         cell = json.dumps(cell, ensure_ascii=False, separators=(",", ":"), default=str)
     return str(printable(cell))
 

@@ -5,15 +5,26 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from glob import escape
+from glob import escape, has_magic
+from os.path import isdir, isfile
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from uuid import uuid4
 
 from trimtab._shared.strict_json import parse
-from trimtab.batch.arrow import UNREADABLE, Schema, Table, is_text, json_text, pyarrow
-from trimtab.batch.parquet import RowGroups, open_parquet, pack
+from trimtab.batch.arrow import (
+    Schema,
+    Table,
+    Unreadable,
+    is_text,
+    json_text,
+    pyarrow,
+    text_of,
+    values_of,
+)
+from trimtab.batch.parquet import RowGroups, open_parquet, pack, read_group
 from trimtab.batch.task import ID, BatchTask
 from trimtab.errors import ConfigurationError, FormatError
 
@@ -67,11 +78,12 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list
         ConfigurationError: There is nothing to read, a suffix is none that is known, or the target would
             be written into the source.
     """
-    may_be_file = not into_folder and not target.is_dir()
+    may_be_file = not into_folder and not isdir(target)
     as_file = may_be_file and form_of(target) is not None
-    if not source.is_dir():
-        if not source.is_file():
-            raise ConfigurationError(f"{source}: No such file or folder")
+    if not isdir(source):
+        if not isfile(source):
+            hint = "; what is read is a file, or a folder of them" if has_magic(str(source)) else ""
+            raise ConfigurationError(f"{source}: No such file or folder{hint}")
         if form_of(source) is None:
             raise ConfigurationError(f"{source}: conversations are read from {_KNOWN}, or a folder of them")
         if may_be_file and not as_file and target.suffix:
@@ -196,14 +208,14 @@ def _unpack(raw: BinaryIO, packed: str) -> BinaryIO:
 def do_unit(task: BatchTask, unit: Unit, form: Form, schema: Schema, /) -> tuple[Table, bytes]:
     """Do one piece; gives its table, and the bytes of it in the file that is written."""
     if unit.group is not None:
-        table = open_parquet(unit.path).read_row_group(unit.group, use_threads=False)
+        table = read_group(unit.path, unit.group)
         done = task.run(table, range(unit.first_row, unit.first_row + table.num_rows))
     else:
         lines, numbers = _lines_of(unit)
         done = task.run_lines(lines, numbers)
     if not form.lines:
         return done, pack(done, schema)
-    text = b"".join(_write_lines(task, done, from_lines=unit.group is None))
+    text = b"".join(_write_lines(task, done, unit))
     if form.packed:
         text = pyarrow().Codec(_CODECS[form.packed]).compress(text, asbytes=True)
     return done, text
@@ -228,28 +240,22 @@ def _lines_of(unit: Unit) -> tuple[list[bytes], list[int]]:
 # Results as lines.
 
 
-def _write_lines(task: BatchTask, table: Table, *, from_lines: bool) -> Iterator[bytes]:
+def _write_lines(task: BatchTask, table: Table, unit: Unit) -> Iterator[bytes]:
     """Write rows as lines; those that were lines of JSON stay what they were, with the results in them."""
     names = {one.name for one in task.result_fields()}
     error, column = f"{task.prefix}error", task.column
-    texts = table.column(column).to_pylist() if is_text(table.schema.field(column).type) else None
-    beside = table if texts is None else table.drop_columns([column])
-    try:
-        rows = beside.to_pylist(maps_as_pydicts="strict")
-    except UNREADABLE as caught:
-        raise ConfigurationError(
-            f"a row cannot be written as JSON ({caught}): leave the column out, or write Parquet"
-        ) from caught
-    for at, row in enumerate(rows):
-        is_bad = row[error] is not None
-        text = None if texts is None else texts[at]
-        if from_lines:
+    has_texts = is_text(table.schema.field(column).type)
+    columns = {name: values_of(table.column(name)) for name in table.column_names}
+    for at in range(table.num_rows):
+        row = {name: values[at] for name, values in columns.items()}
+        cell, is_bad = row[column], row[error] is not None
+        if unit.group is None:
             results = {name: row[name] for name in row if name in names}
-            line = _set_aside(results, error) if is_bad else _splice(str(text), results, column)
+            line = _set_aside(results, error) if is_bad else _splice(str(cell), results, column)
         else:
-            held = {column: _plain_text(text, is_bad=is_bad)} if texts is not None else {}
-            ordered = {name: None if name in held else row[name] for name in table.column_names}
-            line = _object(ordered, held)
+            is_said = has_texts or isinstance(cell, Unreadable)
+            held = {column: _plain_text(cell, is_bad=is_bad)} if is_said else {}
+            line = _object(row, held, f"{unit.path}, row {unit.first_row + at:,}")
         yield line.encode("utf-8") + b"\n"
 
 
@@ -272,24 +278,33 @@ def _splice(text: str, results: dict[str, Any], column: str) -> str:
     return f"{{{json_text(column)}:{text},{tail}"
 
 
-def _plain_text(text: Any, *, is_bad: bool) -> str:
+def _plain_text(cell: Any, *, is_bad: bool) -> str:
     """Write the cell of a conversation: JSON as it is, and what is none as a text."""
-    if isinstance(text, bytes):
-        text = text.decode("utf-8", "replace")
+    text = text_of(cell)
     if is_bad or text is None:
         return json_text(text)
     # Between its values only: inside of them JSON escapes a line's end.
-    return str(text).replace("\r", " ").replace("\n", " ")
+    return text.replace("\r", " ").replace("\n", " ")
 
 
-def _object(row: dict[str, Any], raw: dict[str, str]) -> str:
-    try:
-        pairs = (f"{json_text(name)}:{raw[name] if name in raw else json_text(row[name])}" for name in row)
-        return "{" + ",".join(pairs) + "}"
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"a row cannot be written as JSON ({error}): leave the column out, or write Parquet"
-        ) from error
+def _object(row: dict[str, Any], held: dict[str, str], where: str) -> str:
+    """Write a row; `held` is JSON for some of its columns.
+
+    Raises:
+        ConfigurationError: JSON has nothing for a value of it.
+    """
+    pairs = []
+    for name, value in row.items():
+        try:
+            if name not in held and isinstance(value, Unreadable | bytes):
+                raise FormatError(value.why if isinstance(value, Unreadable) else "it is no text in UTF-8")
+            pairs.append(f"{json_text(name)}:{held[name] if name in held else json_text(value)}")
+        except (TypeError, ValueError, FormatError) as error:
+            raise ConfigurationError(
+                f"{where}: column {name!r} cannot be written as JSON ({error}): leave the column out, or"
+                " write Parquet"
+            ) from error
+    return "{" + ",".join(pairs) + "}"
 
 
 # Pieces put together.
@@ -320,18 +335,23 @@ class Assembly:
         else:
             self._groups.add(part)
 
-    def finish(self) -> None:
-        """Put the file in its place."""
+    def finish(self) -> Path:
+        """Write the rest of the file; gives where it is until it is in its place."""
         if self._groups is not None:
             self._groups.finish()
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+        return self._beside
+
+    def place(self) -> None:
+        """Put the finished file in its place."""
         self._beside.replace(self._output)
 
     def abandon(self) -> None:
         """Leave nothing behind."""
-        self._file.close()
+        with suppress(OSError):  # what could not be written cannot be written now
+            self._file.close()
         self._beside.unlink(missing_ok=True)
 
 
@@ -364,16 +384,16 @@ def _schema(task: BatchTask, path: Path, *, to_lines: bool) -> tuple[Schema, boo
     try:
         schema = task.schema(file.schema_arrow)
         if to_lines:
-            _check_json(schema)
+            _check_json(schema, task.column)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from error
     return schema, file.metadata.num_rows > 0
 
 
-def _check_json(schema: Schema) -> None:
-    """Refuse columns whose values JSON cannot say, before any is met."""
+def _check_json(schema: Schema, column: str) -> None:
+    """Refuse columns whose values JSON cannot say, before any is met; text of conversations is JSON."""
     for field in schema:
-        if (kind := _foreign_to_json(field.type)) and not is_text(field.type):
+        if (kind := _foreign_to_json(field.type)) and not (field.name == column and is_text(field.type)):
             raise ConfigurationError(
                 f"column {field.name!r} cannot be written as JSON ({kind}): leave the column out, or write"
                 " Parquet"

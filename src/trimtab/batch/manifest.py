@@ -9,13 +9,16 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
+from os.path import lexists
 from pathlib import Path
 from typing import Any, Self
 
-from trimtab.batch.files import Job
+from trimtab.batch.files import Assembly, Job
 from trimtab.batch.fingerprint import fingerprint
 from trimtab.batch.task import BatchTask
 from trimtab.errors import ConfigurationError
+from trimtab.policy import read_file
+from trimtab.replay.policies import is_file
 
 _LIST = "manifest.jsonl"
 
@@ -62,21 +65,24 @@ class Manifest:
                 f"{folder} holds a run that was stopped, with other {_difference(lines[0], header)}:"
                 " run it again as it was, or remove the folder"
             )
+        done = {line["unit"]: Done(**line) for line in lines[1:] if "unit" in line}
+        outputs = {
+            line["output"]
+            for line in lines[1:]
+            if "output" in line and _mark(jobs[line["output"]].output) == line["mark"]
+        }
+        there = [job.output for at, job in enumerate(jobs) if at not in outputs and lexists(job.output)]
+        if there and not overwrite:
+            raise ConfigurationError(
+                f"{there[0]} is there already: give another name, or ask for it to be overwritten"
+            )
         if not lines[1:]:  # nothing was done
             lines = []
-            there = [job.output for job in jobs if job.output.exists()]
-            if there and not overwrite:
-                raise ConfigurationError(
-                    f"{there[0]} is there already: give another name, or ask for it to be overwritten"
-                )
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(_line(header))
             except OSError as error:
                 raise ConfigurationError(f"{folder}: {error.strerror or error}") from error
-        outputs = {line["output"] for line in lines[1:] if "output" in line}
-        outputs = {number for number in outputs if jobs[number].output.exists()}
-        done = {line["unit"]: Done(**line) for line in lines[1:] if "unit" in line}
         if path.read_bytes()[-1:] != b"\n":  # stopped within a line
             path.write_bytes(b"".join(map(_line, lines)))
         return cls(folder, done, outputs)
@@ -94,10 +100,14 @@ class Manifest:
         self.done[done.unit] = done
         self._append(asdict(done))
 
-    def add_output(self, number: int, parts: Sequence[int], /) -> None:
-        """Write that a file is in its place, and take away the pieces it is made of."""
+    def put_output(self, number: int, assembly: Assembly, parts: Sequence[int], /) -> None:
+        """Put a file into its place, and take away the pieces it is made of.
+
+        That it is there is written before: the mark tells it from another file of its name.
+        """
+        self._append({"output": number, "mark": _mark(assembly.finish())})
+        assembly.place()
         self.outputs.add(number)
-        self._append({"output": number})
         for index in parts:
             self.part(index).unlink(missing_ok=True)
 
@@ -107,13 +117,24 @@ class Manifest:
         os.fsync(self._list.fileno())
 
     def close(self) -> None:
-        """Let go of the list."""
+        """Let go of the list; where nothing was done, nothing is left of it."""
         self._list.close()
+        if not self.done:
+            self.remove()
 
     def remove(self) -> None:
         """Take the folder away: everything is where it belongs."""
-        self.close()
-        shutil.rmtree(self.folder)
+        self._list.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _mark(file: Path) -> list[int]:
+    """Give what tells a file from others that come to its place; one that is not there has none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return []
+    return [found.st_size, found.st_mtime_ns]
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -131,7 +152,7 @@ def _line(entry: Mapping[str, Any]) -> bytes:
 
 def _whole_lines(path: Path) -> list[dict[str, Any]]:
     """Read the entries of a list; one that was being written when its run ended is none."""
-    if not path.exists():
+    if not lexists(path):
         return []
     whole, _, _ = path.read_bytes().rpartition(b"\n")
     try:
@@ -154,8 +175,8 @@ def header_of(task: BatchTask, jobs: Sequence[Job], /, *, chunk_bytes: int, vers
             f"the task cannot be handed to another process ({error}): a function or class of your own stands"
             " in a module, under its name"
         ) from error
-    if isinstance(task.policy, str | PathLike) and Path(task.policy).is_file():
-        options["policy"] = Path(task.policy).read_bytes()
+    if isinstance(task.policy, str | PathLike) and is_file(task.policy):
+        options["policy"] = read_file(task.policy)
     return {
         "version": version,
         "options": {name: fingerprint(value) for name, value in options.items()},

@@ -34,6 +34,22 @@ def open_parquet(path: Path, /) -> Any:
         raise ConfigurationError(f"{path}: no Parquet that can be read: {error}") from error
 
 
+def read_group(path: Path, group: int, /) -> Table:
+    """Read a row group of a Parquet file.
+
+    Raises:
+        ConfigurationError: It is damaged, or no Parquet.
+    """
+    file = open_parquet(path)
+    try:
+        return file.read_row_group(group, use_threads=False)
+    except (OSError, pyarrow().ArrowException) as error:
+        before = sum(file.metadata.row_group(at).num_rows for at in range(group))
+        raise ConfigurationError(
+            f"{path}: cannot be read behind row {before:,} (row group {group}): {error}"
+        ) from error
+
+
 def pack(table: Table | None, schema: Schema, /) -> bytes:
     """Make a Parquet file of a table, without row groups where it has no rows or there is none."""
     sink = pyarrow().BufferOutputStream()

@@ -146,7 +146,7 @@ class _Run:
         self._parts: list[int] = []
         """The pieces in it."""
         self._errors: Counter[str] = Counter()
-        self.summary = BatchSummary(errors={})
+        self.summary = BatchSummary(errors={}, outputs=tuple(job.output for job in jobs))
 
     def go(self, units: Iterator[Unit]) -> Generator[None]:
         """Do all of it; goes on where a piece is in its file.
@@ -196,9 +196,8 @@ class _Run:
         """Finish the files of the jobs before this one; one without rows is written, too."""
         while self._at < job:
             if self._at not in self._manifest.outputs:
-                self._assemble().finish()
+                self._manifest.put_output(self._at, self._assemble(), self._parts)
                 self._assembly = None
-                self._manifest.add_output(self._at, self._parts)
             self._parts = []
             self._at += 1
 
@@ -214,10 +213,10 @@ class _Run:
         done = self._manifest.done[unit.index]
         self._errors.update(done.errors)
         before = self.summary
-        self.summary = BatchSummary(
+        self.summary = replace(
+            before,
             rows=before.rows + done.rows,
             errors=dict(sorted(self._errors.items())),
             share=unit.share,
             resumed_rows=before.resumed_rows + (0 if fresh else done.rows),
-            outputs=tuple(job.output for job in self._jobs),
         )

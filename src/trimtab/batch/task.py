@@ -61,7 +61,8 @@ class BatchTask(Options):
         strict: Set aside a conversation with faults instead of fitting it.
         pricing: For "replay": prices, or the name of some.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
-            nested lists and structs.
+            nested lists and structs. An object that has a key of this name holds its conversation there;
+            of lines of JSON every one does, if the name is another than "messages".
         prefix: Stands before the name of each result column.
 
     Raises:
@@ -152,6 +153,9 @@ class BatchTask(Options):
                 f"the table has a column {taken[0]!r} already: give a prefix, which stands before the name of"
                 " each result, or leave the column out"
             )
+        if self.operation == "fit":  # a row that is set aside has null there
+            at = schema.get_field_index(self.column)
+            schema = schema.set(at, schema.field(at).with_nullable(True))
         for one in self.result_fields():
             schema = schema.append(one)
         return schema
@@ -273,7 +277,9 @@ class BatchTask(Options):
                         f"the line has a key {taken[0]!r} already: give a prefix, which stands before the"
                         " name of each result"
                     )
-            row = work(value)
+                if self.column != MESSAGES and self.column not in value:
+                    raise FormatError(f"the line has no key {self.column!r}: it has {', '.join(value)}")
+            row = self._under_key(value, work)
             return _Cells(self._cell(cell, value, row, nested), row.results, id)
         except RecursionError:
             error: ContextError = FormatError("nested too deep")
@@ -281,6 +287,18 @@ class BatchTask(Options):
             error = raised
         is_moved = bool(names) or self.operation == "fit"
         return _set_aside(error, number, id, text_of(cell) if is_moved else None)
+
+    def _under_key(self, value: Any, work: Work) -> Row:
+        """Do it with a conversation, or with the one that an object has under the column's name."""
+        key = self.column
+        if key == MESSAGES or not isinstance(value, Mapping) or key not in value:
+            return work(value)
+        row = work(conversation_in(value[key]))
+        if row.value is None:
+            return row
+        return row._replace(
+            value={**value, key: json_text(row.value) if isinstance(value[key], str) else row.value}
+        )
 
     def _cell(self, cell: Any, value: Any, row: Row, kind: Any) -> Any:
         """Return what the column holds then: the same text where nothing left."""
@@ -304,6 +322,8 @@ class _Cells(NamedTuple):
 
 ID = "id"
 """Key and column of the id of a line."""
+MESSAGES = "messages"
+"""Key and column of conversations, if no other is asked for; request bodies have it, too."""
 
 
 def _lines(column: str) -> Schema:

@@ -39,6 +39,7 @@ where it was if it is started again.
 Exit codes: 0  every row is done
             1  rows were set aside, or the run could not go on
             2  wrong usage
+          130  stopped by Ctrl-C; the same command goes on
 """
 
 EPILOG = """\b
@@ -80,7 +81,7 @@ _run_options = together(
         default="messages",
         show_default=True,
         metavar="NAME",
-        help="The column of conversations, as JSON text or nested values.",
+        help="The column of conversations, as JSON text or nested values; of lines, their key.",
     ),
     click.option(
         "--workers",
@@ -202,6 +203,12 @@ def _run(operation: Operation, source: str, target: str, given: Mapping[str, Any
         line.progress.clear()
         click.echo(f"trimtab: {plain(in_options(error))}", err=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        line.progress.clear()
+        click.echo(
+            "trimtab: stopped; what is done is kept, and the same command goes on from there", err=True
+        )
+        sys.exit(130)
     line.progress.clear()
     click.echo(_answer(done, given["output"]), nl=False)
     sys.exit(1 if done.failed_rows else 0)

@@ -27,6 +27,7 @@ INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "jsonl", "messages-jsonl")
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 _SUFFIXES = (".json", *LINE_SUFFIXES)
 """What files of a folder are called that hold conversations."""
+_OF_BATCHES = (".parquet", ".pq", ".gz", ".zst")
 _BOM = b"\xef\xbb\xbf"
 _HEAD_LINES = 2
 """Lines looked at to tell JSON from JSONL; neither is decided by the first alone."""
@@ -76,6 +77,8 @@ def _paths(name: str) -> list[str]:
         raise click.UsageError(f"{name!r}: No such file or directory")
     if not os.access(name, os.R_OK):
         raise click.UsageError(f"{name!r}: Permission denied")
+    if PurePath(name).suffix.lower() in _OF_BATCHES:
+        raise click.UsageError(f"{name!r}: Parquet and packed lines are read by `trimtab batch`")
     return [name]
 
 

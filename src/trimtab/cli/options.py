@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -363,7 +364,7 @@ def strategy_of(value: str | None) -> Strategy | None:
         return _strategy_in(value.encode("utf-8", "replace"), value)
     path = Path(value)
     if path.suffix.lower() not in (".json", ".toml") and (
-        value in (*StrategyKind, *PRESETS) or not path.is_file()
+        value in (*StrategyKind, *PRESETS) or not isfile(path)
     ):
         if value in _NEEDS:
             others = ", ".join(KINDS_ALONE)

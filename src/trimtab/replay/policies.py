@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from os import PathLike, fspath
-from pathlib import Path, PurePath
+from os.path import isfile
+from pathlib import PurePath
 from typing import Any, TypeAlias, cast
 
 from trimtab._shared.checks import name_of as own_name
@@ -147,7 +148,7 @@ def read_policy(policy: object, /) -> Any:
             return word
         if word.startswith("{"):
             return read_policy(_parse(word))
-        if PurePath(word).suffix.lower() not in (".json", ".toml"):
+        if not is_file(word):
             return _strategy_called(word)
         data = read_file(policy)
         try:
@@ -155,6 +156,12 @@ def read_policy(policy: object, /) -> Any:
         except ConfigurationError as error:
             raise with_path(error, policy) from error.__cause__
     return _read_data(policy) if isinstance(policy, Mapping) else policy
+
+
+def is_file(policy: str | PathLike[str], /) -> bool:
+    """Tell whether a policy stands in a file, which need not be there; else it is a word, or data."""
+    word = fspath(policy)
+    return not word.startswith("{") and PurePath(word).suffix.lower() in (".json", ".toml")
 
 
 _SESSIONS: Mapping[str, Mapping[str, str]] = {
@@ -168,7 +175,7 @@ def _strategy_called(word: str) -> Strategy:
     known = (*WORDS, *StrategyKind, *ALIASES, *PRESETS)
     if word in known:
         return create_strategy(word)
-    hint = "; a file with one ends in .toml or .json" if Path(word).suffix or Path(word).is_file() else ""
+    hint = "; a file with one ends in .toml or .json" if PurePath(word).suffix or isfile(word) else ""
     there = ", ".join(dict.fromkeys(known))
     raise unknown_name(f"no policy is called {word!r}{hint}; there are: {there}", word, known)
 
