@@ -73,7 +73,8 @@ class TrimConversationManager(ConversationManager):
     """Cuts the messages of an agent before each call of its model, so that they fit.
 
     Counted is what `trim_middleware` counts. Where a provider says nevertheless that a request is too long,
-    the next one is made half as long; a summarizer is asked for that, too. A session that is restored is whole, and cut at the next call.
+    the next one is made half as long; a summarizer is asked for that, too. A session that is restored is
+    whole, and cut at the next call.
 
     Args:
         budget: As for `trim_middleware`.
