@@ -76,12 +76,11 @@ class ReadCache(Generic[M, R]):
             return readings[key]
         reading = self._read(object)
         self._note(reading)
-        kept[key], readings[key] = object, reading
+        readings[key], kept[key] = reading, object
         if len(kept) > self._most:
-            # the reading first: another thread may not find it when the object's identity is free again
-            gone = next(iter(kept))
+            # the object lives until its reading is gone: its identity would be free for another one's
+            gone, _alive = kept.popitem(last=False)
             readings.pop(gone, None)
-            kept.pop(gone, None)
         return reading
 
     def _note(self, reading: R) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "Unit",
     "members",
     "missing_ids",
+    "pins_given",
     "resolve_pins",
     "span_of",
     "unit_of",
@@ -334,22 +335,36 @@ def resolve_pins(pin: object, messages: Sequence[Any]) -> frozenset[int]:
     Raises:
         ConfigurationError: An index is out of range, or `pin` is neither.
     """
+    pins = pins_given(pin)
+    if callable(pins):
+        return frozenset(i for i, message in enumerate(messages) if pins(message, i))
+    count = len(messages)
+    found = set()
+    for index in pins:
+        if not -count <= index < count:
+            raise ConfigurationError(f"pin: index {index} is out of range for {count} messages")
+        found.add(index % count)
+    return frozenset(found)
+
+
+def pins_given(pin: object) -> tuple[int, ...] | Callable[[Any, int], bool]:
+    """Return what `pin=` was given so that it can be read again: positions, or the predicate.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
     if callable(pin):
         check_parameters("pin", pin, "message", "index")
-        return frozenset(i for i, message in enumerate(messages) if pin(message, i))
+        return pin
     if isinstance(pin, (str, bytes)) or not isinstance(pin, Iterable):
         raise ConfigurationError(
             f"pin is a list of positions or a function (message, index) -> bool, not {reprlib.repr(pin)}"
         )
-    count = len(messages)
-    found = set()
-    for index in pin:
+    pins = tuple(pin)
+    for index in pins:
         if not is_whole(index):
             raise ConfigurationError(
                 "pin holds positions of messages, as in [0, -1], or is a function (message, index) -> bool;"
                 f" {reprlib.repr(index)} is no position"
             )
-        if not -count <= index < count:
-            raise ConfigurationError(f"pin: index {index} is out of range for {count} messages")
-        found.add(index % count)
-    return frozenset(found)
+    return pins

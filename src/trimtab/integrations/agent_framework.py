@@ -109,7 +109,7 @@ class TrimStrategy:
         whole = [one for one in map(_source, messages) if one is not None]
         _write_name(whole, self._name)
         given = [one for one in whole if not one.additional_properties.get(EXCLUDED_KEY)]
-        kept = await self._trimmer.afit(given, system=self._system, tools=self._tools)
+        kept = (await self._trimmer.afit(given, system=self._system, tools=self._tools)).messages
         listed = kept if self.persist else list(_with_the_rest(kept, whole, messages))
         if len(listed) == len(messages) and all(map(is_, listed, messages)):
             return False
@@ -162,13 +162,14 @@ class TrimMiddleware(ChatMiddleware):
         said: Mapping[str, Any] = context.options or {}
         asked = said.get("response_format")
         tools = self._tools.of(normalize_tools(said.get("tools")))
-        context.messages = await self._trimmer.afit(
+        sent = await self._trimmer.afit(
             context.messages,
             model=said.get("model") or getattr(context.client, "model", None),
             sent_as=form_of(context.client, _FORMS),
             system=_system(said.get("instructions")),
             tools=[*tools, *self._answers.of([] if asked is None else [asked])],
         )
+        context.messages = sent.messages
         await call_next()
 
 

@@ -6,17 +6,22 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from inspect import signature
 from itertools import groupby
 from operator import is_
 from os import PathLike
-from typing import Any, Generic, TypeAlias, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar
 
 from trimtab._fit import Fitted, afit, fit
-from trimtab._fitting.request import leading_system
+from trimtab._fitting.breakpoints import check_breakpoints
+from trimtab._fitting.callbacks import OnTrim
+from trimtab._fitting.request import Ask, check, counter_of, leading_system
+from trimtab._shared.checks import in_words, near_names
 from trimtab.budget import Budget
 from trimtab.context import Context
-from trimtab.conversation.units import resolve_pins
+from trimtab.conversation.units import pins_given, resolve_pins
 from trimtab.counting import CounterLike
+from trimtab.counting.door import as_counter
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, get_format
 from trimtab.history import ReadCache
@@ -24,6 +29,7 @@ from trimtab.models import ModelFacts, facts_for
 from trimtab.policy import load_policy
 from trimtab.policy.conversations import blocks_for
 from trimtab.strategies import Cascade, ClampResults, SlidingWindow, StrategyLike, TruncateText
+from trimtab.strategies.door import strategy_given
 
 M = TypeVar("M")
 R = TypeVar("R")
@@ -80,8 +86,18 @@ class FitOptions(TypedDict, total=False):
     breakpoints: bool | Mapping[str, Any]
     pin: Iterable[int] | Callable[[Any, int], bool]
     pending_calls: Collection[str]
+    on_trim: OnTrim | None
     repair: bool
     strict: bool
+
+
+class Outcome(NamedTuple, Generic[M]):
+    """What the fit of a call gave."""
+
+    messages: list[M]
+    """Those that fit, as the framework's own."""
+    fitted: Fitted[Any]
+    """The same as the engine sees them, with the report."""
 
 
 class Trimmer(Generic[M]):
@@ -102,7 +118,8 @@ class Trimmer(Generic[M]):
         strategy: How requests give way where the user says nothing.
 
     Raises:
-        ConfigurationError: The budget is none of those, or options contradict each other.
+        ConfigurationError: The budget is none of those, or an option is unknown, not what it may be, or
+            contradicts another.
     """
 
     def __init__(
@@ -124,12 +141,12 @@ class Trimmer(Generic[M]):
         self._read = None if read is None else cache(read, most_objects=MOST_READINGS)
         self._held = None if holds is None else _Held(holds)
         self._on_fitted = on_fitted
-        self._options: dict[str, Any] = {**options}
+        self._options = _options_given(options, self._format)
         if isinstance(self._budget, Context):
             others = sorted(self._options.keys() - _OF_CONTEXTS)
             if others:
                 raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context say these themselves")
-        elif "strategy" not in options and not options.get("steady"):
+        elif "strategy" not in self._options and not self._options.get("steady"):
             self._options["strategy"] = strategy
 
     def fit(
@@ -141,8 +158,9 @@ class Trimmer(Generic[M]):
         sent_as: str | None = None,
         system: Any = None,
         tools: Any = None,
-    ) -> list[M]:
-        """Return the messages that fit.
+        limit_tokens: int | None = None,
+    ) -> Outcome[M]:
+        """Fit the messages of a call.
 
         Args:
             messages: Those of a call.
@@ -152,13 +170,16 @@ class Trimmer(Generic[M]):
             sent_as: The wire form in which the framework sends them, where that is known.
             system: System text that the framework sends beside the messages: counted, and not returned.
             tools: Schemas of the tools, in the wire form or any that `fit` takes.
+            limit_tokens: Room for this call, in place of the budget; not of a `Context`.
         """
         given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
             blocks = Blocks(self._budget, messages, self._format, self._read, given)
-            return list(blocks.objects(self._tell(blocks.context.fit()), write))
-        budget = self._tokens(model, window)
-        return self._tell(fit(messages, budget, **{**given, **self._objects(messages, write)})).messages
+            fitted = self._tell(blocks.context.fit())
+            return Outcome(list(blocks.objects(fitted, write)), fitted)
+        budget = limit_tokens or self._tokens(model, window)
+        fitted = self._tell(fit(messages, budget, **{**given, **self._objects(messages, write)}))
+        return Outcome(fitted.messages, fitted)
 
     async def afit(
         self,
@@ -169,16 +190,17 @@ class Trimmer(Generic[M]):
         sent_as: str | None = None,
         system: Any = None,
         tools: Any = None,
-    ) -> list[M]:
+        limit_tokens: int | None = None,
+    ) -> Outcome[M]:
         """Do what `fit` does; wait for async counters and summarizers."""
         given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
             blocks = Blocks(self._budget, messages, self._format, self._read, given)
-            return list(blocks.objects(self._tell(await blocks.context.afit()), write))
-        budget = self._tokens(model, window)
-        return self._tell(
-            await afit(messages, budget, **{**given, **self._objects(messages, write)})
-        ).messages
+            fitted = self._tell(await blocks.context.afit())
+            return Outcome(list(blocks.objects(fitted, write)), fitted)
+        budget = limit_tokens or self._tokens(model, window)
+        fitted = self._tell(await afit(messages, budget, **{**given, **self._objects(messages, write)}))
+        return Outcome(fitted.messages, fitted)
 
     def _objects(self, messages: Sequence[M], write: Write[M]) -> dict[str, Any]:
         """Say how messages are read and written, and which of them are pinned."""
@@ -332,15 +354,16 @@ class Schemas:
 
     def __init__(self, write: Callable[[Sequence[Any]], list[Any]]) -> None:
         self._write = write
-        self._tools: list[Any] = []
-        self._schemas: list[Any] = []
+        self._last: tuple[list[Any], list[Any]] = [], []
+        """Tools and their schemas, as one: threads share it."""
 
     def of(self, tools: Sequence[Any]) -> list[Any]:
         """Return the schemas of a call's tools."""
-        same = len(tools) == len(self._tools) and all(map(is_, tools, self._tools))
-        if not same:
-            self._tools, self._schemas = list(tools), self._write(tools)
-        return self._schemas
+        known, schemas = self._last
+        if len(tools) != len(known) or not all(map(is_, tools, known)):
+            schemas = self._write(tools)
+            self._last = list(tools), schemas
+        return schemas
 
 
 def form_of(client: object, forms: Mapping[str, str]) -> str | None:
@@ -449,7 +472,9 @@ def _budget_given(budget: object) -> Budget | Context | str | None:
         return budget
     if isinstance(budget, int | float) and not isinstance(budget, bool):
         return Budget.of(budget)
-    if isinstance(budget, str) and _SHARE.fullmatch(budget):
+    if isinstance(budget, str) and (share := _SHARE.fullmatch(budget)):
+        if not 0 < float(share[1]) <= 100:
+            raise ConfigurationError(f"budget={budget!r}: a share of the window is above 0% and at most 100%")
         return budget
     if isinstance(budget, str | PathLike):
         return load_policy(budget)
@@ -457,6 +482,33 @@ def _budget_given(budget: object) -> Budget | Context | str | None:
         "budget is a number of tokens, a Budget, a share of the model's window as '80%', a Context, or the"
         f" path of a policy, not {budget!r:.80}"
     )
+
+
+def _options_given(options: FitOptions, format: Format) -> dict[str, Any]:
+    """Check what `fit` would refuse at each call; None where that is its default says nothing."""
+    takes, names = signature(fit).parameters, sorted(FitOptions.__annotations__)
+    for name in options:
+        if name not in names:
+            raise ConfigurationError(
+                f"{name}= is no option of an adapter, which takes {', '.join(names)}, and what is sent from"
+                f" each call{in_words(near_names(name, names))}"
+            )
+    given: dict[str, Any] = {
+        name: value for name, value in options.items() if value is not None or takes[name].default is not None
+    }
+    if "pin" in given:
+        given["pin"] = pins_given(given["pin"])
+    asked = {name: given.get(name, takes[name].default) for name in names}
+    ask = Ask(**asked, messages=[], budget=None, format=format, system=None, tools=None)
+    check(ask)
+    check_breakpoints(ask.breakpoints)
+    if "pending_calls" in given:
+        given["pending_calls"] = ask.pending_calls
+    if "strategy" in given:
+        given["strategy"] = strategy_given(ask.strategy)
+    counter = None if ask.counter is None else as_counter(ask.counter, later=True)
+    counter_of(counter, None, format, charge_as=ask.charge_as)
+    return given
 
 
 def known_facts(model: str | None) -> ModelFacts | None:

@@ -69,7 +69,7 @@ class Bodies(Trimmer[Any]):
         """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
         self._stored, self._held_key, self._most_output = stored, held, most_output
         self._own = own
-        self._holds = not isinstance(self._budget, Context) and "strategy" not in options
+        self._holds = not isinstance(self._budget, Context) and options.get("strategy") is None
         self._target_ratio = 0.5 if options.get("steady") else target_ratio
         self._options.pop("steady", None)
         self._chats = Chats(self._format, self._new_baseline)

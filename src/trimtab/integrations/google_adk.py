@@ -76,12 +76,13 @@ class TrimPlugin(BasePlugin):
         if not contents or contents[-1].role != "user":
             system = [*([system] if system else []), _GO_ON]
         asked: Any = config.response_json_schema or config.response_schema
-        llm_request.contents = await self._trimmer.afit(
+        sent = await self._trimmer.afit(
             contents,
             model=None if llm_request.model is None else llm_request.model.rpartition("/")[2],
             system=system,
             tools=[*(config.tools or ()), *self._answers.of([] if asked is None else [asked])],
         )
+        llm_request.contents = sent.messages
 
 
 def _read(content: types.Content) -> dict[str, Any]:

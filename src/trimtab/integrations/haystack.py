@@ -100,12 +100,12 @@ class TrimHook:
     def run(self, state: State) -> None:
         """Fit the messages of a call."""
         messages = state.data["messages"]
-        self._send(state, self._trimmer.fit(messages, **self._call(state)))
+        self._send(state, self._trimmer.fit(messages, **self._call(state)).messages)
 
     async def run_async(self, state: State) -> None:
         """Fit the messages of a call; counters and summarizers may be async."""
         messages = state.data["messages"]
-        self._send(state, await self._trimmer.afit(messages, **self._call(state)))
+        self._send(state, (await self._trimmer.afit(messages, **self._call(state))).messages)
 
     def to_dict(self) -> dict[str, Any]:
         """Write the hook for the file of a pipeline; functions by the names they are imported by.

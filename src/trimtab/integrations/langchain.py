@@ -77,7 +77,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Answer:
         """Fit the messages of a call."""
-        sent = _with(request, self._trimmer.fit(_all_of(request), **self._call(request)))
+        sent = _with(request, self._trimmer.fit(_all_of(request), **self._call(request)).messages)
         return self._persist(request, sent, handler(sent))
 
     async def awrap_model_call(
@@ -86,7 +86,8 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Answer:
         """Fit the messages of a call; counters and summarizers may be async."""
-        sent = _with(request, await self._trimmer.afit(_all_of(request), **self._call(request)))
+        fits = await self._trimmer.afit(_all_of(request), **self._call(request))
+        sent = _with(request, fits.messages)
         return self._persist(request, sent, await handler(sent))
 
     def _call(self, request: ModelRequest[Any]) -> dict[str, Any]:
@@ -150,7 +151,7 @@ def trim_messages(
         options["strategy"] = "drop_newest"
     options.update(_counter_given(token_counter))
     tokens = max_tokens if budget is None else budget
-    return _trimmer(tokens, on_fitted, options, STEADY).fit(convert_to_messages(list(messages)))
+    return _trimmer(tokens, on_fitted, options, STEADY).fit(convert_to_messages(list(messages))).messages
 
 
 _NOT_OURS = {

@@ -11,7 +11,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from inspect import iscoroutinefunction, signature
@@ -131,9 +130,6 @@ class _Done:
     """Whether its translation has nothing else: what LiteLLM keeps of a response is put before the items."""
 
 
-_SEEN: ContextVar[list[Fitted[Any]]] = ContextVar("_SEEN")
-"""Takes what the fit of a call gave."""
-
 _FITTED: Final[set[str]] = set()
 """Ids of calls that `trim_call` has fitted, under way: LiteLLM may ask about their translations."""
 
@@ -162,12 +158,11 @@ class TrimHandler(CustomLogger):
         self, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
     ) -> None:
         super().__init__()
-        self._on_fitted = on_fitted
         self._trimmers: dict[str, Trimmer[Any]] = {
             form: Trimmer(
                 budget,
                 format=form,
-                on_fitted=self._tell,
+                on_fitted=on_fitted,
                 options=options,
                 strategy=ITEMS if form == "openai_responses" else STEADY,
             )
@@ -201,10 +196,12 @@ class TrimHandler(CustomLogger):
                 f" callback sees them: name {FORMS[form].messages}=, or call the function of that name in"
                 " trimtab.integrations.litellm"
             )
-        with self._watch(form, log, kwargs):
+        with _window_errors(kwargs):
             call = _Call(form, kwargs)
-            kept = await self._trimmers[form].afit(call.messages, **call.beside)
-            return {**kwargs, **call.argument(kept)}
+            sent = await self._trimmers[form].afit(call.messages, **call.beside)
+        if log is not None:
+            self._done[log] = _Done(form, sent.fitted, is_whole=not kwargs.get("previous_response_id"))
+        return {**kwargs, **call.argument(sent.messages)}
 
     def fit_call(self, kwargs: Mapping[str, Any], *, format: str) -> dict[str, Any]:
         """Fit a call; returns the one argument that has its messages.
@@ -216,9 +213,9 @@ class TrimHandler(CustomLogger):
         Raises:
             WindowExceededError: What must stay does not fit.
         """
-        with self._watch(format, None, kwargs):
+        with _window_errors(kwargs):
             call = _Call(format, kwargs)
-            return call.argument(self._trimmers[format].fit(call.messages, **call.beside))
+            return call.argument(self._trimmers[format].fit(call.messages, **call.beside).messages)
 
     async def async_post_call_response_headers_hook(
         self,
@@ -272,24 +269,14 @@ class TrimHandler(CustomLogger):
         is_translation = done is not None and done.is_whole and done.form != form
         return is_translation or log.litellm_call_id in _FITTED
 
-    @contextmanager
-    def _watch(self, form: str, log: Any, kwargs: Mapping[str, Any]) -> Iterator[None]:
-        """Remember what the fit of a call gives; write errors as LiteLLM's."""
-        seen: list[Fitted[Any]] = []
-        token = _SEEN.set(seen)
-        try:
-            yield
-        except BudgetExceededError as error:
-            raise WindowExceededError(error, model=str(kwargs.get("model"))) from error
-        finally:
-            _SEEN.reset(token)
-        if log is not None:
-            self._done[log] = _Done(form, seen[0], is_whole=not kwargs.get("previous_response_id"))
 
-    def _tell(self, fitted: Fitted[Any]) -> None:
-        _SEEN.get().append(fitted)
-        if self._on_fitted is not None:
-            self._on_fitted(fitted)
+@contextmanager
+def _window_errors(kwargs: Mapping[str, Any]) -> Iterator[None]:
+    """Write errors of a fit as LiteLLM's."""
+    try:
+        yield
+    except BudgetExceededError as error:
+        raise WindowExceededError(error, model=str(kwargs.get("model"))) from error
 
 
 class _Call:

@@ -77,9 +77,8 @@ def trim_filter(
             f"persist={persist!r:.80}: the SDK does not tell a filter of the run's session, so persist= is"
             " that session itself, persist=TrimSession(session)"
         )
-    made: list[Fitted[Any]] = []
     trimmer: Trimmer[TResponseInputItem] = Trimmer(
-        budget, format="openai_responses", on_fitted=made.append, options=options, strategy=_STEADY
+        budget, format="openai_responses", on_fitted=None, options=options, strategy=_STEADY
     )
     schemas = Schemas(_schemas)
 
@@ -89,14 +88,14 @@ def trim_filter(
         beside = [] if agent.output_type in (None, str) else [agent.output_type]
 
         async def fit(items: list[TResponseInputItem]) -> Fitted[Any]:
-            await trimmer.afit(
+            sent = await trimmer.afit(
                 items,
                 model=_model_name(agent),
                 sent_as="openai_chat" if isinstance(agent.model, OpenAIChatCompletionsModel) else None,
                 system=given.instructions,
                 tools=schemas.of([*tools, *agent.handoffs, *beside]),
             )
-            return made.pop()  # nothing is awaited since it was put there
+            return sent.fitted
 
         view = None if persist is None else await persist.view_for(given.input)
         fitted = await fit(given.input if view is None else view)

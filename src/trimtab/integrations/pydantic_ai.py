@@ -115,13 +115,14 @@ class TrimCapability(AbstractCapability[Any]):
 
     async def _fit(self, request: ModelRequestContext) -> list[ModelMessage]:
         parameters = request.model.customize_request_parameters(request.model_request_parameters)
-        return await self._trimmer.afit(
+        sent = await self._trimmer.afit(
             request.messages,
             model=_name(request.model),
             sent_as=form_of(request.model, _FORMS),
             system=_instructions(parameters, request.messages),
             tools=_tools(parameters),
         )
+        return sent.messages
 
 
 def history_processor(
@@ -143,7 +144,7 @@ def history_processor(
     trimmer = _trimmer(budget, on_fitted, options, DEEP)
 
     async def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
-        return await trimmer.afit(messages, model=_name(ctx.model))
+        return (await trimmer.afit(messages, model=_name(ctx.model))).messages
 
     return process
 

@@ -64,7 +64,7 @@ def trim_middleware(
 
     async def fit_call(context: InvokeModelContext) -> InvokeModelContext:
         asked = calls.ask(context.model, context.system_prompt, context.tool_specs)
-        return context.replace(messages=await calls.trimmer.afit(context.messages, **asked))
+        return context.replace(messages=(await calls.trimmer.afit(context.messages, **asked)).messages)
 
     return fit_call
 
@@ -73,7 +73,8 @@ class TrimConversationManager(ConversationManager):
     """Cuts the messages of an agent before each call of its model, so that they fit.
 
     Counted is what `trim_middleware` counts. Where a provider says nevertheless that a request is too long,
-    the next one is made half as long. A session that is restored is whole, and cut at the next call.
+    the next one is made half as long; a summarizer is asked for that, too. A session that is restored is
+    whole, and cut at the next call.
 
     Args:
         budget: As for `trim_middleware`.
@@ -89,9 +90,10 @@ class TrimConversationManager(ConversationManager):
         self, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
     ) -> None:
         super().__init__()
-        self._on_fitted = on_fitted
         self._fitted: Fitted[Any] | None = None
-        self._calls = _Calls(budget, self._tell, options, DEEP)
+        self._limit_tokens: int | None = None
+        """Room for the next call, where the provider refused the last one."""
+        self._calls = _Calls(budget, on_fitted, options, DEEP)
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Have the agent ask before each call of its model."""
@@ -102,32 +104,26 @@ class TrimConversationManager(ConversationManager):
         """Do nothing behind a run: what comes next is cut before it is sent."""
 
     def reduce_context(self, agent: Agent, e: Exception | None = None, **kwargs: Any) -> None:
-        """Cut what was just sent to half of it, since the provider says that it is too long.
+        """Have the next call cut to half of what was just sent, since the provider says that it is too long.
+
+        There counters and summarizers may be async, and a summarizer is asked.
 
         Raises:
-            BudgetExceededError: What must stay is more than half.
             Exception: That of the provider, where a `Context` says what is sent, or something else changed
                 the messages meanwhile.
         """
-        fitted, messages = self._fitted, agent.messages
-        if fitted is None or not all(map(is_, fitted.messages, messages)):
-            if e is not None:
-                raise e
-            return
-        sent = len(fitted.messages)
-        half = fitted.at(fitted.report.tokens_after // 2)
-        self._tell(half)
-        messages[:] = [*half.messages, *messages[sent:]]
+        fitted = self._fitted
+        if fitted is not None and all(map(is_, fitted.messages, agent.messages)):
+            self._limit_tokens = fitted.report.tokens_after // 2
+        elif e is not None:
+            raise e
 
     async def _cut(self, event: BeforeModelCallEvent) -> None:
         agent: Any = event.agent
         asked = self._calls.ask(agent.model, agent.system_prompt, agent.tool_registry.get_all_tool_specs())
-        agent.messages[:] = await self._calls.trimmer.afit(agent.messages, **asked)
-
-    def _tell(self, fitted: Fitted[Any]) -> None:
-        self._fitted = fitted
-        if self._on_fitted is not None:
-            self._on_fitted(fitted)
+        limit_tokens, self._limit_tokens = self._limit_tokens, None
+        sent = await self._calls.trimmer.afit(agent.messages, **asked, limit_tokens=limit_tokens)
+        self._fitted, agent.messages[:] = sent.fitted, sent.messages
 
 
 class _Calls:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -387,3 +389,46 @@ def test_a_session_of_another_form_is_refused() -> None:
     session = TrimSession(Session(4_000, format="openai_responses"), session_settings=settings)
     asyncio.run(session.add_items(_talk(3)))
     assert asyncio.run(session.get_items()) == _talk(3)[-2:]
+
+
+class _Watched(list[Any]):
+    """Items of a call that tell when its output is put together: then they are fitted."""
+
+    def __init__(self, items: list[Any], when_fitted: Callable[[], object]) -> None:
+        super().__init__(items)
+        self.when_fitted = when_fitted
+
+    def __getitem__(self, at: Any) -> Any:
+        """Tell of it, and give the item."""
+        self.when_fitted()
+        return super().__getitem__(at)
+
+
+def test_threads_that_share_a_filter_send_their_own_items() -> None:
+    """One call is fitted between the fit of another and what that one is sent."""
+    context = Context(Budget(4_000), model="gpt-4o")
+    context.add("history", [], priority=50)
+    trim, sent = trim_filter(context), dict[str, Any]()
+    bob_is_fitted, ada_is_sent = Event(), Event()
+
+    def call(name: str, when_fitted: Callable[[], object]) -> None:
+        items = _Watched([{"role": "user", "content": f"I am {name}."}], when_fitted)
+        data = CallModelData(ModelInputData(items, None), Agent(name, model="gpt-4o"), None)
+        sent[name] = asyncio.run(trim(data)).input
+
+    def fit_bob() -> None:
+        bob.start()
+        bob_is_fitted.wait()
+
+    def wait_for_ada() -> None:
+        bob_is_fitted.set()
+        ada_is_sent.wait()
+
+    bob = Thread(target=call, args=("bob", wait_for_ada))
+    call("ada", fit_bob)
+    ada_is_sent.set()
+    bob.join()
+    assert {name: items[0]["content"] for name, items in sent.items()} == {
+        "ada": "I am ada.",
+        "bob": "I am bob.",
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from importlib.util import find_spec, module_from_spec
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from pydantic_ai import (
     UnexpectedModelBehavior,
     UsageLimits,
 )
-from pydantic_ai.capabilities import ProcessHistory
+from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -286,6 +287,23 @@ def test_a_processor_of_the_history_writes_what_it_gives() -> None:
     run = made.run_sync("And now?", message_history=_talk(30))
     assert run.all_messages()[:-1] == seen[0].messages
     assert len(run.all_messages()) < 60
+
+
+def test_a_version_without_the_later_hook_is_fitted_before_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the framework asks once a step, each step is fitted, and the history stays whole."""
+    spec = find_spec("trimtab.integrations.pydantic_ai")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    with monkeypatch.context() as older:
+        older.delattr(AbstractCapability, "prepare_model_request")
+        spec.loader.exec_module(module)
+    later = {"prepare_model_request": AbstractCapability.prepare_model_request}  # does nothing
+    capability = type("Older", (module.TrimCapability,), later)(600, model="gpt-4o")
+    history = _talk(30)
+    whole = len(history)
+    assert len(sent(history, capability)) < 60
+    assert len(history) == whole
 
 
 def test_a_budget_is_said_in_every_way() -> None:

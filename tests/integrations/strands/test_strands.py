@@ -367,13 +367,30 @@ def test_a_provider_that_says_too_long_is_sent_half() -> None:
     manager = TrimConversationManager(4_000, on_fitted=seen.append)
     sent(_talk(30), model=model, conversation_manager=manager)
     assert len(model.asked) == 3
-    whole, half, _, quarter, _ = (one.report.tokens_after for one in seen)
+    whole, half, quarter = (one.report.tokens_after for one in seen)
     assert half <= whole / 2
     assert quarter <= half / 2
     context = Context(Budget(4_000), model="gpt-4o")
     context.add("history", [], priority=50)
     with pytest.raises(ContextWindowOverflowException):
         sent(_talk(3), model=Scripted(overflows=1), conversation_manager=TrimConversationManager(context))
+
+
+def test_what_is_sent_half_has_a_real_summary() -> None:
+    """A summarizer is asked for the retry, too, and counters and summarizers may be async."""
+
+    async def count(messages: list[Any]) -> int:
+        return sum(len(str(one)) // 4 for one in messages)
+
+    async def summarize(messages: list[Any], existing: str | None = None) -> str:
+        return f"summary of {len(messages)}"
+
+    model = Scripted(overflows=1)
+    manager = TrimConversationManager(2_000, counter=count, strategy=Summarize(summarize))
+    sent(_talk(30), model=model, conversation_manager=manager)
+    whole, half = model.asked
+    assert len(half) < len(whole)
+    assert "summary of" in str(half[0])
 
 
 def test_a_session_that_is_restored_is_whole(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""What all adapters share: options are checked when one is made, and threads may share it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from trimtab import Fitted
+from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.integrations.base import BudgetLike, Schemas, Trimmer
+from trimtab.strategies import Summarize
+
+TALK = [{"role": "assistant" if at % 2 else "user", "content": f"m{at} {'word ' * 30}"} for at in range(21)]
+LOOK = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
+
+
+def adapter(budget: BudgetLike = 300, **options: Any) -> Trimmer[dict[str, Any]]:
+    """Make what an adapter of OpenAI's messages has."""
+    given: Any = {"model": "gpt-4o", **options}
+    return Trimmer(budget, format="openai_chat", on_fitted=None, options=given)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        pytest.param({"stategy": "agent"}, "stategy= is no option.*did you mean strategy", id="typo"),
+        pytest.param({"system": "Be brief."}, "system= is no option", id="said-by-the-call"),
+        pytest.param({"strategy": "agnet"}, "no strategy is called 'agnet'", id="strategy"),
+        pytest.param({"strategy": "agent", "steady": True}, "leave steady=True out", id="contradiction"),
+        pytest.param({"charge_as": "antropic"}, "did you mean anthropic", id="charge-as"),
+        pytest.param({"counter": 7}, "counter must have count", id="counter"),
+        pytest.param({"pin": 0}, "pin is a list of positions", id="pin"),
+        pytest.param({"pin": ["a"]}, "'a' is no position", id="position"),
+        pytest.param({"breakpoints": 1}, "breakpoints is True, False", id="breakpoints"),
+        pytest.param({"pending_calls": "a"}, "pending_calls is a list", id="pending-calls"),
+        pytest.param({"strict": None}, "strict is True or False", id="flag"),
+        pytest.param({"budget": "150%"}, "above 0% and at most 100%", id="more-than-the-window"),
+        pytest.param({"budget": "0%"}, "above 0% and at most 100%", id="nothing-of-the-window"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_a_call(options: dict[str, Any], said: str) -> None:
+    """Nobody makes an adapter that fails, or does otherwise than was said, once it is called."""
+    with pytest.raises((ConfigurationError, UnknownNameError), match=said):
+        adapter(**options)
+
+
+@pytest.mark.parametrize("name", ["strategy", "charge_as", "counter", "on_trim"])
+def test_none_says_nothing(name: str) -> None:
+    """A call is fitted as without the option: in the adapter's way, and charged as it is sent."""
+    plain, given = (
+        one.fit(TALK, sent_as="openai_responses", tools=LOOK).fitted
+        for one in (adapter(), adapter(**{name: None}))
+    )
+    assert given.positions == plain.positions
+    assert given.report.tokens_after == plain.report.tokens_after
+
+
+def test_what_can_be_read_once_holds_at_each_call() -> None:
+    """An iterator of pins, or of calls whose results are to come, is that of all calls."""
+    call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    talk = [*TALK, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    shared = adapter(pin=iter([0]), pending_calls=iter(["a"]))
+    first, second = (shared.fit(talk).fitted for _ in range(2))
+    assert first.positions == second.positions
+    assert second.positions[0] == 0
+    assert second.positions[-1] == len(TALK)
+
+
+class OtherCall(list[Any]):
+    """Tools of a call, during which another call asks for the schemas of its own."""
+
+    def __init__(self, tools: list[Any], schemas: Schemas, others: list[Any]) -> None:
+        super().__init__(tools)
+        self.schemas = schemas
+        self.others = others
+
+    def __iter__(self) -> Iterator[Any]:
+        """Have the other call asked when all of these were looked at."""
+        yield from super().__iter__()
+        self.schemas.of(self.others)
+
+
+def test_a_call_has_the_schemas_of_its_own_tools() -> None:
+    """Another call may ask between a look at what is known and its use, as a thread would."""
+    schemas = Schemas(lambda tools: [f"schema of {one}" for one in tools])
+    assert schemas.of(["ada"]) == ["schema of ada"]
+    assert schemas.of(OtherCall(["ada"], schemas, ["bob"])) == ["schema of ada"]
+    assert schemas.of(["bob"]) == ["schema of bob"]
+
+
+def test_an_async_summarizer_is_awaited_for_each_of_two_calls_at_once() -> None:
+    """Each call gets its own messages and its own `Fitted`, whichever is done first."""
+    order: list[str] = []
+
+    async def run() -> list[tuple[list[Any], Fitted[Any]]]:
+        done = asyncio.Event()
+
+        async def summarize(messages: list[Any], existing: str | None = None) -> str:
+            name = messages[0]["content"].split()[0]
+            if name == "ada":
+                await done.wait()
+            order.append(name)
+            done.set()
+            return f"summary of {name}"
+
+        shared = adapter(strategy=Summarize(summarize))
+        talks = [[{**one, "content": f"{name} {one['content']}"} for one in TALK] for name in ("ada", "bob")]
+        return await asyncio.gather(*map(shared.afit, talks))
+
+    for name, (messages, fitted) in zip(("ada", "bob"), asyncio.run(run()), strict=True):
+        assert f"summary of {name}" in messages[0]["content"]
+        assert fitted.messages == messages
+    assert order == ["bob", "ada"]
