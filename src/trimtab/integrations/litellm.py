@@ -170,6 +170,7 @@ class TrimHandler(CustomLogger):
                 on_fitted=self._tell,
                 options=options,
                 strategy=ITEMS if form == "openai_responses" else STEADY,
+                hands_system=True,
             )
             for form in FORMS
         }
@@ -201,13 +202,13 @@ class TrimHandler(CustomLogger):
                 f" callback sees them: name {FORMS[form].messages}=, or call the function of that name in"
                 " trimtab.integrations.litellm"
             )
-        with self._watch(form, log, kwargs):
+        with self._watch(form, log, kwargs) as seen:
             call = _Call(form, kwargs)
             kept = await self._trimmers[form].afit(call.messages, **call.beside)
-            return {**kwargs, **call.argument(kept)}
+            return {**kwargs, **call.arguments(kept, seen[0].system)}
 
     def fit_call(self, kwargs: Mapping[str, Any], *, format: str) -> dict[str, Any]:
-        """Fit a call; returns the one argument that has its messages.
+        """Fit a call; returns the arguments that have its messages and system text.
 
         Args:
             kwargs: What the call is given, by name.
@@ -216,9 +217,10 @@ class TrimHandler(CustomLogger):
         Raises:
             WindowExceededError: What must stay does not fit.
         """
-        with self._watch(format, None, kwargs):
+        with self._watch(format, None, kwargs) as seen:
             call = _Call(format, kwargs)
-            return call.argument(self._trimmers[format].fit(call.messages, **call.beside))
+            kept = self._trimmers[format].fit(call.messages, **call.beside)
+            return call.arguments(kept, seen[0].system)
 
     async def async_post_call_response_headers_hook(
         self,
@@ -273,12 +275,12 @@ class TrimHandler(CustomLogger):
         return is_translation or log.litellm_call_id in _FITTED
 
     @contextmanager
-    def _watch(self, form: str, log: Any, kwargs: Mapping[str, Any]) -> Iterator[None]:
+    def _watch(self, form: str, log: Any, kwargs: Mapping[str, Any]) -> Iterator[list[Fitted[Any]]]:
         """Remember what the fit of a call gives; write errors as LiteLLM's."""
         seen: list[Fitted[Any]] = []
         token = _SEEN.set(seen)
         try:
-            yield
+            yield seen
         except BudgetExceededError as error:
             raise WindowExceededError(error, model=str(kwargs.get("model"))) from error
         finally:
@@ -315,10 +317,11 @@ class _Call:
             ],
         }
 
-    def argument(self, messages: Sequence[Any]) -> dict[str, Any]:
-        """Write messages as the argument they are given in; a text that stands alone stays a text."""
+    def arguments(self, messages: Sequence[Any], system: Any) -> dict[str, Any]:
+        """Write what fits as the arguments it is given in; a text that stands alone stays a text."""
         same = self._text is not None and len(messages) == 1 and messages[0] is self.messages[0]
-        return {self._form.messages: self._text if same else messages}
+        beside = {self._form.system: system} if system and system != self.beside["system"] else {}
+        return {self._form.messages: self._text if same else messages, **beside}
 
 
 def _model(kwargs: Mapping[str, Any]) -> tuple[str | None, Budget | None]:

@@ -79,7 +79,12 @@ def trim_filter(
         )
     made: list[Fitted[Any]] = []
     trimmer: Trimmer[TResponseInputItem] = Trimmer(
-        budget, format="openai_responses", on_fitted=made.append, options=options, strategy=_STEADY
+        budget,
+        format="openai_responses",
+        on_fitted=made.append,
+        options=options,
+        strategy=_STEADY,
+        hands_system=True,
     )
     schemas = Schemas(_schemas)
 
@@ -104,7 +109,7 @@ def trim_filter(
             fitted = await fit(await persist.view_for(given.input) or given.input)
         if on_fitted is not None:
             on_fitted(fitted)
-        return ModelInputData(input=fitted.messages, instructions=given.instructions)
+        return ModelInputData(input=fitted.messages, instructions=fitted.system or given.instructions)
 
     return trim
 
