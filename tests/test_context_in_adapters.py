@@ -11,7 +11,6 @@ from trimtab import ConfigurationError, Context, EstimateCounter, Fitted
 from trimtab.counting import measure
 from trimtab.formats import Request, get_format
 from trimtab.integrations.base import Trimmer
-from trimtab.policy.conversations import fitter
 
 POLICY = Path(__file__).parent.parent / "examples" / "policy.toml"
 FORMS = ["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"]
@@ -112,23 +111,3 @@ def test_system_text_beside_the_blocks_and_of_the_call_is_one_too_many(format: s
     made = trimmer(context("Be brief.", beside=True), format, [], hands_system=True)
     with pytest.raises(ConfigurationError, match=r"system is given twice.*a block 'system'"):
         made.fit(said(format), system="Be kind.")
-
-
-@pytest.mark.parametrize("format", FORMS)
-def test_a_batch_does_the_same_with_the_system_text_of_a_policy(format: str) -> None:
-    """It stays before that of a row, is sent once, and is one too many beside the row's own."""
-    form = get_format(format)
-    block = context("Be brief.")
-    row = body(format, said(format))
-    for asked in (row, said(format)):
-        done = fitter(block, format=format)(asked)
-        assert str(done.request).count("Be brief.") == 1
-    if form.rules.system_in_messages:
-        return
-    beside = context("Be brief.", beside=True)
-    own = body(format, said(format), "Be kind.")
-    with pytest.raises(ConfigurationError, match="system is given twice"):
-        fitter(beside, format=format)(own)
-    both = str(fitter(block, format=format)(own).request)
-    assert both.count("Be brief.") == both.count("Be kind.") == 1
-    assert str(fitter(beside, format=format, system="Be kind.")(row).request).count("Be brief.") == 0
