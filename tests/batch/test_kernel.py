@@ -158,6 +158,19 @@ def test_a_policy_of_blocks_takes_conversations_apart(tmp_path: Path) -> None:
     assert [row["fates"] for row in found[0]] == [["kept"] * 4, ["evicted"] * 9]
 
 
+def test_the_system_text_of_a_context_is_sent_beside_that_of_a_row() -> None:
+    """A block's behind it; what stands beside the blocks is one too many where a row has its own."""
+    talk = [{"role": "user", "content": "Hi"}]
+    table = _texts(talk, {"messages": talk}, {"messages": talk, "system": "Be kind."})
+    block = Context(900, counter=CharCounter()).add("system", "Be brief.").add("history", [])
+    beside = Context(900, counter=CharCounter(), system="Be brief.").add("history", [])
+    *plain, both = fit_table(table, block, format="anthropic").to_pylist()
+    *alone, refused = fit_table(table, beside, format="anthropic").to_pylist()
+    assert {json.loads(row["messages"])["system"] for row in (*plain, *alone)} == {"Be brief."}
+    assert json.loads(both["messages"])["system"] == "Be kind.\n\nBe brief."
+    assert "system is given twice" in refused["error"]["message"]
+
+
 def test_a_strategy_is_a_policy_too() -> None:
     """By its word, as data and as an object; another kind of policy is refused."""
     kind = {"kind": "sliding_window", "target_ratio": 0.5}

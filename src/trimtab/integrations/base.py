@@ -27,7 +27,7 @@ from trimtab.formats import Format, get_format
 from trimtab.history import ReadCache
 from trimtab.models import ModelFacts, facts_for
 from trimtab.policy import load_policy
-from trimtab.policy.conversations import blocks_for
+from trimtab.policy.conversations import own_system, with_conversation
 from trimtab.strategies import Cascade, ClampResults, SlidingWindow, StrategyLike, TruncateText
 from trimtab.strategies.door import strategy_given
 
@@ -116,10 +116,12 @@ class Trimmer(Generic[M]):
         on_fitted: Called with the `Fitted` of each call.
         options: What the user said of `fit`.
         strategy: How requests give way where the user says nothing.
+        hands_system: Whether the adapter sends the system text of the `Fitted`. One that sends its messages
+            alone has no place for that of a `Context`, in wire forms that keep it beside them.
 
     Raises:
         ConfigurationError: The budget is none of those, or an option is unknown, not what it may be, or
-            contradicts another.
+            contradicts another; here or at a call: the adapter has no place for system text of the `Context`.
     """
 
     def __init__(
@@ -134,9 +136,11 @@ class Trimmer(Generic[M]):
         on_fitted: OnFitted | None,
         options: FitOptions,
         strategy: StrategyLike = STEADY,
+        hands_system: bool = False,
     ) -> None:
         self._budget = _budget_given(budget)
         self._format = get_format(format)
+        self._hands_system = hands_system
         self._write = write
         self._read = None if read is None else cache(read, most_objects=MOST_READINGS)
         self._held = None if holds is None else _Held(holds)
@@ -146,6 +150,7 @@ class Trimmer(Generic[M]):
             others = sorted(self._options.keys() - _OF_CONTEXTS)
             if others:
                 raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context say these themselves")
+            self._refuse_system(own_system(self._budget, self._format), None)
         elif "strategy" not in self._options and not self._options.get("steady"):
             self._options["strategy"] = strategy
 
@@ -175,8 +180,9 @@ class Trimmer(Generic[M]):
         given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
             blocks = Blocks(self._budget, messages, self._format, self._read, given)
-            fitted = self._tell(blocks.context.fit())
-            return Outcome(list(blocks.objects(fitted, write)), fitted)
+            fitted = blocks.context.fit()
+            self._refuse_system(fitted.system, system)
+            return Outcome(list(blocks.objects(self._tell(fitted), write)), fitted)
         budget = limit_tokens or self._tokens(model, window)
         fitted = self._tell(fit(messages, budget, **{**given, **self._objects(messages, write)}))
         return Outcome(fitted.messages, fitted)
@@ -196,8 +202,9 @@ class Trimmer(Generic[M]):
         given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
             blocks = Blocks(self._budget, messages, self._format, self._read, given)
-            fitted = self._tell(await blocks.context.afit())
-            return Outcome(list(blocks.objects(fitted, write)), fitted)
+            fitted = await blocks.context.afit()
+            self._refuse_system(fitted.system, system)
+            return Outcome(list(blocks.objects(self._tell(fitted), write)), fitted)
         budget = limit_tokens or self._tokens(model, window)
         fitted = self._tell(await afit(messages, budget, **{**given, **self._objects(messages, write)}))
         return Outcome(fitted.messages, fitted)
@@ -253,6 +260,16 @@ class Trimmer(Generic[M]):
     def _model(self, of_call: str | None) -> str | None:
         """Name the model that is counted for: the one that was asked for, or that of the call."""
         return self._options.get("model") or of_call
+
+    def _refuse_system(self, sent: Any, system: Any) -> None:
+        """Refuse system text that is counted beside the messages, and that nobody would send."""
+        if self._hands_system or not sent or sent in (system, self._format.lift_system((), system)):
+            return
+        raise ConfigurationError(
+            f"the Context has system text, {sent!r:.80}, and this adapter hands on messages alone: in the"
+            f" wire form {self._format.name!r} system text stands beside them. Write it where the framework"
+            " takes its instructions, and not in the Context; or give its block role='user'"
+        )
 
     def _tell(self, fitted: Fitted[M]) -> Fitted[M]:
         if self._on_fitted is not None:
@@ -423,11 +440,7 @@ class Blocks(Generic[M]):
             self._wires.append(list(said) if isinstance(said, list | tuple) else [said])
         wire = [one for own in self._wires for one in own]
         self._owners = [at for at, own in enumerate(self._wires) for _ in own]
-        names = [block.name for block in context.blocks]
-        self._filled = blocks_for(wire, names, format)
-        self.context = context.clone(**given)
-        for name, content in self._filled.items():
-            self.context.replace(name, content)
+        self.context, self._parts = with_conversation(context, wire, format, **given)
 
     def objects(self, fitted: Fitted[Any], write: Write[M]) -> Iterator[M]:
         """Give the messages of an output as the framework's own."""
@@ -448,12 +461,12 @@ class Blocks(Generic[M]):
     def _places(self, fitted: Fitted[Any]) -> list[int | None]:
         """List the index of each message of the output among those of the call; None: of another block."""
         places: list[int | None] = [None] * len(fitted.messages)
-        before = 0
-        for name, content in self._filled.items():
-            for at, place in enumerate(fitted.positions_in(name)):
-                if place is not None:
-                    places[at] = before + place
-            before += len(content)
+        first = 0
+        for name, (before, messages) in self._parts.items():
+            for at, place in enumerate(fitted.positions_in(name) if messages else ()):
+                if place is not None and place >= before:
+                    places[at] = first + place - before
+            first += len(messages)
         return places
 
 

@@ -56,7 +56,7 @@ class Bodies(Trimmer[Any]):
         on_fitted: OnFitted | None,
         options: FitOptions,
     ) -> None:
-        super().__init__(budget, format=format, on_fitted=on_fitted, options=options)
+        super().__init__(budget, format=format, on_fitted=on_fitted, options=options, hands_system=True)
         own = options.get("counter")
         if own is None and isinstance(self._budget, Context):
             own = self._budget._policy.counter

@@ -165,6 +165,7 @@ class TrimHandler(CustomLogger):
                 on_fitted=on_fitted,
                 options=options,
                 strategy=ITEMS if form == "openai_responses" else STEADY,
+                hands_system=True,
             )
             for form in FORMS
         }
@@ -201,10 +202,10 @@ class TrimHandler(CustomLogger):
             sent = await self._trimmers[form].afit(call.messages, **call.beside)
         if log is not None:
             self._done[log] = _Done(form, sent.fitted, is_whole=not kwargs.get("previous_response_id"))
-        return {**kwargs, **call.argument(sent.messages)}
+        return {**kwargs, **call.arguments(sent.messages, sent.fitted.system)}
 
     def fit_call(self, kwargs: Mapping[str, Any], *, format: str) -> dict[str, Any]:
-        """Fit a call; returns the one argument that has its messages.
+        """Fit a call; returns the arguments that have its messages and system text.
 
         Args:
             kwargs: What the call is given, by name.
@@ -215,7 +216,8 @@ class TrimHandler(CustomLogger):
         """
         with _window_errors(kwargs):
             call = _Call(format, kwargs)
-            return call.argument(self._trimmers[format].fit(call.messages, **call.beside).messages)
+            sent = self._trimmers[format].fit(call.messages, **call.beside)
+        return call.arguments(sent.messages, sent.fitted.system)
 
     async def async_post_call_response_headers_hook(
         self,
@@ -302,10 +304,11 @@ class _Call:
             ],
         }
 
-    def argument(self, messages: Sequence[Any]) -> dict[str, Any]:
-        """Write messages as the argument they are given in; a text that stands alone stays a text."""
+    def arguments(self, messages: Sequence[Any], system: Any) -> dict[str, Any]:
+        """Write what fits as the arguments it is given in; a text that stands alone stays a text."""
         same = self._text is not None and len(messages) == 1 and messages[0] is self.messages[0]
-        return {self._form.messages: self._text if same else messages}
+        beside = {self._form.system: system} if system and system != self.beside["system"] else {}
+        return {self._form.messages: self._text if same else messages, **beside}
 
 
 def _model(kwargs: Mapping[str, Any]) -> tuple[str | None, Budget | None]:

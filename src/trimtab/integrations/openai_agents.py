@@ -78,7 +78,12 @@ def trim_filter(
             " that session itself, persist=TrimSession(session)"
         )
     trimmer: Trimmer[TResponseInputItem] = Trimmer(
-        budget, format="openai_responses", on_fitted=None, options=options, strategy=_STEADY
+        budget,
+        format="openai_responses",
+        on_fitted=None,
+        options=options,
+        strategy=_STEADY,
+        hands_system=True,
     )
     schemas = Schemas(_schemas)
 
@@ -103,7 +108,7 @@ def trim_filter(
             fitted = await fit(await persist.view_for(given.input) or given.input)
         if on_fitted is not None:
             on_fitted(fitted)
-        return ModelInputData(input=fitted.messages, instructions=given.instructions)
+        return ModelInputData(input=fitted.messages, instructions=fitted.system or given.instructions)
 
     return trim
 

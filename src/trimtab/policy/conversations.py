@@ -7,13 +7,14 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from trimtab._fitting.layout import blocks_in_order, items_of, messages_of
 from trimtab._fitting.request import known_budget, with_beside
 from trimtab.budget import Budget
 from trimtab.context import Context, Fitted
 from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter, RequestCounter, counter_for
 from trimtab.counting.door import as_counter
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import Format, Request, SystemLike, ToolSchema, detect, get_format
+from trimtab.formats import Format, Request, SystemLike, ToolSchema, detect, get_format, mapping_of
 from trimtab.models import known_model_in
 
 _HISTORY = "history"
@@ -23,21 +24,66 @@ _SYSTEM = "system"
 """The block that leading system messages of a conversation go into, if there is one of that name."""
 
 
-def blocks_for(messages: Sequence[Any], names: Collection[str], format: Format, /) -> dict[str, Any]:
-    """Say what of a conversation goes into which block.
+class Part(NamedTuple):
+    """What of a conversation went into a block."""
+
+    before: int
+    """How many texts and messages of the block's own stand before it."""
+    messages: Sequence[Any]
+
+
+def with_conversation(
+    policy: Context, messages: Sequence[Any], format: Format, /, **given: Any
+) -> tuple[Context, dict[str, Part]]:
+    """Return a clone of a policy with a conversation in its blocks, and what of it went into which block.
 
     Leading system messages go into the block for these, if there is one: in the block of the history they
-    would leave first.
+    would leave first. What a block holds stays, and stands before what goes into it; the block "history"
+    alone holds the conversation and nothing else.
+
+    Args:
+        policy: The blocks.
+        messages: The conversation.
+        format: Its wire form.
+        given: What takes the place of what the policy says; see `Context.clone`.
 
     Raises:
-        FormatError: No block is called "history", and there are several.
+        ConfigurationError: The policy and the request both have system text beside their messages.
+        FormatError: No block is called "history", and there are several; or a block takes no such content.
     """
-    name = _name_for_conversations(names)
-    if name == _SYSTEM or _SYSTEM not in names:
-        return {name: messages}
-    heads = takewhile(lambda one: isinstance(one, dict) and format.kind(one) == "system", messages)
-    head = list(heads)
-    return {_SYSTEM: head, name: messages[len(head) :]}
+    system = given.get("system") or None
+    if system is not None and policy._policy.system is not None:
+        raise ConfigurationError(
+            "system is given twice: as system= of the Context, and in the request. Leave one of them out, or"
+            " put that of the Context into a block 'system', which is sent beside the request's own"
+        )
+    context = policy.clone(**{**given, "format": format, "system": system})
+    blocks = {block.name: block for block in policy.blocks}
+    name, head = _name_for_conversations(blocks), 0
+    if name != _SYSTEM and _SYSTEM in blocks:
+        heads = takewhile(lambda one: isinstance(one, dict) and format.kind(one) == "system", messages)
+        head = sum(1 for _ in heads)
+    parts = {_SYSTEM: messages[:head], name: messages[head:]} if head else {name: messages}
+    own = {
+        name: () if name == _HISTORY or blocks[name].is_empty else items_of(blocks[name]) for name in parts
+    }
+    fill(context, {name: [*own[name], *part] for name, part in parts.items()})
+    return context, {name: Part(len(own[name]), part) for name, part in parts.items()}
+
+
+def own_system(policy: Context, format: Format, /) -> Any:
+    """Return the system text that a policy has before any conversation, where the form keeps it apart.
+
+    Raises:
+        FormatError: No block takes a conversation, or an entry of a block is no message.
+    """
+    if format.rules.system_in_messages:
+        return None
+    context, _ = with_conversation(policy, [], format)
+    held = context._snapshot(None)
+    messages = (mapping_of(one) for block in blocks_in_order(held) for one in messages_of(block, format))
+    heads = takewhile(lambda one: format.kind(one) == "system", messages)
+    return format.lift_system(list(heads), held.system)
 
 
 def _name_for_conversations(names: Collection[str]) -> str:
@@ -72,17 +118,24 @@ def fit_conversation(
     """Fit one conversation by a policy; what else its body is charged for has its place in the budget.
 
     Raises:
+        ConfigurationError: Both the policy and the body have system text.
         FormatError: There is no block for it to go into, or a message is none.
         BudgetExceededError: What must stay does not fit.
     """
     beside_tokens = 0 if budget is None else _beside(request, counter)
     if budget is not None and beside_tokens:
         budget = replace(budget, overhead_tokens=budget.overhead_tokens + beside_tokens)
-    context = policy.clone(
-        budget=budget, model=model, counter=counter, format=format, system=request.system, tools=request.tools
+    context, _ = with_conversation(
+        policy,
+        request.messages,
+        format,
+        budget=budget,
+        model=model,
+        counter=counter,
+        system=request.system,
+        tools=request.tools,
     )
-    names = [block.name for block in policy.blocks]
-    fitted = fill(context, blocks_for(request.messages, names, format)).fit()
+    fitted = context.fit()
     return FittedRequest(fitted, write_fitted(fitted, request))
 
 
@@ -104,6 +157,7 @@ def fitter(
     Raises:
         ConfigurationError: What is given is no counter.
     """
+    policy = policy.clone(system=system)
     held = policy._policy
     own = held.counter if counter is None else as_counter(counter)
     room = held.budget if budget is None else budget
@@ -116,7 +170,7 @@ def fitter(
         request = read.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
         return fit_conversation(
             policy,
-            with_beside(request, system=system, tools=tools),
+            with_beside(request, system=None, tools=tools),
             read,
             budget=known_budget(room, meant),
             model=meant,

@@ -16,7 +16,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, mapping_of
 from trimtab.formats.values import compact_json
 from trimtab.models import CachePricing
-from trimtab.policy.conversations import blocks_for
+from trimtab.policy.conversations import with_conversation
 from trimtab.replay.record import Messages, ModelCall, Recording, goes_on, leading_count
 from trimtab.session import Session
 from trimtab.stores import MemoryStore
@@ -227,17 +227,17 @@ class ByContext(_Forgetful):
 
     def play(self, call: ModelCall, /) -> View:
         """Fill the blocks and fit them."""
-        setting, names = self.setting, [block.name for block in self.context.blocks]
-        context = self.context.clone(
+        setting = self.setting
+        context, _ = with_conversation(
+            self.context,
+            call.messages,
+            setting.format,
             budget=setting.budget,
             model=setting.model,
             counter=setting.counter,
-            format=setting.format,
             system=call.system,
             tools=call.tools,
         )
-        for name, content in blocks_for(call.messages, names, setting.format).items():
-            context.replace(name, content)
         return _view(context.fit())
 
 

@@ -149,3 +149,19 @@ def test_a_context_gives_its_blocks_to_each_request() -> None:
         body = served.bodies[-1][1]
     assert str(body).count("Utrecht") == 1
     assert len(body["messages"]) < len(TALK)
+
+
+def test_the_system_text_of_a_context_is_sent() -> None:
+    """That of a request stands before it, and both are system text of the request."""
+    blocks = Context(Budget(9_000), model=MODEL).add("system", "Answer in verse.").add("history", [])
+    beside = Context(Budget(9_000), model=MODEL, system="Answer in verse.").add("history", [])
+    own = {**OK, "system": "Be kind."}
+    plain = {name: value for name, value in OK.items() if name != "system"}
+    with provider() as served:
+        for context in (blocks, beside):
+            with_budget(client_of(served), context).messages.create(**plain)
+            assert served.bodies[-1][1]["system"] == "Answer in verse."
+        with_budget(client_of(served), blocks).messages.create(**own)
+        assert served.bodies[-1][1]["system"] == "Be kind.\n\nAnswer in verse."
+        with pytest.raises(ConfigurationError, match="system is given twice"):
+            with_budget(client_of(served), beside).messages.create(**own)

@@ -335,3 +335,12 @@ def test_a_context_gives_its_blocks_to_each_call() -> None:
     assert all(isinstance(one, types.Content) for one in kept)
     assert kept[-1] is talk[-1]
     assert len(kept) < len(talk)
+
+
+def test_a_policy_needs_no_system_text_and_that_of_a_context_is_refused() -> None:
+    """It would be counted and not sent: the plugin hands on contents alone."""
+    talk = _talk(1)
+    assert fitted(list(talk), TrimPlugin("examples/policy.toml")) == talk
+    context = Context(Budget(900), model="gpt-4o").add("system", "Be brief.").add("history", [])
+    with pytest.raises(ConfigurationError, match="Write it where the framework takes its instructions"):
+        TrimPlugin(context)

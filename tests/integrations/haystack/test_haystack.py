@@ -288,6 +288,13 @@ def test_a_context_gives_its_blocks_to_each_request() -> None:
     assert len(kept) < len(talk)
 
 
+def test_the_system_text_of_a_context_stands_before_that_of_the_agent() -> None:
+    """It was sent in its place."""
+    context = Context(Budget(900), model="gpt-4o").add("system", "Answer in verse.").add("history", [])
+    talk = [ChatMessage.from_system("Be kind."), NOW]
+    assert [one.text for one in sent(talk, TrimHook(context))][:2] == ["Answer in verse.", "Be kind."]
+
+
 def test_pins_are_messages_of_the_history() -> None:
     """By place, or by what they are."""
     talk = [*_talk(30), NOW]

@@ -312,6 +312,19 @@ def test_a_context_is_put_in_once_where_a_call_is_translated(served: Provider, s
     assert (form, str(body).count("Utrecht")) == ("openai_responses", 1)
 
 
+@pytest.mark.parametrize("send", ["anthropic_messages", "completion", "responses"])
+@pytest.mark.parametrize("place", ["beside", "block"])
+def test_the_system_text_of_a_context_is_sent(served: Provider, send: str, place: str) -> None:
+    """Also where a call keeps it in an argument of its own, that nobody gave."""
+    context = Context(Budget(900), model="gpt-4o", system="Be brief." if place == "beside" else None)
+    if place == "block":
+        context.add("system", "Be brief.", pinned=True)
+    litellm.callbacks = [TrimHandler(context.add("history", []))]
+    _where(send, served.address)
+    [(_, body)] = served.bodies
+    assert str(body).count("Be brief.") == 1
+
+
 def test_a_text_alone_stays_a_text(served: Provider) -> None:
     """The Responses API takes one in place of items."""
     litellm.callbacks = [TrimHandler(900)]

@@ -295,6 +295,23 @@ def test_a_context_gives_its_blocks_to_each_request() -> None:
     assert len(body["messages"]) < len(TALK)
 
 
+def test_the_system_text_of_a_context_is_sent() -> None:
+    """A block's stands before that of the request; what stands beside the blocks, as instructions."""
+    blocks = Context(Budget(9_000), model="gpt-4o").add("system", "Answer in verse.").add("history", [])
+    beside = Context(Budget(9_000), model="gpt-4o", system="Answer in verse.").add("history", [])
+    verse = {"role": "system", "content": "Answer in verse."}
+    own: Any = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]
+    with provider() as served:
+        client = with_budget(client_of(served), blocks)
+        for messages in (own, own[1:]):
+            client.chat.completions.create(model="gpt-4o", messages=messages)
+            assert served.bodies[-1][1]["messages"] == [verse, *messages]
+        client.responses.create(model="gpt-4o", input=own[1:])
+        assert served.bodies[-1][1]["input"] == [verse, own[1]]
+        with_budget(client_of(served), beside).responses.create(model="gpt-4o", input=own[1:])
+        assert served.bodies[-1][1]["instructions"] == "Answer in verse."
+
+
 def test_pins_and_strategies_are_those_of_fit() -> None:
     """By place, or by what a message is on the wire."""
     with provider() as served:

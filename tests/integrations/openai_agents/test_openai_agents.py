@@ -246,6 +246,18 @@ def test_a_context_gives_its_blocks_to_each_call() -> None:
     assert len(given) < len(talk)
 
 
+def test_the_system_text_of_a_context_is_sent() -> None:
+    """A block's as an item; what stands beside the blocks as instructions, which an agent may have itself."""
+    block = Context(Budget(900), model="gpt-4o").add("system", "Be brief.").add("history", [])
+    given, _ = sent(_talk(1), trim_filter(block))
+    assert given == [{"role": "system", "content": "Be brief."}, *_talk(1)]
+    trim = trim_filter(Context(Budget(900), model="gpt-4o", system="Be brief.").add("history", []))
+    made = asyncio.run(trim(CallModelData(ModelInputData(_talk(1), None), Agent("a"), None)))
+    assert (made.input, made.instructions) == (_talk(1), "Be brief.")
+    with pytest.raises(ConfigurationError, match="system is given twice"):
+        asyncio.run(trim(CallModelData(ModelInputData(_talk(1), "Be kind."), Agent("a"), None)))
+
+
 def test_the_model_of_an_agent_decides_the_window() -> None:
     """By its name, with or without a provider's before it."""
     seen: list[Any] = []

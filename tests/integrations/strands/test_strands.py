@@ -438,6 +438,14 @@ def test_a_context_gives_its_blocks_to_each_request(place: int) -> None:
     assert len(kept) < 60
 
 
+@pytest.mark.parametrize("make", [trim_middleware, TrimConversationManager])
+def test_system_text_of_a_context_is_refused(make: Any) -> None:
+    """It would be counted and not sent: both hand on messages alone."""
+    context = Context(Budget(900), model="gpt-4o").add("system", "Be brief.").add("history", [])
+    with pytest.raises(ConfigurationError, match="Write it where the framework takes its instructions"):
+        make(context)
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_pins_are_messages_of_the_call(place: int) -> None:
     """By place, or by what they are."""

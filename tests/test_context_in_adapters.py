@@ -1,0 +1,113 @@
+"""What an adapter does with a `Context` or a policy in place of a budget, in each wire form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trimtab import ConfigurationError, Context, EstimateCounter, Fitted
+from trimtab.counting import measure
+from trimtab.formats import Request, get_format
+from trimtab.integrations.base import Trimmer
+
+POLICY = Path(__file__).parent.parent / "examples" / "policy.toml"
+FORMS = ["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"]
+APART = ["anthropic", "gemini", "bedrock"]
+"""Those that take no system message."""
+
+
+def said(format: str, text: str = "Hi") -> list[Any]:
+    """Write what a user says."""
+    return [get_format(format).message("user", [text])]
+
+
+def body(format: str, messages: list[Any], system: Any = None) -> Any:
+    """Write a request body."""
+    form = get_format(format)
+    key = form.rules.body_key
+    return form.write_request(Request(messages=messages, system=system, body={key: []}, key=key), messages)
+
+
+def context(text: str | None = None, *, beside: bool = False) -> Context:
+    """Make one of an empty history and system text, in a block or beside the blocks."""
+    made = Context(900, counter=EstimateCounter(), system=text if beside else None)
+    return made.add("system", [] if beside or text is None else text, pinned=True).add("history", [])
+
+
+def trimmer(budget: Any, format: str, seen: list[Fitted[Any]], **more: Any) -> Trimmer[Any]:
+    """Make what an adapter has."""
+    return Trimmer(budget, format=format, on_fitted=seen.append, options={}, **more)
+
+
+@pytest.mark.parametrize("format", FORMS)
+@pytest.mark.parametrize("beside", [None, "Be kind."])
+def test_a_policy_with_a_block_for_system_text_takes_calls_without_any(
+    format: str, beside: str | None
+) -> None:
+    """That of the examples does, and so do calls without a message."""
+    fit = trimmer(POLICY, format, []).fit
+    assert fit(said(format), system=beside) == said(format)
+    assert fit([], system=beside) == []
+
+
+@pytest.mark.parametrize("format", FORMS)
+@pytest.mark.parametrize("lead", [0, 1])
+def test_what_a_block_holds_stays_before_the_system_messages_of_a_call(format: str, lead: int) -> None:
+    """Nothing is lost. Each text is counted as a message, also where all become one text of the request."""
+    form, seen = get_format(format), list[Fitted[Any]]()
+    own = [form.message("system", ["Be kind."])] * lead
+    given = [*own, *said(format)]
+    kept = trimmer(context("Be brief."), format, seen, hands_system=True).fit(given)
+    sent = body(format, kept, seen[0].system)
+    texts = ["Be brief.", *["Be kind."] * lead, "Hi"]
+    assert [text for text in ("Be brief.", "Be kind.", "Hi") if text in str(sent)] == texts
+    assert str(sent).count("Be brief.") == 1
+    assert kept[-1] is given[-1]
+    counted = seen[0].report.tokens_after
+    joined = lead == 1 and format in APART
+    sent_tokens = measure(sent, counter=EstimateCounter(), format=format).tokens
+    assert counted - 5 * joined <= sent_tokens <= counted
+
+
+@pytest.mark.parametrize("name", ["system", "facts"])
+def test_what_the_only_block_holds_stays_before_the_conversation(name: str) -> None:
+    """The block of the history alone holds nothing else."""
+    only = Context(900, counter=EstimateCounter()).add(name, "Be brief.")
+    kept = trimmer(only, "openai_chat", []).fit(said("openai_chat"))
+    assert [message["content"] for message in kept] == ["Be brief.", "Hi"]
+    history = Context(900, counter=EstimateCounter()).add("history", said("openai_chat", "Before"))
+    assert trimmer(history, "openai_chat", []).fit(said("openai_chat")) == said("openai_chat")
+
+
+@pytest.mark.parametrize("format", FORMS[1:])
+@pytest.mark.parametrize("beside", [True, False])
+def test_system_text_that_an_adapter_has_no_place_for_is_refused(format: str, beside: bool) -> None:
+    """Where the adapter is made: it would be counted, and nobody would send it."""
+    held = context("Be brief.", beside=beside)
+    if format == "openai_responses" and not beside:
+        assert len(trimmer(held, format, []).fit(said(format))) == 2
+        return
+    with pytest.raises(ConfigurationError, match=r"system text.*Be brief.*Write it where the framework"):
+        trimmer(held, format, [])
+
+
+@pytest.mark.parametrize("format", APART)
+def test_system_text_that_comes_later_is_refused_at_a_call(format: str) -> None:
+    """A Context may be filled when its adapter is made; that of the call itself is no fault."""
+    held, seen = context(), list[Fitted[Any]]()
+    made = trimmer(held, format, seen)
+    assert made.fit(said(format), system="Be kind.") == said(format)
+    held.replace("system", "Be brief.")
+    with pytest.raises(ConfigurationError, match="this adapter hands on messages alone"):
+        made.fit(said(format))
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("format", FORMS)
+def test_system_text_beside_the_blocks_and_of_the_call_is_one_too_many(format: str) -> None:
+    """In a block it has a place beside that of the call."""
+    made = trimmer(context("Be brief.", beside=True), format, [], hands_system=True)
+    with pytest.raises(ConfigurationError, match=r"system is given twice.*a block 'system'"):
+        made.fit(said(format), system="Be kind.")
