@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integrations.run import chosen, names, sources
+from tests.integrations.run import ROOT, chosen, examples_of, names, sources
 
 KNOWN = names()
 CLIENTS = {"anthropic", "google_genai", "openai"}
@@ -56,3 +56,12 @@ def test_every_adapter_stands_on_its_own_files() -> None:
         assert f"tests/integrations/{name}/" in sources(name)
     assert "src/trimtab/integrations/strands.py" in sources("strands")
     assert "src/trimtab/batch/" in sources("ray")
+
+
+def test_every_example_is_run_for_one_adapter_and_a_change_of_it_runs_that_adapter() -> None:
+    """No program of examples/integrations is left out, nor run for two."""
+    owners = [(name, path) for name in KNOWN for path in examples_of(name)]
+    programs = [path for _, path in owners]
+    assert sorted(programs) == sorted((ROOT / "examples" / "integrations").glob("*.py"))
+    for name, path in owners:
+        assert path.relative_to(ROOT).as_posix() in sources(name)

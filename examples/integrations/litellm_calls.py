@@ -33,6 +33,7 @@ async def main() -> None:
         text = f"page {page}: " + "the harbour was quiet that night. " * 40
         messages.append({"role": "user", "content": f"{text}Was it quiet?"})
         answer = await litellm.acompletion(model="openai/gpt-4o", messages=messages, mock_response="Yes.")
+        assert isinstance(answer, litellm.ModelResponse)  # not streamed
         messages.append(answer.choices[0].message)
     messages.append({"role": "user", "content": "Always?"})
     completion("openai/gpt-4o", messages, mock_response="Always.")

@@ -29,6 +29,7 @@ CORE = (
     "src/trimtab/_fit",
     "tests/guards/public_signatures.txt",
     "tests/integrations/loops.py",
+    "tests/integrations/test_examples.py",
     "tests/integrations/test_start.py",
     "tests/integrations/upstream.py",
 )
@@ -41,6 +42,9 @@ contents leave types of their own open."""
 
 START_TEST = "test_the_program_of_the_page_sends_a_valid_request_and_prints_the_answer"
 """Of test_start.py, which has the program of the documents for each framework."""
+
+EXAMPLE_TEST = "test_an_example_runs_offline_and_says_what_left_its_requests"
+"""Of test_examples.py, which has every program of examples/integrations."""
 
 OTHERS = {"ray": ("src/trimtab/batch/",), "spark": ("src/trimtab/batch/",)}
 """What is tested here and is no adapter, by what it stands on."""
@@ -64,17 +68,25 @@ def chosen(known: list[str], changed: list[str], commits: int) -> list[str]:
 
 
 def sources(name: str) -> tuple[str, ...]:
-    """List the files an adapter stands on: its own, and all that these name, as far as adapters go."""
+    """List the files an adapter stands on: its own, its examples, and all that these name among adapters."""
     own = Path("src/trimtab/integrations")
     found, left = {f"tests/integrations/{name}/"}, [(own / name).with_suffix(".py").as_posix()]
     if name in OTHERS:
         return (*found, *OTHERS[name])
+    found.update(path.relative_to(ROOT).as_posix() for path in examples_of(name))
     while left:
         path = left.pop()
         if path not in found:
             found.add(path)
             left += _imported(path) if Path(path).parent == own else ()
     return tuple(sorted(found))
+
+
+def examples_of(name: str) -> list[Path]:
+    """List the example programs of an adapter: those that import it."""
+    line = f"\nfrom trimtab.integrations.{name} import "
+    programs = sorted((ROOT / "examples" / "integrations").glob("*.py"))
+    return [program for program in programs if line in program.read_text(encoding="utf-8")]
 
 
 def _imported(path: str) -> Iterator[str]:
@@ -113,6 +125,9 @@ def run(name: str) -> bool:
     if (start := HERE / name / "start.py").exists():
         tests.append(f"{HERE / 'test_start.py'}::{START_TEST}[{name}]")
         programs.append(start)
+    for example in examples_of(name):
+        tests.append(f"{HERE / 'test_examples.py'}::{EXAMPLE_TEST}[{example.stem}]")
+        programs.append(example)
     commands: tuple[tuple[Path | str, ...], ...] = (
         ("pytest", "-q", "--confcutdir", HERE, "-c", HERE / "pytest.ini", "--rootdir", ROOT, *tests),
         ("mypy", "--strict", "--follow-imports=silent", *programs),

@@ -8,13 +8,26 @@ What the model is sent is fitted; what the agent keeps stays whole, unless `pers
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from inspect import signature
 from operator import is_
-from typing import Any, Unpack
+from types import SimpleNamespace
+from typing import Any, Unpack, cast, overload
 
 from trimtab._shared.lazy import package_of
+from trimtab.counting import CounterLike
+from trimtab.counting.base import counter_name
 from trimtab.errors import ConfigurationError
-from trimtab.integrations.base import DEEP, STEADY, BudgetLike, FitOptions, OnFitted, Schemas, Trimmer
+from trimtab.integrations.base import (
+    DEEP,
+    STEADY,
+    BudgetLike,
+    FitOptions,
+    OnFitted,
+    Schemas,
+    Trimmer,
+    known_facts,
+)
 from trimtab.strategies import Strategy
 
 package_of("langchain", package="langchain", needed_by="trimtab.integrations.langchain")
@@ -27,17 +40,20 @@ from langchain_core.messages import (
     ChatMessage,
     FunctionMessage,
     HumanMessage,
+    MessageLikeRepresentation,
     RemoveMessage,
     SystemMessage,
     ToolMessage,
     convert_to_messages,
     convert_to_openai_messages,
 )
+from langchain_core.prompt_values import PromptValue
+from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
-__all__ = ["TrimMiddleware", "trim_messages"]
+__all__ = ["TrimMiddleware", "TrimOptions", "trim_messages"]
 
 Answer = ModelResponse[Any] | ExtendedModelResponse[Any]
 
@@ -111,36 +127,48 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         return ExtendedModelResponse(model_response=response, command=Command(update={"messages": kept}))
 
 
+class TrimOptions(FitOptions, total=False):
+    """Keyword arguments of `trim_messages`: those of `fit`, and langchain-core's that mean something."""
+
+    max_tokens: int | None
+    """LangChain's word for a budget in tokens."""
+    token_counter: Any
+    """LangChain's word for `counter`: a chat model, `"approximate"`, or a function over a list of messages,
+    or over one, which it annotates as `BaseMessage`. A model that trimtab knows names its counter; another is
+    asked `get_num_tokens_from_messages`."""
+    include_system: bool
+    """Must be True: a system message never leaves."""
+    on_fitted: OnFitted | None
+    """Called with the `Fitted`."""
+
+
+@overload
 def trim_messages(
-    messages: Iterable[Any],
+    messages: Iterable[MessageLikeRepresentation] | PromptValue,
     budget: BudgetLike = None,
-    *,
-    max_tokens: int | None = None,
-    token_counter: Any = None,
-    include_system: bool = True,
-    on_fitted: OnFitted | None = None,
-    **options: Any,
-) -> list[BaseMessage]:
+    **options: Unpack[TrimOptions],
+) -> list[BaseMessage]: ...
+@overload
+def trim_messages(
+    messages: None = None, budget: BudgetLike = None, **options: Unpack[TrimOptions]
+) -> Runnable[Iterable[MessageLikeRepresentation] | PromptValue, list[BaseMessage]]: ...
+def trim_messages(messages: Any = None, budget: BudgetLike = None, **options: Any) -> Any:
     """Trim messages as langchain-core's function of that name does, with trimtab's guarantees.
 
     Args:
-        messages: LangChain's messages, or what it makes them from.
+        messages: LangChain's messages, or what it makes them from; None: a `Runnable` that trims what it is
+            given, for `trim_messages(max_tokens=32_000) | model`.
         budget: As for `TrimMiddleware`.
-        max_tokens: LangChain's word for a budget in tokens.
-        token_counter: LangChain's word for `counter`: a chat model, which names its own, `"approximate"`, or
-            a function over a list of messages.
-        include_system: Must be True: a system message never leaves.
-        on_fitted: Called with the `Fitted`.
-        options: Keyword arguments of `trimtab.fit`. `strategy="last"` is the default, and `"first"` is
-            `"drop_newest"`.
+        options: See `TrimOptions`. `strategy="last"` is the default, and `"first"` is `"drop_newest"`.
 
     Raises:
         ConfigurationError: An argument of langchain-core's that means nothing here; says which is ours.
         BudgetExceededError: What must stay does not fit.
     """
+    max_tokens, token_counter = options.pop("max_tokens", None), options.pop("token_counter", None)
     if max_tokens is not None and budget is not None:
         raise ConfigurationError("max_tokens is LangChain's word for the budget: give one of them")
-    if not include_system:
+    if not options.pop("include_system", True):
         raise ConfigurationError(
             "include_system=False: a system message never leaves; leave it out of the messages instead"
         )
@@ -149,9 +177,21 @@ def trim_messages(
             raise ConfigurationError(f"{name} is langchain-core's: {ours}")
     if options.get("strategy") in ("first", "last") and options.pop("strategy") == "first":
         options["strategy"] = "drop_newest"
-    options.update(_counter_given(token_counter))
-    tokens = max_tokens if budget is None else budget
-    return _trimmer(tokens, on_fitted, options, STEADY).fit(convert_to_messages(list(messages))).messages
+    if counter := _counter_given(token_counter):
+        if options.get("counter") is not None:
+            raise ConfigurationError("token_counter is LangChain's word for counter: give one of them")
+        options["counter"] = counter
+    tokens, on_fitted = max_tokens if budget is None else budget, options.pop("on_fitted", None)
+    trimmer = _trimmer(tokens, on_fitted, options, STEADY)
+    model, sent_as = _model_name(token_counter), _form_of(token_counter)
+
+    def trim(given: Any) -> list[BaseMessage]:
+        return trimmer.fit(convert_to_messages(given), model=model, sent_as=sent_as).messages
+
+    async def atrim(given: Any) -> list[BaseMessage]:
+        return (await trimmer.afit(convert_to_messages(given), model=model, sent_as=sent_as)).messages
+
+    return RunnableLambda(trim, atrim, name="trim_messages") if messages is None else trim(messages)
 
 
 _NOT_OURS = {
@@ -164,17 +204,43 @@ _NOT_OURS = {
 """Arguments of langchain-core's that mean nothing here, and what does."""
 
 
-def _counter_given(token_counter: Any) -> dict[str, Any]:
-    """Read LangChain's counter: a model by its name, a function as one over wire messages."""
+def _counter_given(token_counter: Any) -> CounterLike | None:
+    """Make LangChain's counter one of wire messages; None where trimtab counts for the model that it is."""
     if token_counter is None or token_counter == "approximate":
-        return {}
+        return None
     if hasattr(token_counter, "get_num_tokens_from_messages"):
-        return {"model": _model_name(token_counter)}
+        if known_facts(_model_name(token_counter)) is not None:
+            return None
+        return _counter(token_counter, token_counter.get_num_tokens_from_messages)
     if not callable(token_counter):
         raise ConfigurationError(
             f"token_counter is a chat model, 'approximate', or a function, not {token_counter!r:.80}"
         )
-    return {"counter": lambda wire: token_counter(convert_to_messages(wire))}
+    if _takes_one(token_counter):
+        return _counter(token_counter, lambda messages: sum(map(token_counter, messages)), each=True)
+    return _counter(token_counter, token_counter)
+
+
+def _counter(named: Any, count: Callable[[list[BaseMessage]], int], *, each: bool = False) -> CounterLike:
+    """Make a counter of a function over LangChain's messages; a bare one might be taken for one of a text."""
+
+    def over_wire(wire: Any) -> int:
+        # Some are read only when they are looked at, and LangChain takes dicts alone.
+        return count(convert_to_messages(map(dict, [wire] if isinstance(wire, Mapping) else wire)))
+
+    counter: Any = SimpleNamespace(name=counter_name(named), count=over_wire)
+    if each:
+        counter.count_message = over_wire
+    return cast("CounterLike", counter)
+
+
+def _takes_one(token_counter: Callable[..., Any]) -> bool:
+    """Tell whether a function is over one message, as langchain-core does: by what it annotates."""
+    try:
+        parameters = signature(token_counter).parameters.values()
+    except ValueError:  # some of C say nothing
+        return False
+    return next((one.annotation in (BaseMessage, "BaseMessage") for one in parameters), False)
 
 
 def _trimmer(

@@ -41,8 +41,8 @@ def _composed() -> TokenBudgetComposedStrategy:
 
 
 POLICIES: dict[str, Any] = {
-    "`TrimMiddleware(4_000)`": middleware,
-    "`TrimStrategy(4_000, …)`": strategy,
+    "`TrimMiddleware(4_000, name=…)`": middleware,
+    "`TrimStrategy(4_000, name=…, …)`": strategy,
     "the same, `persist=True`, for a run and its session": lambda: strategy(persist=True),
     "Agent Framework: no strategy": lambda: lambda look: {},
     "Agent Framework: `ContextWindowCompactionStrategy`": lambda: _own(

@@ -159,6 +159,16 @@ def test_a_run_that_persists_forgets_what_left(loop: Loop) -> None:
         assert len(kept) < _messages_of(loop) / 3
 
 
+@pytest.mark.parametrize(
+    ("made", "reuse"), [(middleware(name=None), 0.70), (strategy(persist=True, name=None), 0.78)]
+)
+def test_without_a_name_a_prompt_cache_knows_less_of_a_chat(made: Made, reuse: float) -> None:
+    """Seven tenths, and 0.76 with `name=`; just below four fifths where the cut persists, and then 0.84."""
+    score, _ = play(chat(), made)
+    hold(score, chat(), fill=0.77, reuse=reuse)
+    assert score.reuse < reuse + 0.04
+
+
 def test_a_client_of_responses_is_sent_no_more() -> None:
     """Messages are read in one form, and charged as they are sent."""
     score, _ = play(agent(), middleware(keeps=False), client=responses)

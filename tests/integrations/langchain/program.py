@@ -25,3 +25,4 @@ agent = create_agent(
     ],
 )
 kept: list[BaseMessage] = trim_messages([HumanMessage("Hello")], 4_000, model="gpt-4o")
+answered = (trim_messages(max_tokens=4_000, token_counter=model) | model).invoke([HumanMessage("Hello")])

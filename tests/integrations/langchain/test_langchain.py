@@ -9,7 +9,8 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.tools import ToolException, tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -173,10 +174,66 @@ def test_the_words_of_langchains_function_are_taken_or_refused_by_name() -> None
             trim_messages(talk, 300, model="gpt-4o", **{name: value})
     with pytest.raises(ConfigurationError, match="give one of them"):
         trim_messages(talk, 300, max_tokens=300)
+    with pytest.raises(ConfigurationError, match="token_counter is LangChain's word for counter"):
+        trim_messages(talk, 300, token_counter=len, counter=len)
     with pytest.raises(ConfigurationError, match="a system message never leaves"):
         trim_messages(talk, 300, include_system=False)
     with pytest.raises(BudgetExceededError):
         trim_messages(talk, 5, model="gpt-4o")
+
+
+def test_without_messages_it_is_a_runnable_that_trims_what_it_is_given() -> None:
+    """As langchain-core's: between a prompt and a model, waited for or not, any number of times."""
+    talk = _talk(20)
+    seen: list[Any] = []
+    trim = trim_messages(max_tokens=300, model="gpt-4o", on_fitted=seen.append)
+    alone = [one.id for one in trim_messages(talk, 300, model="gpt-4o")]
+    assert [one.id for one in trim.invoke(talk)] == alone
+    assert [one.id for one in asyncio.run(trim.ainvoke(talk))] == alone
+    chain = ChatPromptTemplate.from_messages([MessagesPlaceholder("talk")]) | trim
+    assert [one.id for one in chain.invoke({"talk": talk})] == alone
+    assert len(seen) == 3
+    with pytest.raises(ConfigurationError, match="start_on is langchain-core's"):
+        trim_messages(max_tokens=300, start_on="human")  # type: ignore[call-overload]
+
+
+def test_a_counter_over_one_message_is_known_by_its_annotation() -> None:
+    """As langchain-core tells it; an annotation may be text."""
+    talk = _talk(20)
+
+    def one(message: BaseMessage) -> int:
+        return 1
+
+    def named(message: Any) -> int:
+        return one(message)
+
+    named.__annotations__["message"] = BaseMessage
+    assert one.__annotations__["message"] == "BaseMessage"
+    for counter in (one, named, len):  # that of a list, too, is asked about messages and not about texts
+        seen: list[Any] = []
+        kept = trim_messages(talk, max_tokens=40, token_counter=counter, on_fitted=seen.append)
+        assert seen[0].report.tokens_after == len(kept)
+        assert 25 <= len(kept) <= 40  # three quarters of the budget, less the rest of a turn
+
+
+def test_a_model_that_nobody_knows_counts_itself() -> None:
+    """Its own count is asked, not replaced by an estimate; what it counts for is known of another."""
+
+    class Counting(FakeListChatModel):
+        model_name: str = "mine"
+
+        def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Any = None) -> int:
+            return 10 * len(messages)
+
+    talk, seen = _talk(20), list[Any]()
+    kept = trim_messages(
+        talk, max_tokens=400, token_counter=Counting(responses=["ok"]), on_fitted=seen.append
+    )
+    assert seen[0].report.tokens_after == 10 * len(kept) <= 400
+    known = Counting(responses=["ok"], model_name="gpt-4o")
+    assert trim_messages(talk, 400, token_counter=known) == trim_messages(talk, 400, model="gpt-4o")
+    with pytest.raises(ConfigurationError, match="that of 'mine' is not known"):
+        trim_messages(talk, "80%", token_counter=Counting(responses=["ok"]))
 
 
 def test_a_budget_is_said_in_every_way() -> None:
