@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from trimtab import Fitted
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.integrations.base import BudgetLike, Schemas, Trimmer
+from trimtab.integrations.base import BudgetLike, Outcome, Schemas, Trimmer
 from trimtab.strategies import Summarize
 
-TALK = [{"role": "assistant" if at % 2 else "user", "content": f"m{at} {'word ' * 30}"} for at in range(21)]
+TALK: list[dict[str, Any]] = [
+    {"role": "assistant" if at % 2 else "user", "content": f"m{at} {'word ' * 30}"} for at in range(21)
+]
 LOOK = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
 
 
@@ -95,7 +96,7 @@ def test_an_async_summarizer_is_awaited_for_each_of_two_calls_at_once() -> None:
     """Each call gets its own messages and its own `Fitted`, whichever is done first."""
     order: list[str] = []
 
-    async def run() -> list[tuple[list[Any], Fitted[Any]]]:
+    async def run() -> list[Outcome[dict[str, Any]]]:
         done = asyncio.Event()
 
         async def summarize(messages: list[Any], existing: str | None = None) -> str:
@@ -108,7 +109,7 @@ def test_an_async_summarizer_is_awaited_for_each_of_two_calls_at_once() -> None:
 
         shared = adapter(strategy=Summarize(summarize))
         talks = [[{**one, "content": f"{name} {one['content']}"} for one in TALK] for name in ("ada", "bob")]
-        return await asyncio.gather(*map(shared.afit, talks))
+        return [*await asyncio.gather(*(shared.afit(talk) for talk in talks))]
 
     for name, (messages, fitted) in zip(("ada", "bob"), asyncio.run(run()), strict=True):
         assert f"summary of {name}" in messages[0]["content"]

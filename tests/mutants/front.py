@@ -122,7 +122,7 @@ FRONT = (
         "_fitting/objects.py",
         "test_objects.py",
         ("ReadCache.__call__", "if len(kept) > self._most:", "if len(kept) >= self._most:"),
-        ("ReadCache.__call__", "gone = next(iter(kept))", "gone = next(reversed(kept))"),
+        ("ReadCache.__call__", "kept.popitem(last=False)", "kept.popitem()"),
         ("ReadCache.__call__", "kept.move_to_end(key)", "pass"),
         ("ReadCache.readings", "if 2 * len(self._kept) > self._most:", "if False:"),
         (
