@@ -47,9 +47,9 @@ def test_a_policy_with_a_block_for_system_text_takes_calls_without_any(
     format: str, beside: str | None
 ) -> None:
     """That of the examples does, and so do calls without a message."""
-    fit = trimmer(POLICY, format, []).fit
-    assert fit(said(format), system=beside) == said(format)
-    assert fit([], system=beside) == []
+    made = trimmer(POLICY, format, [])
+    assert made.fit(said(format), system=beside).messages == said(format)
+    assert made.fit([], system=beside).messages == []
 
 
 @pytest.mark.parametrize("format", FORMS)
@@ -59,7 +59,7 @@ def test_what_a_block_holds_stays_before_the_system_messages_of_a_call(format: s
     form, seen = get_format(format), list[Fitted[Any]]()
     own = [form.message("system", ["Be kind."])] * lead
     given = [*own, *said(format)]
-    kept = trimmer(context("Be brief."), format, seen, hands_system=True).fit(given)
+    kept = trimmer(context("Be brief."), format, seen, hands_system=True).fit(given).messages
     sent = body(format, kept, seen[0].system)
     texts = ["Be brief.", *["Be kind."] * lead, "Hi"]
     assert [text for text in ("Be brief.", "Be kind.", "Hi") if text in str(sent)] == texts
@@ -75,10 +75,20 @@ def test_what_a_block_holds_stays_before_the_system_messages_of_a_call(format: s
 def test_what_the_only_block_holds_stays_before_the_conversation(name: str) -> None:
     """The block of the history alone holds nothing else."""
     only = Context(900, counter=EstimateCounter()).add(name, "Be brief.")
-    kept = trimmer(only, "openai_chat", []).fit(said("openai_chat"))
+    kept = trimmer(only, "openai_chat", []).fit(said("openai_chat")).messages
     assert [message["content"] for message in kept] == ["Be brief.", "Hi"]
     history = Context(900, counter=EstimateCounter()).add("history", said("openai_chat", "Before"))
-    assert trimmer(history, "openai_chat", []).fit(said("openai_chat")) == said("openai_chat")
+    kept = trimmer(history, "openai_chat", []).fit(said("openai_chat")).messages
+    assert kept == said("openai_chat")
+
+
+def test_what_a_block_holds_is_no_part_of_what_a_framework_keeps() -> None:
+    """It would stand there once more after each call; what the conversation replaces would not."""
+    with pytest.raises(ConfigurationError, match=r"own facts would stand in it once more after each call"):
+        trimmer(Context(900).add("facts", "Tea.").add("history", []), "openai_chat", [], keeps=True)
+    history = Context(900, counter=EstimateCounter()).add("history", said("openai_chat", "Before"))
+    kept = trimmer(history, "openai_chat", [], keeps=True).fit(said("openai_chat")).messages
+    assert kept == said("openai_chat")
 
 
 @pytest.mark.parametrize("format", FORMS[1:])
@@ -87,7 +97,7 @@ def test_system_text_that_an_adapter_has_no_place_for_is_refused(format: str, be
     """Where the adapter is made: it would be counted, and nobody would send it."""
     held = context("Be brief.", beside=beside)
     if format == "openai_responses" and not beside:
-        assert len(trimmer(held, format, []).fit(said(format))) == 2
+        assert len(trimmer(held, format, []).fit(said(format)).messages) == 2
         return
     with pytest.raises(ConfigurationError, match=r"system text.*Be brief.*Write it where the framework"):
         trimmer(held, format, [])
@@ -98,7 +108,7 @@ def test_system_text_that_comes_later_is_refused_at_a_call(format: str) -> None:
     """A Context may be filled when its adapter is made; that of the call itself is no fault."""
     held, seen = context(), list[Fitted[Any]]()
     made = trimmer(held, format, seen)
-    assert made.fit(said(format), system="Be kind.") == said(format)
+    assert made.fit(said(format), system="Be kind.").messages == said(format)
     held.replace("system", "Be brief.")
     with pytest.raises(ConfigurationError, match="this adapter hands on messages alone"):
         made.fit(said(format))

@@ -100,6 +100,7 @@ class TrimStrategy:
             on_fitted=on_fitted,
             options=options,
             strategy=DEEP if persist else STEADY,
+            keeps=persist,
         )
         self._system = _system(instructions)
         self._tools = [*map(_schema, normalize_tools([*tools]))]

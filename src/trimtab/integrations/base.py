@@ -27,7 +27,7 @@ from trimtab.formats import Format, get_format
 from trimtab.history import ReadCache
 from trimtab.models import ModelFacts, facts_for
 from trimtab.policy import load_policy
-from trimtab.policy.conversations import own_system, with_conversation
+from trimtab.policy.conversations import HISTORY, own_system, with_conversation
 from trimtab.strategies import Cascade, ClampResults, SlidingWindow, StrategyLike, TruncateText
 from trimtab.strategies.door import strategy_given
 
@@ -118,6 +118,7 @@ class Trimmer(Generic[M]):
         strategy: How requests give way where the user says nothing.
         hands_system: Whether the adapter sends the system text of the `Fitted`. One that sends its messages
             alone has no place for that of a `Context`, in wire forms that keep it beside them.
+        keeps: Whether what is sent takes the place of what the framework keeps.
 
     Raises:
         ConfigurationError: The budget is none of those, or an option is unknown, not what it may be, or
@@ -137,6 +138,7 @@ class Trimmer(Generic[M]):
         options: FitOptions,
         strategy: StrategyLike = STEADY,
         hands_system: bool = False,
+        keeps: bool = False,
     ) -> None:
         self._budget = _budget_given(budget)
         self._format = get_format(format)
@@ -151,6 +153,13 @@ class Trimmer(Generic[M]):
             if others:
                 raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context say these themselves")
             self._refuse_system(own_system(self._budget, self._format), None)
+            own = [one.name for one in self._budget.blocks if one.name != HISTORY and not one.is_empty]
+            if keeps and own:
+                raise ConfigurationError(
+                    f"the framework keeps what is sent here, and the Context's own {', '.join(own)} would"
+                    " stand in it once more after each call: empty these blocks, or write what they hold"
+                    " where the framework takes its instructions"
+                )
         elif "strategy" not in self._options and not self._options.get("steady"):
             self._options["strategy"] = strategy
 

@@ -92,6 +92,7 @@ class TrimHook:
             on_fitted=on_fitted,
             options=options,
             strategy=DEEP if persist else STEADY,
+            keeps=persist,
         )
         self._tools = Schemas(
             lambda tools: [{"type": "function", "function": one.tool_spec} for one in tools]

@@ -86,7 +86,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         super().__init__()
         self.persist = persist
-        self._trimmer = _trimmer(budget, on_fitted, options, DEEP if persist else STEADY)
+        self._trimmer = _trimmer(budget, on_fitted, options, DEEP if persist else STEADY, keeps=persist)
         self._tools = Schemas(lambda tools: list(map(convert_to_openai_tool, tools)))
 
     def wrap_model_call(
@@ -244,7 +244,12 @@ def _takes_one(token_counter: Callable[..., Any]) -> bool:
 
 
 def _trimmer(
-    budget: BudgetLike, on_fitted: OnFitted | None, options: Any, strategy: Strategy
+    budget: BudgetLike,
+    on_fitted: OnFitted | None,
+    options: Any,
+    strategy: Strategy,
+    *,
+    keeps: bool = False,
 ) -> Trimmer[BaseMessage]:
     return Trimmer(
         budget,
@@ -254,6 +259,7 @@ def _trimmer(
         on_fitted=on_fitted,
         options=options,
         strategy=strategy,
+        keeps=keeps,
     )
 
 

@@ -87,7 +87,7 @@ class TrimCapability(AbstractCapability[Any]):
         **options: Unpack[FitOptions],
     ) -> None:
         self.persist = persist
-        self._trimmer = _trimmer(budget, on_fitted, options, DEEP if persist else STEADY)
+        self._trimmer = _trimmer(budget, on_fitted, options, DEEP if persist else STEADY, keeps=persist)
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
@@ -141,7 +141,7 @@ def history_processor(
     Raises:
         ConfigurationError: The budget or an option is not what it may be.
     """
-    trimmer = _trimmer(budget, on_fitted, options, DEEP)
+    trimmer = _trimmer(budget, on_fitted, options, DEEP, keeps=True)
 
     async def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
         return (await trimmer.afit(messages, model=_name(ctx.model))).messages
@@ -150,7 +150,7 @@ def history_processor(
 
 
 def _trimmer(
-    budget: BudgetLike, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy
+    budget: BudgetLike, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy, *, keeps: bool
 ) -> Trimmer[ModelMessage]:
     return Trimmer(
         budget,
@@ -161,6 +161,7 @@ def _trimmer(
         on_fitted=on_fitted,
         options=options,
         strategy=strategy,
+        keeps=keeps,
     )
 
 

@@ -93,7 +93,7 @@ class TrimConversationManager(ConversationManager):
         self._fitted: Fitted[Any] | None = None
         self._limit_tokens: int | None = None
         """Room for the next call, where the provider refused the last one."""
-        self._calls = _Calls(budget, on_fitted, options, DEEP)
+        self._calls = _Calls(budget, on_fitted, options, DEEP, keeps=True)
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Have the agent ask before each call of its model."""
@@ -130,7 +130,13 @@ class _Calls:
     """What is asked of the trimmer at each call of a model."""
 
     def __init__(
-        self, budget: BudgetLike, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy
+        self,
+        budget: BudgetLike,
+        on_fitted: OnFitted | None,
+        options: FitOptions,
+        strategy: Strategy,
+        *,
+        keeps: bool = False,
     ) -> None:
         # Messages are read in a form that has one message for each of theirs. The framework copies all of
         # them at each call, and where a guardrail redacts it changes in place what the manager is shown.
@@ -143,6 +149,7 @@ class _Calls:
             on_fitted=on_fitted,
             options=options,
             strategy=strategy,
+            keeps=keeps,
         )
         self._schemas = Schemas(lambda tools: [*map(_schema, tools)])
 

@@ -17,7 +17,7 @@ from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Request, SystemLike, ToolSchema, detect, get_format, mapping_of
 from trimtab.models import known_model_in
 
-_HISTORY = "history"
+HISTORY = "history"
 """The block that a conversation goes into, if there is one of that name."""
 
 _SYSTEM = "system"
@@ -64,9 +64,7 @@ def with_conversation(
         heads = takewhile(lambda one: isinstance(one, dict) and format.kind(one) == "system", messages)
         head = sum(1 for _ in heads)
     parts = {_SYSTEM: messages[:head], name: messages[head:]} if head else {name: messages}
-    own = {
-        name: () if name == _HISTORY or blocks[name].is_empty else items_of(blocks[name]) for name in parts
-    }
+    own = {name: () if name == HISTORY or blocks[name].is_empty else items_of(blocks[name]) for name in parts}
     fill(context, {name: [*own[name], *part] for name, part in parts.items()})
     return context, {name: Part(len(own[name]), part) for name, part in parts.items()}
 
@@ -88,12 +86,12 @@ def own_system(policy: Context, format: Format, /) -> Any:
 
 def _name_for_conversations(names: Collection[str]) -> str:
     """Name the block that a list of messages or a request body fills."""
-    if _HISTORY in names:
-        return _HISTORY
+    if HISTORY in names:
+        return HISTORY
     if len(names) == 1:
         return next(iter(names))
     raise FormatError(
-        f"a conversation goes into the block {_HISTORY!r}, and the policy has none: write an object with"
+        f"a conversation goes into the block {HISTORY!r}, and the policy has none: write an object with"
         f" a key for each block ({', '.join(names)})"
     )
 
