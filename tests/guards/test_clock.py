@@ -20,6 +20,9 @@ EXPLAINED = {
     "tests/stores/test_servers.py cancelled": "a call is cancelled at any of its moments; each will do",
     "tests/session/test_drivers.py interrupt": "no event tells that a thread is in line: looked for again",
     "tests/session/test_drivers.py let": "no event tells that a thread is in line: looked for again",
+    "tests/test_cli_batch.py test_ctrl_c_ends_a_run_at_once_and_a_second_one_too": (
+        "a run is stopped at a moment nobody chose, twice; any will do"
+    ),
     "tests/fuzz/__main__.py main": "says how long it took",
     "tests/mutants/run.py all": "says how long it took",
 }

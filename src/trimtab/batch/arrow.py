@@ -111,10 +111,10 @@ def _value(cell: Any) -> Any:
     try:
         return cell.as_py(maps_as_pydicts="strict")
     except UNREADABLE as error:
-        return _bytes_in(cell) if is_text(cell.type) else Unreadable(_said(cell), str(error))
+        return _bytes_in(cell) if is_text(cell.type) else Unreadable(_plain(cell), str(error))
 
 
-def _said(cell: Any) -> Any:
+def _plain(cell: Any) -> Any:
     """Give a value part by part: what is no UTF-8 escaped, and what else Python has nothing for as text."""
     try:
         return cell.as_py()
@@ -123,15 +123,16 @@ def _said(cell: Any) -> Any:
     if is_text(cell.type):
         return text_of(_bytes_in(cell))
     if types.is_struct(cell.type):
-        return {name: _said(cell[name]) for name in cell}
+        return {name: _plain(cell[name]) for name in cell}
     if types.is_nested(cell.type):
-        return [_said(part) for part in cell]
+        return [_plain(part) for part in cell]
     return cell.cast(pyarrow().string()).as_py()
 
 
 def _bytes_in(cell: Any) -> bytes:
-    while hasattr(cell, "value") and not hasattr(cell, "as_buffer"):  # of a dictionary, or an extension
-        cell = cell.value
+    pa = pyarrow()
+    if isinstance(cell.type, pa.BaseExtensionType) or pa.types.is_dictionary(cell.type):
+        return _bytes_in(cell.value)
     return bytes(cell.as_buffer())
 
 

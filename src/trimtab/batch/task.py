@@ -296,9 +296,8 @@ class BatchTask(Options):
         row = work(conversation_in(value[key]))
         if row.value is None:
             return row
-        return row._replace(
-            value={**value, key: json_text(row.value) if isinstance(value[key], str) else row.value}
-        )
+        made = json_text(row.value) if isinstance(value[key], str) else row.value
+        return Row(row.results, {**value, key: made})
 
     def _cell(self, cell: Any, value: Any, row: Row, kind: Any) -> Any:
         """Return what the column holds then: the same text where nothing left."""
