@@ -96,6 +96,18 @@ def test_ctrl_c_ends_a_run_at_once_and_a_second_one_too(chats: Path, tmp_path: P
     assert pq.read_table(tmp_path / "out.parquet").equals(task(table))
 
 
+def test_processes_end_where_nobody_reads_their_answers_any_more(tmp_path: Path) -> None:
+    """Also while they hand over answers that are larger than a pipe; half of one was waited for for ever."""
+    line = json.dumps([{"role": "user", "content": "tea " * 4_000}] * 40) + "\n"
+    (tmp_path / "chats.jsonl").write_text(line * 40)
+    command = [sys.executable, "-m", "trimtab", "fit", "chats.jsonl", "--budget", "1m", "--jobs", "3"]
+    run = subprocess.Popen([*command, "--counter", "chars:4"], cwd=tmp_path, stdout=subprocess.PIPE)
+    assert run.stdout is not None
+    assert run.stdout.read(100)
+    run.stdout.close()
+    assert run.wait(timeout=120) is not None
+
+
 def test_a_policy_may_be_long_json(chats: Path, tmp_path: Path) -> None:
     """Longer than the name of any file."""
     policy = json.dumps({"kind": "sliding_window"})[:-1] + " " * 5_000 + "}"

@@ -21,7 +21,7 @@ import pytest
 
 from tests.batch.conversations import lines_of, table_of
 from trimtab import Budget, fit, observe
-from trimtab.batch import BatchSummary, BatchTask, fit_table, run_batch
+from trimtab.batch import BatchSummary, BatchTask, count_table, fit_table, run_batch
 from trimtab.errors import BatchError, ConfigurationError, ContextError
 from trimtab.telemetry import TelemetryEvent
 
@@ -835,6 +835,18 @@ def test_lines_hold_their_conversation_under_any_key(tmp_path: Path) -> None:
         pa.table({"messages": [json.dumps(talk)]}), budget=100, counter="chars:4"
     ).to_pylist()
     assert first["talk"] == json.loads(alone["messages"]) != talk
+    whole = fit_table(
+        pa.table({"talk": [json.dumps(lines[1])]}), budget=9_000, counter="chars:4", column="talk"
+    )
+    assert whole.column("talk").to_pylist() == [json.dumps(lines[1])]
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+        "systemInstruction": {"parts": [{"text": "x" * 400}]},
+    }
+    (counted,) = count_table(
+        pa.table({"contents": [json.dumps(body)]}), column="contents", counter="chars:4"
+    ).to_pylist()
+    assert counted["tokens"] > 100
     assert json.loads(second["talk"]) == first["talk"]
     assert [one["id"] for one in (first, second, third)] == [7, 8, 9]
     assert "no key 'talk'" in third["error"]["message"]

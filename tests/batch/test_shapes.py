@@ -178,6 +178,9 @@ def test_a_nested_value_that_python_has_nothing_for_is_an_error_of_its_row() -> 
         assert error["type"] == "FormatError"
         assert said in error["input"]
         assert '"role":"user"' in error["input"]
+    kind = pa.list_(pa.map_(pa.string(), pa.timestamp("ns")))
+    (error,) = _fit(pa.array([[[("at", 1_234_567_890_123_456_789)]]], kind)).column("error").to_pylist()
+    assert "2009-02-13" in error["input"]
 
 
 def test_a_column_that_takes_no_nulls_takes_one_of_a_row_that_is_set_aside(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from _thread import interrupt_main
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -21,6 +22,8 @@ R = TypeVar("R")
 
 AHEAD = 3
 """Pieces for each worker that are read ahead of the oldest one that is not done."""
+LEAVE_SECONDS = 2.0
+"""Time in which a worker leaves its piece, or hands it over, where the run wants no more; then it ends."""
 MOST_DEATHS = 3
 """Workers that may die while no piece gets done."""
 
@@ -34,27 +37,43 @@ class WorkersLostError(Exception):
         """The oldest piece that none of them did; None where they end as soon as they begin."""
 
 
+class _CutOff(BaseException):
+    """The run wants no more."""
+
+
 class _Process:
     """What a worker process holds."""
 
-    call: Callable[[Any], Any]
+    call: Callable[[Any], Any] | None = None
+    is_busy = False
+    """Whether it does a piece, and not hand one over: half of one would be waited for for ever."""
+    is_over = False
+    """Whether the run wants no more."""
 
 
 def _begin(stop: Connection, make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which stops its workers
+    signal.signal(signal.SIGINT, _leave_piece)  # Ctrl-C is for the run, which stops its workers
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel, stop), daemon=True).start()
     try:
         _Process.call = make(*arguments)
     except ContextError as error:  # for whoever asked: the end of a process says nothing
         _Process.call = partial(_refuse, error)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=([parent.sentinel, stop],), daemon=True).start()
 
 
-def _end_with(run: list[int | Connection]) -> None:
-    """End in the middle of a piece where the run wants no more, or ended itself: nobody else would tell."""
-    wait(run)
+def _end_with(parent: int, stop: Connection) -> None:
+    """End when the run has ended, however that was, or wants no more: nobody else would tell."""
+    if parent not in wait([parent, stop]) and _Process.call is not None:
+        _Process.is_over = True
+        interrupt_main()
+        wait([parent], timeout=LEAVE_SECONDS)
     os._exit(1)
+
+
+def _leave_piece(signal: int, frame: object) -> None:
+    if _Process.is_over and _Process.is_busy:
+        raise _CutOff
 
 
 def _refuse(error: ContextError, piece: object, /) -> NoReturn:
@@ -62,7 +81,14 @@ def _refuse(error: ContextError, piece: object, /) -> NoReturn:
 
 
 def _call(piece: Any) -> Any:
-    return _Process.call(piece)
+    assert _Process.call is not None
+    if _Process.is_over:
+        raise _CutOff
+    _Process.is_busy = True
+    try:
+        return _Process.call(piece)
+    finally:
+        _Process.is_busy = False
 
 
 class Workers(Generic[A, R]):
@@ -80,12 +106,12 @@ class Workers(Generic[A, R]):
         self._arguments = arguments
         self._pool: ProcessPoolExecutor | None = None
         self._life: Connection | None = None
-        """Where this is closed, workers end at once, whatever they do."""
+        """Where this is closed, workers leave the piece they are at."""
 
     def __call__(self, work: Iterable[A], /) -> Iterator[R]:
         """Do all of it; no more than a few pieces are on their way at one time.
 
-        Where that is broken off, by an error or by Ctrl-C, or as nobody asks on, no worker is waited for.
+        Where that is broken off, by an error or by Ctrl-C, or as nobody asks on, no piece is waited for.
 
         Raises:
             WorkersLostError: Workers die and nothing gets done.

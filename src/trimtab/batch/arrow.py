@@ -123,10 +123,13 @@ def _plain(cell: Any) -> Any:
     if is_text(cell.type):
         return text_of(_bytes_in(cell))
     if types.is_struct(cell.type):
-        return {name: _plain(cell[name]) for name in cell}
+        return {cell.type.field(at).name: _plain(cell[at]) for at in range(cell.type.num_fields)}
     if types.is_nested(cell.type):
-        return [_plain(part) for part in cell]
-    return cell.cast(pyarrow().string()).as_py()
+        return [_plain(part) for part in cell.values]
+    try:
+        return cell.cast(pyarrow().string()).as_py()
+    except pyarrow().ArrowException:
+        return f"<{cell.type}>"
 
 
 def _bytes_in(cell: Any) -> bytes:

@@ -403,6 +403,8 @@ def _check_json(schema: Schema, column: str) -> None:
 def _foreign_to_json(kind: Any) -> Any:
     """Give a type in this one that JSON has nothing for; None: there is none."""
     types = pyarrow().types
+    if isinstance(kind, pyarrow().BaseExtensionType):
+        return kind if _foreign_to_json(kind.storage_type) or not is_text(kind) else None
     if types.is_dictionary(kind):
         return _foreign_to_json(kind.value_type)
     if types.is_nested(kind):

@@ -69,7 +69,7 @@ class Manifest:
         outputs = {
             line["output"]
             for line in lines[1:]
-            if "output" in line and _mark(jobs[line["output"]].output) == line["mark"]
+            if "output" in line and _mark(jobs[line["output"]].output) == line.get("mark")
         }
         there = [job.output for at, job in enumerate(jobs) if at not in outputs and lexists(job.output)]
         if there and not overwrite:
@@ -117,15 +117,16 @@ class Manifest:
         os.fsync(self._list.fileno())
 
     def close(self) -> None:
-        """Let go of the list; where nothing was done, nothing is left of it."""
+        """Let go of the list; where nothing was done by this run or another, nothing is left of it."""
         self._list.close()
-        if not self.done:
+        path = self.folder / _LIST
+        if not self.done and not self.outputs and [*self.folder.iterdir()] == [path]:
             self.remove()
 
     def remove(self) -> None:
         """Take the folder away: everything is where it belongs."""
         self._list.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.folder)
 
 
 def _mark(file: Path) -> list[int]:

@@ -26,7 +26,7 @@ from trimtab.batch.rows import OPERATIONS, REPLAYED, Operation, Options, Row, Wo
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
-from trimtab.formats import Format, SystemLike, ToolSchema, detect, get_format
+from trimtab.formats import Format, SystemLike, ToolSchema, detect, formats, get_format
 from trimtab.replay import PolicyLike
 
 ROWS_AT_ONCE = 1_024
@@ -61,8 +61,8 @@ class BatchTask(Options):
         strict: Set aside a conversation with faults instead of fitting it.
         pricing: For "replay": prices, or the name of some.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
-            nested lists and structs. An object that has a key of this name holds its conversation there;
-            of lines of JSON every one does, if the name is another than "messages".
+            nested lists and structs. An object holds its conversation under a key of this name, and
+            nothing else of it is read, unless it is a key of request bodies; so does a line of JSON.
         prefix: Stands before the name of each result column.
 
     Raises:
@@ -277,8 +277,10 @@ class BatchTask(Options):
                         f"the line has a key {taken[0]!r} already: give a prefix, which stands before the"
                         " name of each result"
                     )
-                if self.column != MESSAGES and self.column not in value:
-                    raise FormatError(f"the line has no key {self.column!r}: it has {', '.join(value)}")
+                if self.column not in (*value, *_BODY_KEYS):
+                    raise FormatError(
+                        f"the line has no key {self.column!r}: it begins with {', '.join([*value][:9])}"
+                    )
             row = self._under_key(value, work)
             return _Cells(self._cell(cell, value, row, nested), row.results, id)
         except RecursionError:
@@ -289,13 +291,14 @@ class BatchTask(Options):
         return _set_aside(error, number, id, text_of(cell) if is_moved else None)
 
     def _under_key(self, value: Any, work: Work) -> Row:
-        """Do it with a conversation, or with the one that an object has under the column's name."""
+        """Do it with a conversation, or with the one under the column's name, unless bodies have that key."""
         key = self.column
-        if key == MESSAGES or not isinstance(value, Mapping) or key not in value:
+        if not isinstance(value, Mapping) or key not in value or key in _BODY_KEYS:
             return work(value)
-        row = work(conversation_in(value[key]))
-        if row.value is None:
-            return row
+        conversation = conversation_in(value[key])
+        row = work(conversation)
+        if row.value is None or row.value == conversation:
+            return Row(row.results)
         made = json_text(row.value) if isinstance(value[key], str) else row.value
         return Row(row.results, {**value, key: made})
 
@@ -321,8 +324,8 @@ class _Cells(NamedTuple):
 
 ID = "id"
 """Key and column of the id of a line."""
-MESSAGES = "messages"
-"""Key and column of conversations, if no other is asked for; request bodies have it, too."""
+_BODY_KEYS = frozenset(get_format(name).rules.body_key for name in formats())
+"""Keys under which request bodies have their messages."""
 
 
 def _lines(column: str) -> Schema:
