@@ -58,6 +58,7 @@ def test_a_wrong_option_is_refused_before_a_call(options: dict[str, Any], said: 
         "pending_calls",
         "pin",
         "repair",
+        "steady",
         "strategy",
         "strict",
     ],
