@@ -37,7 +37,7 @@ def adapter(budget: BudgetLike = 300, **options: Any) -> Trimmer[dict[str, Any]]
         pytest.param({"pin": ["a"]}, "'a' is no position", id="position"),
         pytest.param({"breakpoints": 1}, "breakpoints is True, False", id="breakpoints"),
         pytest.param({"pending_calls": "a"}, "pending_calls is a list", id="pending-calls"),
-        pytest.param({"strict": None}, "strict is True or False", id="flag"),
+        pytest.param({"strict": 1}, "strict is True or False", id="flag"),
         pytest.param({"budget": "150%"}, "above 0% and at most 100%", id="more-than-the-window"),
         pytest.param({"budget": "0%"}, "above 0% and at most 100%", id="nothing-of-the-window"),
     ],
@@ -48,7 +48,21 @@ def test_a_wrong_option_is_refused_before_a_call(options: dict[str, Any], said: 
         adapter(**options)
 
 
-@pytest.mark.parametrize("name", ["strategy", "charge_as", "counter", "on_trim"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "breakpoints",
+        "charge_as",
+        "counter",
+        "on_trim",
+        "pending_calls",
+        "pin",
+        "repair",
+        "steady",
+        "strategy",
+        "strict",
+    ],
+)
 def test_none_says_nothing(name: str) -> None:
     """A call is fitted as without the option: in the adapter's way, and charged as it is sent."""
     plain, given = (
@@ -68,6 +82,20 @@ def test_what_can_be_read_once_holds_at_each_call() -> None:
     assert first.positions == second.positions
     assert second.positions[0] == 0
     assert second.positions[-1] == len(TALK)
+
+
+def test_a_list_or_set_that_fills_between_calls_is_read_at_each() -> None:
+    """A program may learn what is pinned, and which results are to come, after the adapter is made."""
+    call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    talk = [*TALK[:3], {"role": "assistant", "content": None, "tool_calls": [call]}, *TALK[3:]]
+    pins, pending = list[int](), set[str]()
+    shared = adapter(pin=pins, pending_calls=pending)
+    before = shared.fit(talk).fitted.positions
+    pins.append(0)
+    pending.add("a")
+    after = shared.fit(talk).fitted.positions
+    assert {0, 3}.isdisjoint(before)
+    assert {0, 3}.issubset(after)
 
 
 class OtherCall(list[Any]):

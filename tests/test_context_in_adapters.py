@@ -91,6 +91,28 @@ def test_what_a_block_holds_is_no_part_of_what_a_framework_keeps() -> None:
     assert kept == said("openai_chat")
 
 
+def test_what_a_framework_would_keep_is_found_beside_the_blocks_and_at_a_call() -> None:
+    """System text of a Context becomes a message here, and a Context may be filled when it is in use."""
+    with pytest.raises(ConfigurationError, match=r"own system= would stand in it once more"):
+        trimmer(context("Be brief.", beside=True), "openai_chat", [], keeps=True)
+    held = Context(900, counter=EstimateCounter()).add("facts", []).add("history", [])
+    made = trimmer(held, "openai_chat", [], keeps=True)
+    assert made.fit(said("openai_chat")).messages == said("openai_chat")
+    held.replace("facts", "Tea.")
+    with pytest.raises(ConfigurationError, match=r"own facts would stand in it once more"):
+        made.fit(said("openai_chat"))
+
+
+@pytest.mark.parametrize("format", APART)
+def test_marks_for_a_prompt_cache_make_no_system_text_of_a_context(format: str) -> None:
+    """The system text of the call is given back with a mark, and is the call's all the same."""
+    held = Context(900, counter=EstimateCounter(), breakpoints=True).add("history", [])
+    seen = list[Fitted[Any]]()
+    kept = trimmer(held, format, seen).fit(said(format), system="Be kind.").messages
+    assert len(kept) == 1
+    assert "Be kind." in str(seen[0].system)
+
+
 @pytest.mark.parametrize("format", FORMS[1:])
 @pytest.mark.parametrize("beside", [True, False])
 def test_system_text_that_an_adapter_has_no_place_for_is_refused(format: str, beside: bool) -> None:

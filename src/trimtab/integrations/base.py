@@ -122,7 +122,7 @@ class Trimmer(Generic[M]):
 
     Raises:
         ConfigurationError: The budget is none of those, or an option is unknown, not what it may be, or
-            contradicts another; here or at a call: the adapter has no place for system text of the `Context`.
+            contradicts another; here or at a call: the adapter has no place for texts of the `Context`.
     """
 
     def __init__(
@@ -143,6 +143,7 @@ class Trimmer(Generic[M]):
         self._budget = _budget_given(budget)
         self._format = get_format(format)
         self._hands_system = hands_system
+        self._keeps = keeps
         self._write = write
         self._read = None if read is None else cache(read, most_objects=MOST_READINGS)
         self._held = None if holds is None else _Held(holds)
@@ -152,14 +153,7 @@ class Trimmer(Generic[M]):
             others = sorted(self._options.keys() - _OF_CONTEXTS)
             if others:
                 raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context say these themselves")
-            self._refuse_system(own_system(self._budget, self._format), None)
-            own = [one.name for one in self._budget.blocks if one.name != HISTORY and not one.is_empty]
-            if keeps and own:
-                raise ConfigurationError(
-                    f"the framework keeps what is sent here, and the Context's own {', '.join(own)} would"
-                    " stand in it once more after each call: empty these blocks, or write what they hold"
-                    " where the framework takes its instructions"
-                )
+            self._check_texts(self._budget)
         elif "strategy" not in self._options and not self._options.get("steady"):
             self._options["strategy"] = strategy
 
@@ -188,9 +182,9 @@ class Trimmer(Generic[M]):
         """
         given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
+            self._check_texts(self._budget)
             blocks = Blocks(self._budget, messages, self._format, self._read, given)
             fitted = blocks.context.fit()
-            self._refuse_system(fitted.system, system)
             return Outcome(list(blocks.objects(self._tell(fitted), write)), fitted)
         budget = limit_tokens or self._tokens(model, window)
         fitted = self._tell(fit(messages, budget, **{**given, **self._objects(messages, write)}))
@@ -210,9 +204,9 @@ class Trimmer(Generic[M]):
         """Do what `fit` does; wait for async counters and summarizers."""
         given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
+            self._check_texts(self._budget)
             blocks = Blocks(self._budget, messages, self._format, self._read, given)
             fitted = await blocks.context.afit()
-            self._refuse_system(fitted.system, system)
             return Outcome(list(blocks.objects(self._tell(fitted), write)), fitted)
         budget = limit_tokens or self._tokens(model, window)
         fitted = self._tell(await afit(messages, budget, **{**given, **self._objects(messages, write)}))
@@ -270,15 +264,26 @@ class Trimmer(Generic[M]):
         """Name the model that is counted for: the one that was asked for, or that of the call."""
         return self._options.get("model") or of_call
 
-    def _refuse_system(self, sent: Any, system: Any) -> None:
-        """Refuse system text that is counted beside the messages, and that nobody would send."""
-        if self._hands_system or not sent or sent in (system, self._format.lift_system((), system)):
+    def _check_texts(self, context: Context) -> None:
+        """Refuse texts of a Context that nobody would send, or that would be kept once more at each call."""
+        system = None if self._hands_system else own_system(context, self._format)
+        if system:
+            raise ConfigurationError(
+                f"the Context has system text, {system!r:.80}, and this adapter hands on messages alone: in"
+                f" the wire form {self._format.name!r} system text stands beside them. Write it where the"
+                " framework takes its instructions, and not in the Context; or give its block role='user'"
+            )
+        if not self._keeps:
             return
-        raise ConfigurationError(
-            f"the Context has system text, {sent!r:.80}, and this adapter hands on messages alone: in the"
-            f" wire form {self._format.name!r} system text stands beside them. Write it where the framework"
-            " takes its instructions, and not in the Context; or give its block role='user'"
-        )
+        own = [one.name for one in context.blocks if one.name != HISTORY and not one.is_empty]
+        if context._policy.system:
+            own.insert(0, "system=")
+        if own:
+            raise ConfigurationError(
+                f"the framework keeps what is sent here, and the Context's own {', '.join(own)} would stand"
+                " in it once more after each call: write that where the framework takes its instructions,"
+                " and give the Context none of it ([] for a block)"
+            )
 
     def _tell(self, fitted: Fitted[M]) -> Fitted[M]:
         if self._on_fitted is not None:
@@ -507,7 +512,10 @@ def _budget_given(budget: object) -> Budget | Context | str | None:
 
 
 def _options_given(options: FitOptions, format: Format) -> dict[str, Any]:
-    """Check what `fit` would refuse at each call; None where that is its default says nothing."""
+    """Check what `fit` would refuse at each call; None says nothing.
+
+    A list or set stays the user's own, who may fill it between calls; what can be read once is read here.
+    """
     takes, names = signature(fit).parameters, sorted(FitOptions.__annotations__)
     for name in options:
         if name not in names:
@@ -516,16 +524,16 @@ def _options_given(options: FitOptions, format: Format) -> dict[str, Any]:
                 f" each call{in_words(near_names(name, names))}"
             )
     given: dict[str, Any] = {
-        name: value for name, value in options.items() if value is not None or takes[name].default is not None
+        name: tuple(value) if isinstance(value, Iterator) else value
+        for name, value in options.items()
+        if value is not None
     }
     if "pin" in given:
-        given["pin"] = pins_given(given["pin"])
+        pins_given(given["pin"])
     asked = {name: given.get(name, takes[name].default) for name in names}
     ask = Ask(**asked, messages=[], budget=None, format=format, system=None, tools=None)
     check(ask)
     check_breakpoints(ask.breakpoints)
-    if "pending_calls" in given:
-        given["pending_calls"] = ask.pending_calls
     if "strategy" in given:
         given["strategy"] = strategy_given(ask.strategy)
     counter = None if ask.counter is None else as_counter(ask.counter, later=True)

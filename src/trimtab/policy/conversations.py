@@ -166,6 +166,8 @@ def fitter(
         meant = next((one for one in (model, held.model, named) if one is not None), None)
         read = detect(value, model=meant) if form == "auto" else get_format(form)
         request = read.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
+        if system is not None and request.system:
+            raise ConfigurationError("system is given twice: by system= and in the request body")
         return fit_conversation(
             policy,
             with_beside(request, system=None, tools=tools),

@@ -427,15 +427,27 @@ def test_a_budget_is_said_in_every_way(place: int) -> None:
         _both(["80%"])
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_context_gives_its_blocks_to_each_request(place: int) -> None:
-    """The messages fill its history; the other blocks stand where the Context puts them."""
+def test_a_context_gives_its_blocks_to_each_request() -> None:
+    """The messages fill its history; the other blocks stand where the Context puts them.
+
+    The manager keeps what is sent, and would keep these once more after each call.
+    """
     context = Context(Budget(900), model="gpt-4o")
     context.add("facts", "The user lives in Utrecht.", priority=90)
     context.add("history", [], priority=50)
-    kept = sent(_talk(30), **_both(context)[place])
+    kept = sent(_talk(30), handlers=[trim_middleware(context)])
     assert sum("Utrecht" in str(one) for one in kept) == 1
     assert len(kept) < 60
+    with pytest.raises(ConfigurationError, match="own facts would stand in it once more"):
+        TrimConversationManager(context)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_context_with_breakpoints_takes_an_agent_with_a_system_prompt(place: int) -> None:
+    """The prompt is the agent's own, whatever mark its copy has."""
+    context = Context(Budget(900), breakpoints=True).add("history", [])
+    kept = sent([], model=Scripted(name="mine"), system_prompt="Be kind.", **_both(context)[place])
+    assert "And now?" in str(kept[-1])
 
 
 @pytest.mark.parametrize("make", [trim_middleware, TrimConversationManager])
