@@ -101,7 +101,7 @@ def test_honest_bills_keep_every_request_within_the_budget(part: float) -> None:
 
 @pytest.mark.parametrize("block", ["system", "facts"])
 def test_bills_are_learned_beside_a_blocks_own_text(block: str) -> None:
-    """What a `Context` puts before the messages of a call hides no turn from the next: bills keep within 1 %."""
+    """What a `Context` puts before the messages of a call hides no turn from the next: bills keep to it."""
     bills: list[int] = []
     context = Context(2_000).add(block, "Amsterdam is the capital. " * 4).add("history", [])
     said: list[Any] = []
