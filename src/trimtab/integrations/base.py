@@ -458,7 +458,7 @@ class Blocks(Generic[M]):
 
     def objects(self, fitted: Fitted[Any], write: Write[M]) -> Iterator[M]:
         """Give the messages of an output as the framework's own."""
-        places = self._places(fitted)
+        places = self.places(fitted)
         for owner, run in groupby(zip(fitted.messages, places, strict=True), lambda one: self._owner(one[1])):
             found = list(run)
             if owner is None:
@@ -472,7 +472,7 @@ class Blocks(Generic[M]):
     def _owner(self, place: int | None) -> int | None:
         return None if place is None else self._owners[place]
 
-    def _places(self, fitted: Fitted[Any]) -> list[int | None]:
+    def places(self, fitted: Fitted[Any]) -> list[int | None]:
         """List the index of each message of the output among those of the call; None: of another block."""
         places: list[int | None] = [None] * len(fitted.messages)
         first = 0

@@ -97,22 +97,24 @@ class Bodies(Trimmer[Any]):
         call = self._call(body, request, model)
         refused: BudgetExceededError | None = None
         for counter in call.chat.counters():
+            question = self._question(call, counter)
             try:
-                fitted = yield self._question(call, counter)
+                fitted = yield question
             except BudgetExceededError as error:
                 refused = refused or error
             else:
-                return self._outcome(call, counter, fitted)
+                return self._outcome(call, counter, fitted, question.places(fitted))
         assert refused is not None
         raise refused
 
     def _question(self, call: _Call, counter: TotalBaseline | None) -> _Question:
         if isinstance(self._budget, Context):
-            context = self._in_context(self._budget, call, counter)
-            return _Question(context.fit, context.afit)
+            blocks = self._in_context(self._budget, call, counter)
+            return _Question(blocks.context.fit, blocks.context.afit, blocks.places)
         limit, given = self._arguments(call, counter)
         asked = (call.request.body or {}, limit)
-        return _Question(partial(fit, *asked, **given), partial(afit, *asked, **given))
+        fits, afits = partial(fit, *asked, **given), partial(afit, *asked, **given)
+        return _Question(fits, afits, lambda fitted: fitted.positions)
 
     def _call(self, body: Mapping[str, Any], request: Request, model: str | None) -> _Call:
         """Find the conversation of a call, and how much the server puts before it."""
@@ -168,10 +170,10 @@ class Bodies(Trimmer[Any]):
             given["strategy"] = Cascade(held, window, TruncateText())
         return self._limit(call.request, counter, call.model), given
 
-    def _in_context(self, context: Context, call: _Call, counter: TotalBaseline | None) -> Context:
+    def _in_context(self, context: Context, call: _Call, counter: TotalBaseline | None) -> Blocks[Any]:
         given = self._ask(call.model, None, call.request.system, call.request.tools)
         given["counter"] = call.counter(counter) or self._own
-        return Blocks(context, call.request.messages, self._format, None, given).context
+        return Blocks(context, call.request.messages, self._format, None, given)
 
     def _limit(self, request: Request, baseline: TotalBaseline | None, model: str | None) -> Budget | None:
         """Return the budget of a call: an answer has its room, and an estimate keeps some free."""
@@ -201,10 +203,16 @@ class Bodies(Trimmer[Any]):
                 return value
         return None
 
-    def _outcome(self, call: _Call, counter: TotalBaseline | None, fitted: Fitted[Any]) -> Sent:
+    def _outcome(
+        self,
+        call: _Call,
+        counter: TotalBaseline | None,
+        fitted: Fitted[Any],
+        places: Sequence[int | None],
+    ) -> Sent:
         self._tell(fitted)
         request = call.request
-        kept = Kept.of(fitted, request.messages)
+        kept = Kept.of(fitted, places, request.messages)
         if self._holds:
             call.chat.learn(request.messages, fitted, kept)
         written = fitted.request
@@ -239,6 +247,8 @@ class _Question(NamedTuple):
 
     fit: Callable[[], Fitted[Any]]
     afit: Callable[[], Awaitable[Fitted[Any]]]
+    places: Callable[[Fitted[Any]], Sequence[int | None]]
+    """Lists the index of each message that is sent among those of the call."""
 
 
 class _Call(NamedTuple):

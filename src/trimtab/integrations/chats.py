@@ -57,21 +57,26 @@ class Kept(NamedTuple):
         return self[:2] == latest[:2] and self.total >= latest.total
 
     @classmethod
-    def of(cls, fitted: Fitted[Any], messages: Sequence[Any]) -> Kept:
-        """Tell which messages of a call are sent."""
+    def of(cls, fitted: Fitted[Any], places: Sequence[int | None], messages: Sequence[Any]) -> Kept:
+        """Tell which messages of a call are sent.
+
+        Args:
+            fitted: What is sent.
+            places: The index of each message that is sent among those of the call; None: it is of no call.
+            messages: Those of the call.
+        """
         count = len(messages)
         if len(fitted.messages) == count and all(map(is_, fitted.messages, messages)):
             return cls(0, 0, count)
-        positions = fitted.positions
         newest = count - 1
         """The newest that left."""
         behind = 0
-        for place in reversed(positions):
+        for place in reversed(places):
             if place is not None and place != newest:
                 break
             behind += 1
             newest -= place is not None
-        return cls(newest + 1, len(positions) - behind, count)
+        return cls(newest + 1, len(places) - behind, count)
 
 
 _NOTHING = Kept(0, 0, 0)

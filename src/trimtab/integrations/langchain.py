@@ -34,6 +34,7 @@ package_of("langchain", package="langchain", needed_by="trimtab.integrations.lan
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
@@ -135,7 +136,8 @@ class TrimOptions(FitOptions, total=False):
     token_counter: Any
     """LangChain's word for `counter`: a chat model, `"approximate"`, or a function over a list of messages,
     or over one, which it annotates as `BaseMessage`. A model that trimtab knows names its counter; another is
-    asked `get_num_tokens_from_messages`."""
+    asked `get_num_tokens_from_messages`, unless `model`, `counter` or `charge_as` says how to count, and
+    estimated where its class has no such method of its own, or that does not know it."""
     include_system: bool
     """Must be True: a system message never leaves."""
     on_fitted: OnFitted | None
@@ -182,7 +184,7 @@ def trim_messages(messages: Any = None, budget: BudgetLike = None, **options: An
             raise ConfigurationError("token_counter is LangChain's word for counter: give one of them")
         options["counter"] = counter
     tokens, on_fitted = max_tokens if budget is None else budget, options.pop("on_fitted", None)
-    trimmer = _trimmer(tokens, on_fitted, options, STEADY)
+    trimmer = _trimmer_beside(token_counter, tokens, on_fitted, options)
     model, sent_as = _model_name(token_counter), _form_of(token_counter)
 
     def trim(given: Any) -> list[BaseMessage]:
@@ -205,13 +207,11 @@ _NOT_OURS = {
 
 
 def _counter_given(token_counter: Any) -> CounterLike | None:
-    """Make LangChain's counter one of wire messages; None where trimtab counts for the model that it is."""
+    """Make LangChain's function one over wire messages; None where none is given, or a chat model."""
     if token_counter is None or token_counter == "approximate":
         return None
-    if hasattr(token_counter, "get_num_tokens_from_messages"):
-        if known_facts(_model_name(token_counter)) is not None:
-            return None
-        return _counter(token_counter, token_counter.get_num_tokens_from_messages)
+    if hasattr(token_counter, _COUNTS):
+        return None
     if not callable(token_counter):
         raise ConfigurationError(
             f"token_counter is a chat model, 'approximate', or a function, not {token_counter!r:.80}"
@@ -219,6 +219,37 @@ def _counter_given(token_counter: Any) -> CounterLike | None:
     if _takes_one(token_counter):
         return _counter(token_counter, lambda messages: sum(map(token_counter, messages)), each=True)
     return _counter(token_counter, token_counter)
+
+
+_COUNTS = "get_num_tokens_from_messages"
+"""The method by which LangChain's models count."""
+
+
+def _trimmer_beside(
+    model: Any, budget: BudgetLike, on_fitted: OnFitted | None, options: dict[str, Any]
+) -> Trimmer[BaseMessage]:
+    """Make the trimmer of a call; a chat model counts where nothing else says how."""
+    trimmer = _trimmer(budget, on_fitted, options, STEADY)
+    own = None if trimmer._counts else _own_counter(model, options)
+    if own is None:
+        return trimmer
+    return _trimmer(trimmer._budget, on_fitted, {**options, "counter": own}, STEADY)
+
+
+def _own_counter(model: Any, options: Mapping[str, Any]) -> CounterLike | None:
+    """Ask a chat model that trimtab does not know to count; None where options say how, or it cannot."""
+    count = getattr(model, _COUNTS, None)
+    if count is None or known_facts(_model_name(model)) is not None:
+        return None
+    if any(options.get(name) is not None for name in ("model", "charge_as")):
+        return None
+    if getattr(count, "__func__", None) is getattr(BaseLanguageModel, _COUNTS):  # counts as GPT-2 does
+        return None
+    try:
+        count([HumanMessage("Hello")])
+    except (NotImplementedError, ImportError, OSError):  # OSError: its vocabulary cannot be had
+        return None
+    return _counter(model, count)
 
 
 def _counter(named: Any, count: Callable[[list[BaseMessage]], int], *, each: bool = False) -> CounterLike:

@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
-from trimtab import Budget, Context
+from trimtab import Budget, CharCounter, Context
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.langchain import TrimMiddleware, trim_messages
 
@@ -234,6 +234,34 @@ def test_a_model_that_nobody_knows_counts_itself() -> None:
     assert trim_messages(talk, 400, token_counter=known) == trim_messages(talk, 400, model="gpt-4o")
     with pytest.raises(ConfigurationError, match="that of 'mine' is not known"):
         trim_messages(talk, "80%", token_counter=Counting(responses=["ok"]))
+
+
+def test_a_model_that_cannot_count_is_estimated_and_other_words_for_a_count_win() -> None:
+    """A served model of one's own, and a class with LangChain's base method: each as if it were not given."""
+
+    class Counting(FakeListChatModel):
+        def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Any = None) -> int:
+            return 100 * len(messages)
+
+    class Unable(FakeListChatModel):
+        def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Any = None) -> int:
+            raise ImportError("tokenizers is not installed")
+
+    talk = _talk(20)
+    served = ChatOpenAI(model="acme/zzz-local", base_url="http://127.0.0.1:9/v1", api_key="none")
+    words: list[dict[str, Any]] = [
+        {"model": "gpt-4o"},
+        {"counter": CharCounter()},
+        {"charge_as": "anthropic"},
+    ]
+    for model in (served, FakeListChatModel(responses=["ok"]), Unable(responses=["ok"])):
+        for said in ({}, *words):
+            assert trim_messages(talk, 300, token_counter=model, **said) == trim_messages(talk, 300, **said)
+    counting = Counting(responses=["ok"])
+    for said in words:
+        assert trim_messages(talk, 300, token_counter=counting, **said) == trim_messages(talk, 300, **said)
+    context = Context(300, counter=CharCounter()).add("history", [])
+    assert trim_messages(talk, context, token_counter=counting) == trim_messages(talk, context)
 
 
 def test_a_budget_is_said_in_every_way() -> None:

@@ -99,6 +99,20 @@ def test_honest_bills_keep_every_request_within_the_budget(part: float) -> None:
     assert max(bills) > 1_200
 
 
+@pytest.mark.parametrize("block", ["system", "facts"])
+def test_bills_are_learned_beside_a_blocks_own_text(block: str) -> None:
+    """What a `Context` puts before the messages of a call hides no turn from the next: bills keep to it."""
+    bills: list[int] = []
+    context = Context(2_000).add(block, "Amsterdam is the capital. " * 4).add("history", [])
+    said: list[Any] = []
+    with provider(_billed(lambda at, count: count * 1.6, bills)) as served:
+        client = with_budget(client_of(served), context)
+        for turn in range(40):
+            said += _turn("Utrecht", turn, words=2 + 11 * turn % 37)
+            _ask(client, said[:-1])
+    assert 1_800 < max(bills[10:]) <= 2_020
+
+
 def test_a_prompt_that_nobody_sees_is_believed_at_once_where_it_leaves_room() -> None:
     """The server's own tools before a short question: a hundred times the count, and honest."""
     bills: list[int] = []
