@@ -286,14 +286,16 @@ def test_a_counter_that_takes_long_to_make_holds_up_no_other_call() -> None:
 
     class Slow(EstimateCounter):
         def with_format(self, format: Any, /) -> Any:
-            if threading.current_thread() is slow:
+            if threading.current_thread().name == "slow":
                 entered.set()
                 assert goes_on.wait(30)
             return super().with_format(format)
 
     with provider() as served:
         client = with_budget(client_of(served), 600, counter=Slow())
-        slow = threading.Thread(target=_ask, args=(client, [{"role": "user", "content": "slow"}]))
+        slow = threading.Thread(
+            target=_ask, args=(client, [{"role": "user", "content": "slow"}]), name="slow"
+        )
         fast = threading.Thread(target=_ask, args=(client, [{"role": "user", "content": "fast"}]))
         slow.start()
         assert entered.wait(30)
