@@ -94,9 +94,10 @@ def cells(table: Table, name: str, /) -> Iterator[Any]:
 def values_of(column: Any, /) -> list[Any]:
     """Give the values of a column as plain data, and an `Unreadable` where Python has nothing for one."""
     try:
-        return list(column.to_pylist(maps_as_pydicts="strict"))
+        values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
     except UNREADABLE:
         return [_value(cell) for cell in column]
+    return values
 
 
 class Unreadable(NamedTuple):

@@ -248,6 +248,8 @@ class Trimmer(Generic[M]):
         if self._budget is None:
             return window
         assert isinstance(self._budget, str)
+        percent = _percent_in(self._budget)
+        assert percent is not None  # nothing else is taken
         name = self._model(model)
         facts = known_facts(name)
         window_tokens = None if facts is None else facts.window_tokens
@@ -258,7 +260,7 @@ class Trimmer(Generic[M]):
                 f"budget={self._budget!r} is a share of the model's window, and that of {name!r} is"
                 " not known: give tokens, or say what the model is (trimtab.models.register_model)"
             )
-        return Budget(window_tokens * float(self._budget.strip().removesuffix("%")) / 100)
+        return Budget(window_tokens * percent / 100)
 
     def _model(self, of_call: str | None) -> str | None:
         """Name the model that is counted for: the one that was asked for, or that of the call."""
@@ -499,8 +501,8 @@ def _budget_given(budget: object) -> Budget | Context | str | None:
         return budget
     if isinstance(budget, int | float) and not isinstance(budget, bool):
         return Budget.of(budget)
-    if isinstance(budget, str) and (share := _SHARE.fullmatch(budget)):
-        if not 0 < float(share[1]) <= 100:
+    if isinstance(budget, str) and (percent := _percent_in(budget)) is not None:
+        if not 0 < percent <= 100:
             raise ConfigurationError(f"budget={budget!r}: a share of the window is above 0% and at most 100%")
         return budget
     if isinstance(budget, str | PathLike):
@@ -511,17 +513,26 @@ def _budget_given(budget: object) -> Budget | Context | str | None:
     )
 
 
+def _percent_in(budget: str) -> float | None:
+    """Read a share of the model's window; None: it is none."""
+    found = _SHARE.fullmatch(budget)
+    return None if found is None else float(found[1])
+
+
+_DEFAULTS = {name: signature(fit).parameters[name].default for name in sorted(FitOptions.__annotations__)}
+"""What `fit` does where an option says nothing."""
+
+
 def _options_given(options: FitOptions, format: Format) -> dict[str, Any]:
     """Check what `fit` would refuse at each call; None says nothing.
 
     A list or set stays the user's own, who may fill it between calls; what can be read once is read here.
     """
-    takes, names = signature(fit).parameters, sorted(FitOptions.__annotations__)
     for name in options:
-        if name not in names:
+        if name not in _DEFAULTS:
             raise ConfigurationError(
-                f"{name}= is no option of an adapter, which takes {', '.join(names)}, and what is sent from"
-                f" each call{in_words(near_names(name, names))}"
+                f"{name}= is no option of an adapter, which takes {', '.join(_DEFAULTS)}, and what is sent"
+                f" from each call{in_words(near_names(name, [*_DEFAULTS]))}"
             )
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, Iterator) else value
@@ -530,8 +541,7 @@ def _options_given(options: FitOptions, format: Format) -> dict[str, Any]:
     }
     if "pin" in given:
         pins_given(given["pin"])
-    asked = {name: given.get(name, takes[name].default) for name in names}
-    ask = Ask(**asked, messages=[], budget=None, format=format, system=None, tools=None)
+    ask = Ask(**{**_DEFAULTS, **given}, messages=[], budget=None, format=format, system=None, tools=None)
     check(ask)
     check_breakpoints(ask.breakpoints)
     if "strategy" in given:
