@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, cast
 
 from trimtab._shared.checks import check_parameters, is_whole
 from trimtab.conversation.pairing import Pairing
@@ -355,7 +355,7 @@ def pins_given(pin: object) -> tuple[int, ...] | Callable[[Any, int], bool]:
     """
     if callable(pin):
         check_parameters("pin", pin, "message", "index")
-        return pin
+        return cast("Callable[[Any, int], bool]", pin)
     if isinstance(pin, (str, bytes)) or not isinstance(pin, Iterable):
         raise ConfigurationError(
             f"pin is a list of positions or a function (message, index) -> bool, not {reprlib.repr(pin)}"

@@ -57,7 +57,8 @@ def with_conversation(
             "system is given twice: as system= of the Context, and in the request. Leave one of them out, or"
             " put that of the Context into a block 'system', which is sent beside the request's own"
         )
-    context = policy.clone(**{**given, "format": format, "system": system})
+    changes: dict[str, Any] = {**given, "format": format, "system": system}
+    context = policy.clone(**changes)
     blocks = {block.name: block for block in policy.blocks}
     name, head = _name_for_conversations(blocks), 0
     if name != _SYSTEM and _SYSTEM in blocks:
