@@ -342,6 +342,25 @@ def test_a_stopped_run_goes_on_where_it_was(chats: Path, suffix: str) -> None:
     assert _rest(chats.parent) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="files are not locked there")
+def test_a_second_run_into_a_target_is_refused_while_the_first_is_under_way(chats: Path) -> None:
+    """Each would take pieces away from the other; the first one ends as if it were alone."""
+    out, said = chats.with_name("out.jsonl"), list[str]()
+
+    def run_again(_: BatchSummary) -> None:
+        with pytest.raises(ConfigurationError) as refused:
+            run_batch(FIT, chats, target=out, workers=1, overwrite=True)
+        said.append(str(refused.value))
+
+    assert run_batch(FIT, chats, target=out, workers=1, on_progress=run_again).rows == 600
+    assert set(said) == {
+        "another run into out.jsonl is under way: wait for its end, or give this one another target"
+    }
+    run_batch(FIT, chats, target=chats.with_name("whole.jsonl"), workers=1)
+    assert _digest(out) == _digest(chats.with_name("whole.jsonl"))
+    assert _rest(chats.parent) == []
+
+
 PROGRAM = """
 import os, signal, sys
 from trimtab.batch import BatchTask, run_batch

@@ -6,12 +6,13 @@ import json
 import os
 import pickle
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from os.path import lexists
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from trimtab.batch.files import Assembly, Job
 from trimtab.batch.fingerprint import fingerprint
@@ -41,31 +42,57 @@ class Manifest:
     """The folder beside the target in which a run keeps what is done, until all of it is.
 
     A piece is written under another name and moved to its place; then its line goes into the list. A piece
-    without a line, or a line without its end, was not done.
+    without a line, or a line without its end, was not done. The list is locked while a run has it open.
     """
 
-    def __init__(self, folder: Path, done: dict[int, Done], outputs: set[int]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.done = done
-        self.outputs = outputs
+        self.done: dict[int, Done] = {}
+        self.outputs: set[int] = set()
         """Jobs whose file is in its place."""
+        self._holds_entries = True  # until the list is read: it may be of a run that was stopped
+        folder.mkdir(parents=True, exist_ok=True)
         self._list = (folder / _LIST).open("ab")
+        try:
+            _lock(self._list)
+        except BlockingIOError:
+            self._list.close()
+            raise
 
     @classmethod
     def open(cls, folder: Path, *, header: Mapping[str, Any], jobs: Sequence[Job], overwrite: bool) -> Self:
         """Go on with what another run began, or begin.
 
         Raises:
-            ConfigurationError: That run read or did something else, or what would be written is there.
+            ConfigurationError: That run read or did something else, or is under way; or what would be written
+                is there.
         """
-        path = folder / _LIST
+        try:
+            manifest = cls(folder)
+        except BlockingIOError as error:
+            raise ConfigurationError(
+                f"another run into {folder.name[1:].removesuffix('.trimtab')} is under way: wait for its end,"
+                " or give this one another target"
+            ) from error
+        except OSError as error:
+            raise ConfigurationError(f"{folder}: {error.strerror or error}") from error
+        try:
+            manifest._read(header=header, jobs=jobs, overwrite=overwrite)
+        except BaseException:
+            manifest.close()
+            raise
+        return manifest
+
+    def _read(self, *, header: Mapping[str, Any], jobs: Sequence[Job], overwrite: bool) -> None:
+        """Read what is done, and begin the list where nothing is."""
+        path = self.folder / _LIST
         lines = _whole_lines(path)
+        self._holds_entries = bool(lines[1:])
         if lines[1:] and lines[0] != header:
             raise ConfigurationError(
-                f"{folder} holds a run that was stopped, with other {_difference(lines[0], header)}:"
+                f"{self.folder} holds a run that was stopped, with other {_difference(lines[0], header)}:"
                 " run it again as it was, or remove the folder"
             )
-        done = {line["unit"]: Done(**line) for line in lines[1:] if "unit" in line}
         outputs = {
             line["output"]
             for line in lines[1:]
@@ -76,16 +103,12 @@ class Manifest:
             raise ConfigurationError(
                 f"{there[0]} is there already: give another name, or ask for it to be overwritten"
             )
-        if not lines[1:]:  # nothing was done
-            lines = []
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(_line(header))
-            except OSError as error:
-                raise ConfigurationError(f"{folder}: {error.strerror or error}") from error
-        if path.read_bytes()[-1:] != b"\n":  # stopped within a line
-            path.write_bytes(b"".join(map(_line, lines)))
-        return cls(folder, done, outputs)
+        entries = lines if lines[1:] else [header]
+        whole = b"".join(map(_line, entries))
+        if path.read_bytes() != whole:
+            path.write_bytes(whole)
+        self.done.update((line["unit"], Done(**line)) for line in entries[1:] if "unit" in line)
+        self.outputs.update(outputs)
 
     def part(self, index: int, /) -> Path:
         """Give the place of a piece."""
@@ -113,20 +136,38 @@ class Manifest:
 
     def _append(self, entry: Mapping[str, Any]) -> None:
         self._list.write(_line(entry))
+        self._holds_entries = True
         self._list.flush()
         os.fsync(self._list.fileno())
 
     def close(self) -> None:
         """Let go of the list; where nothing was done by this run or another, nothing is left of it."""
         self._list.close()
-        path = self.folder / _LIST
-        if not self.done and not self.outputs and [*self.folder.iterdir()] == [path]:
+        if not self._holds_entries and [*self.folder.iterdir()] == [self.folder / _LIST]:
             self.remove()
 
     def remove(self) -> None:
         """Take the folder away: everything is where it belongs."""
         self._list.close()
         shutil.rmtree(self.folder)
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Keep other runs from a file while it is open, on systems and disks that have locks.
+
+    Raises:
+        BlockingIOError: Another run has it.
+    """
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:  # a disk without locks
+        return
 
 
 def _mark(file: Path) -> list[int]:
