@@ -404,6 +404,44 @@ def test_an_input_that_changed_is_no_run_to_go_on_with(tmp_path: Path) -> None:
         run_batch(COUNT, source, target=tmp_path / "out.jsonl", workers=1, chunk_bytes=10)
 
 
+@pytest.mark.parametrize("change", ["replace", "shorten", "grow", "remove"])
+def test_an_input_that_changes_during_a_run_ends_it(tmp_path: Path, change: str) -> None:
+    """No results are put in their place, neither mixed ones nor some of half a line; it is said why."""
+    source, other, out = tmp_path / "in.jsonl", tmp_path / "other.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(LINE * 200)
+
+    def act(done: BatchSummary) -> None:
+        if change == "remove":
+            source.unlink(missing_ok=True)
+        elif change == "grow":
+            with source.open("ab") as file:
+                file.write(b'{"messages": [')
+        else:
+            other.write_bytes(LINE.replace(b"tea", b"ale") * (200 if change == "replace" else 9))
+            other.replace(source)
+
+    with pytest.raises(BatchError, match=r"in\.jsonl was changed during the run.* start anew"):
+        run_batch(COUNT, source, target=out, workers=1, chunk_bytes=300, on_progress=act)
+    assert not out.exists()
+    source.write_bytes(LINE * 3)
+    with pytest.raises(ConfigurationError, match="with other files"):
+        run_batch(COUNT, source, target=out, workers=1, chunk_bytes=300)
+
+
+def test_an_input_that_changes_after_its_last_piece_is_not_put_in_place(tmp_path: Path) -> None:
+    """Also where a folder goes into one file, and another one is read by then."""
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        (tmp_path / "in" / f"{name}.jsonl").write_bytes(LINE)
+
+    def touch(done: BatchSummary) -> None:
+        (tmp_path / "in" / "a.jsonl").write_bytes(LINE * 2)
+
+    with pytest.raises(BatchError, match=r"a\.jsonl was changed during the run"):
+        run_batch(COUNT, tmp_path / "in", target=tmp_path / "out.jsonl", workers=1, on_progress=touch)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 POLICIES = """
 import re, threading
 from collections.abc import Mapping

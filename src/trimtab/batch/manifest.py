@@ -7,7 +7,7 @@ import os
 import pickle
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from os.path import lexists
@@ -17,7 +17,7 @@ from typing import IO, Any, Self
 from trimtab.batch.files import Assembly, Job
 from trimtab.batch.fingerprint import fingerprint
 from trimtab.batch.task import BatchTask
-from trimtab.errors import ConfigurationError
+from trimtab.errors import BatchError, ConfigurationError
 from trimtab.policy import read_file
 from trimtab.replay.policies import is_file
 
@@ -45,8 +45,10 @@ class Manifest:
     without a line, or a line without its end, was not done. The list is locked while a run has it open.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, header: Mapping[str, Any]) -> None:
         self.folder = folder
+        self._header = header
+        self._inputs = {tuple(state) for state in header["files"]}
         self.done: dict[int, Done] = {}
         self.outputs: set[int] = set()
         """Jobs whose file is in its place."""
@@ -68,7 +70,7 @@ class Manifest:
                 is there.
         """
         try:
-            manifest = cls(folder)
+            manifest = cls(folder, header)
         except BlockingIOError as error:
             raise ConfigurationError(
                 f"another run into {folder.name[1:].removesuffix('.trimtab')} is under way: wait for its end,"
@@ -77,15 +79,15 @@ class Manifest:
         except OSError as error:
             raise ConfigurationError(f"{folder}: {error.strerror or error}") from error
         try:
-            manifest._read(header=header, jobs=jobs, overwrite=overwrite)
+            manifest._read(jobs=jobs, overwrite=overwrite)
         except BaseException:
             manifest.close()
             raise
         return manifest
 
-    def _read(self, *, header: Mapping[str, Any], jobs: Sequence[Job], overwrite: bool) -> None:
+    def _read(self, *, jobs: Sequence[Job], overwrite: bool) -> None:
         """Read what is done, and begin the list where nothing is."""
-        path = self.folder / _LIST
+        path, header = self.folder / _LIST, self._header
         lines = _whole_lines(path)
         self._holds_entries = bool(lines[1:])
         if lines[1:] and lines[0] != header:
@@ -109,6 +111,19 @@ class Manifest:
             path.write_bytes(whole)
         self.done.update((line["unit"], Done(**line)) for line in entries[1:] if "unit" in line)
         self.outputs.update(outputs)
+
+    def check(self, inputs: Iterable[Path], /) -> None:
+        """Make sure that inputs are what they were when the run began.
+
+        Raises:
+            BatchError: One was changed or replaced.
+        """
+        for path in inputs:
+            if tuple(_state(path)) not in self._inputs:
+                raise BatchError(
+                    f"{path} was changed during the run, so no results of it are put in their place: remove"
+                    f" {self.folder} and start anew when nobody writes to the file"
+                )
 
     def part(self, index: int, /) -> Path:
         """Give the place of a piece."""
@@ -179,6 +194,11 @@ def _mark(file: Path) -> list[int]:
     return [found.st_size, found.st_mtime_ns]
 
 
+def _state(file: Path) -> list[str | int]:
+    """Give what tells an input from what it was at another time."""
+    return [str(file.resolve()), *_mark(file)]
+
+
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Say in which words the headers of two runs differ."""
     changed = [key for key in new if old.get(key) != new[key]]
@@ -222,11 +242,7 @@ def header_of(task: BatchTask, jobs: Sequence[Job], /, *, chunk_bytes: int, vers
     return {
         "version": version,
         "options": {name: fingerprint(value) for name, value in options.items()},
-        "files": [
-            [str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns]
-            for job in jobs
-            for path in job.inputs
-        ],
+        "files": [_state(path) for job in jobs for path in job.inputs],
         "outputs": [job.output.name for job in jobs],
         "chunk_bytes": chunk_bytes,
     }

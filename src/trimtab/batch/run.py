@@ -17,7 +17,7 @@ from trimtab.batch.files import CHUNK_BYTES, Assembly, Form, Job, Unit, form_of,
 from trimtab.batch.local import Assignment, Engine, LocalEngine
 from trimtab.batch.manifest import Manifest, header_of
 from trimtab.batch.task import BatchTask
-from trimtab.errors import BatchError
+from trimtab.errors import BatchError, ConfigurationError
 from trimtab.replay.policies import read_policy
 
 EngineName = Literal["local", "ray"]
@@ -86,7 +86,8 @@ def run_batch(
         ConfigurationError: An option of the task is none, a file cannot be read or has no column of
             conversations, the target is there already, or a stopped run did something else.
         MissingExtraError: Without `pip install 'trimtab[batch]'`, or with Ray `'trimtab[ray]'`.
-        BatchError: Workers die again and again, or what a stopped run left is damaged. What is done is kept.
+        BatchError: Workers die again and again, an input is changed meanwhile, or what a stopped run left is
+            damaged. What is done is kept.
 
     Example:
         >>> import pathlib, tempfile
@@ -152,7 +153,7 @@ class _Run:
         """Do all of it; goes on where a piece is in its file.
 
         Raises:
-            BatchError: Something cannot be written.
+            BatchError: Something cannot be written, or an input was changed meanwhile.
         """
         try:
             for unit, fresh in self._outcomes(units):
@@ -160,6 +161,9 @@ class _Run:
                 self._put(unit, fresh=fresh)
                 yield
             self._move_to(len(self._jobs))
+        except ConfigurationError:  # a piece is not where it was, and that is why
+            self._manifest.check(path for job in self._jobs[self._at :] for path in job.inputs)
+            raise
         except OSError as error:
             where = error.filename or self._manifest.folder
             raise BatchError(f"{where}: {error.strerror or error}; what is done is kept") from error
@@ -182,6 +186,7 @@ class _Run:
         for done in self._engine(self._task, rest()):
             while given[0].index != done.unit:
                 yield given.pop(0), False
+            self._manifest.check([given[0].path])  # before it counts as done for a run that goes on
             self._manifest.add(done)
             yield given.pop(0), True
         for unit in given:
@@ -196,6 +201,7 @@ class _Run:
         """Finish the files of the jobs before this one; one without rows is written, too."""
         while self._at < job:
             if self._at not in self._manifest.outputs:
+                self._manifest.check(self._jobs[self._at].inputs)
                 self._manifest.put_output(self._at, self._assemble(), self._parts)
                 self._assembly = None
             self._parts = []
