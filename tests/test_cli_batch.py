@@ -37,6 +37,11 @@ def chats(tmp_path: Path) -> Path:
     return tmp_path / "chats.parquet"
 
 
+def _by_kernel(task: BatchTask, table: pa.Table, file: str) -> pa.Table:
+    """Make of the table what a run makes of a file."""
+    return task.run(table, range(1, table.num_rows + 1), file=file)
+
+
 def test_the_answer_says_how_it_went(chats: Path, tmp_path: Path) -> None:
     """A row that was set aside is exit 1."""
     out = tmp_path / "out.parquet"
@@ -51,7 +56,9 @@ def test_the_answer_says_how_it_went(chats: Path, tmp_path: Path) -> None:
     }
     assert "is there already" in run("count", chats, out, "--counter", "chars:4").stderr
     assert run("count", chats, out, "--overwrite", "--workers", "1").exit_code == 1
-    assert pq.read_table(out).equals(BatchTask(operation="count")(pq.read_table(chats)))
+    assert pq.read_table(out).equals(
+        _by_kernel(BatchTask(operation="count"), pq.read_table(chats), "chats.parquet")
+    )
 
 
 def test_ctrl_c_ends_a_run_at_once_and_a_second_one_too(chats: Path, tmp_path: Path) -> None:
@@ -93,7 +100,7 @@ def test_ctrl_c_ends_a_run_at_once_and_a_second_one_too(chats: Path, tmp_path: P
     went_on = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert json.loads(went_on.stdout)["resumed_rows"] >= 30
     task = BatchTask(operation="fit", budget=100, counter="chars:4")
-    assert pq.read_table(tmp_path / "out.parquet").equals(task(table))
+    assert pq.read_table(tmp_path / "out.parquet").equals(_by_kernel(task, table, "many.parquet"))
 
 
 def test_processes_end_where_nobody_reads_their_answers_any_more(tmp_path: Path) -> None:
@@ -161,7 +168,7 @@ def test_options_are_those_of_the_task(
     named = ["--column", "chat", "--prefix", "t_", "--workers", "1"]
     found = run(operation, "in.parquet", "out.parquet", *named, *options)
     task = BatchTask(operation=operation, column="chat", prefix="t_", **means)
-    assert pq.read_table("out.parquet").equals(task(table)), found.output
+    assert pq.read_table("out.parquet").equals(_by_kernel(task, table, "in.parquet")), found.output
     plain = BatchTask(operation=operation, column="chat", prefix="t_", budget=120)
     assert not task(table).equals(plain(table))
 

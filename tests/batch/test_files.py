@@ -68,7 +68,7 @@ def test_a_file_is_what_the_kernel_makes_of_its_table(chats: Path, workers: int)
     """Rows, order and row groups are those of the input; nothing is left beside it."""
     done = run_batch(FIT, chats, target=chats.with_name("out.parquet"), workers=workers)
     out = pq.ParquetFile(chats.with_name("out.parquet"))
-    expected = FIT(pq.read_table(chats))
+    expected = FIT.run(pq.read_table(chats), range(1, 601), file="chats.parquet")
     failed = expected.num_rows - expected.column("error").null_count
     # each row group is done by itself, and its rows are numbered as those of the file
     assert out.read().equals(expected)
@@ -198,6 +198,8 @@ def test_lines_in_any_form_give_the_same_results(data_dir: Path, tmp_path: Path,
         for name in ("tokens_before", "tokens_after", "fates", "reasons", "violations"):
             assert row[name] == known[name], name
         if row["error"] is not None:
+            assert row["error"].pop("file") == source.name
+            assert known["error"].pop("file") is None
             was = json.loads(row["error"].pop("input"))
             assert was == {"id": row["id"], "messages": json.loads(known["error"].pop("input"))}
         assert row["error"] == known["error"]
@@ -274,6 +276,28 @@ def test_a_folder_becomes_a_folder_or_a_file(tmp_path: Path) -> None:
     run_batch(COUNT, source, target=tmp_path / "all.jsonl", workers=1)
     assert [row.get("id") for row in _read(tmp_path / "all.jsonl")] == [None, "p", None, None, None]
     assert _rest(tmp_path) == []
+
+
+@pytest.mark.parametrize("target", ["all.jsonl", "all.parquet"])
+def test_a_row_that_is_set_aside_says_which_file_it_is_of(tmp_path: Path, target: str) -> None:
+    """By its name in the folder that is read, which is the same wherever that lies."""
+    table = pa.table({"id": ["p"], "messages": ["no chat"]})
+    for root in ("one", "two/in"):
+        source = tmp_path / root
+        (source / "deep").mkdir(parents=True)
+        (source / "a.jsonl").write_bytes(LINE + b"no chat")
+        (source / "deep" / "b.jsonl.gz").write_bytes(gzip.compress(LINE + b"no chat"))
+        if target == "all.jsonl":
+            _parquet(source / "p.parquet", table, rows=1)
+        run_batch(COUNT, source, target=source.with_name(target), workers=1)
+    out = tmp_path / "one" / ".." / target
+    errors = [row["error"] for row in _read(out) if row["error"] is not None]
+    ours = [("a.jsonl", 2), ("deep/b.jsonl.gz", 2), ("p.parquet", 1)]
+    assert [(error["file"], error["row"]) for error in errors] == ours[: len(errors)]
+    assert len(errors) == (3 if target == "all.jsonl" else 2)
+    assert _digest(out) == _digest(tmp_path / "two" / target)
+    run_batch(COUNT, tmp_path / "one" / "a.jsonl", target=tmp_path / "alone.jsonl", workers=1)
+    assert _read(tmp_path / "alone.jsonl")[1]["error"]["file"] == "a.jsonl"
 
 
 def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
@@ -865,7 +889,9 @@ def test_a_run_that_goes_on_writes_over_nothing_of_others(chats: Path) -> None:
         assert (target / name).read_bytes() == b"another's"
         (target / name).unlink()
     done = run_batch(FIT, folder, target=target, workers=1)
-    assert (target / "a.parquet").read_bytes() == (target / "b.parquet").read_bytes() == mine
+    assert (target / "a.parquet").read_bytes() == mine
+    a, b = (pq.read_table(target / name).drop_columns("error") for name in ("a.parquet", "b.parquet"))
+    assert a.equals(b)
     assert done.resumed_rows > 0
 
 

@@ -72,6 +72,7 @@ def test_bad_rows_are_set_aside_with_their_number_and_reason() -> None:
     texts = [json.dumps(CHAT), "[{", None, '"hello"', json.dumps([{"role": "nobody", "content": "x"}])]
     table = fit_table(pa.table({"messages": [*texts, json.dumps(CHAT)]}), budget=20, counter="chars:4")
     errors = table.column("error").to_pylist()
+    assert [error["file"] for error in errors if error] == [None] * 4  # a table is of no file
     assert [error and (error["row"], error["type"]) for error in errors] == [
         None,
         (2, "FormatError"),

@@ -59,6 +59,8 @@ def form_of(path: Path, /) -> Form | None:
 class Job:
     """One file that is written, and those it is made of."""
 
+    root: Path
+    """The folder that inputs are named from."""
     inputs: tuple[Path, ...]
     output: Path
 
@@ -94,7 +96,7 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list
         output = target if as_file else target / source.name
         if output.resolve() == source.resolve():
             raise ConfigurationError(f"{output} is read and would be written: give another name")
-        return [Job(inputs=(source,), output=output)]
+        return [Job(root=source.parent, inputs=(source,), output=output)]
     if target.resolve().is_relative_to(source.resolve()):
         raise ConfigurationError(f"{target} is in {source}, which is read: write it elsewhere")
     found = [path for path in sorted(source.rglob("*")) if path.is_file() and form_of(path) is not None]
@@ -102,8 +104,8 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list
     if not found:
         raise ConfigurationError(f"{source}: there is no file in it that ends in {_KNOWN}")
     if as_file:
-        return [Job(inputs=tuple(found), output=target)]
-    return [Job(inputs=(path,), output=target / path.relative_to(source)) for path in found]
+        return [Job(root=source, inputs=tuple(found), output=target)]
+    return [Job(root=source, inputs=(path,), output=target / path.relative_to(source)) for path in found]
 
 
 def _is_hidden(path: Path) -> bool:
@@ -121,6 +123,8 @@ class Unit:
     job: int
     """Which job it is of."""
     path: Path
+    name: str
+    """What an error calls the file: the same on every machine."""
     group: int | None = None
     """The row group of a Parquet file."""
     start: int = 0
@@ -150,6 +154,7 @@ def units_of(jobs: Sequence[Job], /, *, chunk_bytes: int) -> Iterator[Unit]:
                     index=index,
                     job=number,
                     path=path,
+                    name=path.relative_to(job.root).as_posix(),
                     group=piece.group,
                     start=piece.start,
                     size=piece.size,
@@ -209,10 +214,11 @@ def do_unit(task: BatchTask, unit: Unit, form: Form, schema: Schema, /) -> tuple
     """Do one piece; gives its table, and the bytes of it in the file that is written."""
     if unit.group is not None:
         table = read_group(unit.path, unit.group)
-        done = task.run(table, range(unit.first_row, unit.first_row + table.num_rows))
+        numbers = range(unit.first_row, unit.first_row + table.num_rows)
+        done = task.run(table, numbers, file=unit.name)
     else:
-        lines, numbers = _lines_of(unit)
-        done = task.run_lines(lines, numbers)
+        lines, line_numbers = _lines_of(unit)
+        done = task.run_lines(lines, line_numbers, file=unit.name)
     if not form.lines:
         return done, pack(done, schema)
     text = b"".join(_write_lines(task, done, unit))

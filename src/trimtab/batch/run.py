@@ -161,10 +161,11 @@ class _Run:
                 self._put(unit, fresh=fresh)
                 yield
             self._move_to(len(self._jobs))
-        except ConfigurationError:  # a piece is not where it was, and that is why
+        except (ConfigurationError, OSError) as error:
+            # A file that is another one by now lacks pieces: that it is another is to be said.
             self._manifest.check(path for job in self._jobs[self._at :] for path in job.inputs)
-            raise
-        except OSError as error:
+            if not isinstance(error, OSError):
+                raise
             where = error.filename or self._manifest.folder
             raise BatchError(f"{where}: {error.strerror or error}; what is done is kept") from error
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from trimtab._shared.checks import check_choice, error_name
 from trimtab._shared.observers import silence
@@ -41,8 +41,8 @@ class BatchTask(Options):
 
     It is called with a table and returns the same rows in their order, all columns kept, with the results in
     columns behind them. A row that cannot be done stays where it is: its results are null and `error` says
-    which row it is, what kind of error, why, and as `input` what it was, where its place does not hold that
-    any more. A function of one's own survives pickling if it stands in a module.
+    which row it is (and, where files are read, of which `file`), what kind of error, why, and as `input` what
+    it was, where its place does not hold that any more. A function of one's own survives pickling if it stands in a module.
 
     Args:
         operation: "fit", "count", "validate" or "replay".
@@ -206,12 +206,13 @@ class BatchTask(Options):
         except ContextError:
             return  # it does not fit, or something does not answer: rows are set aside for that
 
-    def run(self, table: Table, numbers: Sequence[int], /) -> Table:
+    def run(self, table: Table, numbers: Sequence[int], /, *, file: str | None = None) -> Table:
         """Do it with every row.
 
         Args:
             table: The rows.
             numbers: The number of each row in the file it is of, from 1.
+            file: Name of that file; None: it is of none.
         """
         pa = pyarrow()
         schema, work = self.schema(table.schema), self.prepare()
@@ -221,14 +222,14 @@ class BatchTask(Options):
             piece = table.slice(start, ROWS_AT_ONCE)
             some = zip(cells(piece, self.column), numbers[start : start + ROWS_AT_ONCE], strict=True)
             nested = None if is_text(kind) else kind
-            done = [self._row(cell, number, work, nested=nested) for cell, number in some]
+            done = [self._row(cell, (file, number), work, nested=nested) for cell, number in some]
             if self.operation == "fit":
                 index = piece.schema.get_field_index(self.column)
                 piece = piece.set_column(index, schema.field(index), _array([one.cell for one in done], kind))
             parts.append(self._with_results(piece, done).replace_schema_metadata(schema.metadata))
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
-    def run_lines(self, lines: Sequence[bytes], numbers: Sequence[int], /) -> Table:
+    def run_lines(self, lines: Sequence[bytes], numbers: Sequence[int], /, *, file: str) -> Table:
         """Do it with lines of JSON; the table has their ids and texts.
 
         A line that is set aside has its id, as far as it could be read, and its text in its error.
@@ -236,6 +237,7 @@ class BatchTask(Options):
         Args:
             lines: A conversation each, in UTF-8.
             numbers: The number of each line in the file it is of, from 1.
+            file: Name of that file.
         """
         work = self.prepare()
         parts = [self.lines_schema().empty_table()]
@@ -243,7 +245,7 @@ class BatchTask(Options):
             some = zip(
                 lines[start : start + ROWS_AT_ONCE], numbers[start : start + ROWS_AT_ONCE], strict=True
             )
-            done = [self._row(line, number, work, names=self._names()) for line, number in some]
+            done = [self._row(line, (file, number), work, names=self._names()) for line, number in some]
             texts = [one.cell.decode("utf-8") if "error" not in one.results else None for one in done]
             piece = pyarrow().table(
                 {ID: [one.id for one in done], self.column: texts}, schema=_lines(self.column)
@@ -264,7 +266,7 @@ class BatchTask(Options):
         return table
 
     def _row(
-        self, cell: Any, number: int, work: Work, *, nested: Any = None, names: Collection[str] = ()
+        self, cell: Any, place: _Place, work: Work, *, nested: Any = None, names: Collection[str] = ()
     ) -> _Cells:
         """Do it with one row; `names` are keys that a line may not have, as its results would hide them."""
         id: str | None = None
@@ -288,7 +290,7 @@ class BatchTask(Options):
         except ContextError as raised:
             error = raised
         is_moved = bool(names) or self.operation == "fit"
-        return _set_aside(error, number, id, text_of(cell) if is_moved else None)
+        return _set_aside(error, place, id, text_of(cell) if is_moved else None)
 
     def _under_key(self, value: Any, work: Work) -> Row:
         """Do it with a conversation, or with the one under the column's name, unless bodies have that key."""
@@ -310,6 +312,10 @@ class BatchTask(Options):
             return nested_cell(row.value, kind)
         text = json_text(row.value)
         return text.encode("utf-8") if isinstance(cell, bytes) else text
+
+
+_Place: TypeAlias = tuple[str | None, int]
+"""The file a row is of, and its number there."""
 
 
 class _Cells(NamedTuple):
@@ -342,9 +348,10 @@ def _task(options: Mapping[str, Any]) -> BatchTask:
     return BatchTask(**options)
 
 
-def _set_aside(error: ContextError, number: int, id: str | None, text: str | None) -> _Cells:
+def _set_aside(error: ContextError, place: _Place, id: str | None, text: str | None) -> _Cells:
     """Make what a row has then; `text` is what it was, where its place does not hold that any more."""
-    told = {"row": number, "type": error_name(error), "message": printable(str(error)), "input": text}
+    (file, row), message = place, printable(str(error))
+    told = {"file": file, "row": row, "type": error_name(error), "message": message, "input": text}
     return _Cells(None, {"error": told}, id)
 
 
@@ -389,7 +396,7 @@ def _result_types(operation: Operation) -> dict[str, Any]:
         "replay": {**dict.fromkeys(REPLAYED, pa.int64()), "price": pa.float64()},
     }
     texts = dict.fromkeys(("type", "message", "input"), pa.string())
-    error = pa.struct([("row", pa.int64()), *texts.items()])
+    error = pa.struct([("file", pa.string()), ("row", pa.int64()), *texts.items()])
     return {**types[operation], "error": error}
 
 
