@@ -413,6 +413,36 @@ def test_a_run_that_is_killed_goes_on_too(chats: Path) -> None:
     assert _digest(out) == _digest(chats.with_name("whole.parquet"))
 
 
+INTERRUPTED = """
+import os, signal, sys
+
+if __name__ == "__mp_main__":
+    os.killpg(0, signal.SIGINT)  # as Ctrl-C does, while a worker is being started
+
+from trimtab.batch import BatchTask, run_batch
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    task = BatchTask(operation="count", counter="chars:4")
+    try:
+        run_batch(task, sys.argv[1], target=sys.argv[2], workers=1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals cannot be held back there")
+def test_ctrl_c_while_workers_start_ends_the_run_without_a_word_of_theirs(chats: Path) -> None:
+    """A worker that met it between its imports wrote a traceback."""
+    program = chats.with_name("program.py")
+    program.write_text(INTERRUPTED)
+    command = [sys.executable, program, chats, chats.with_name("out.parquet")]
+    ended = subprocess.run(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True, check=False, timeout=120
+    )
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
 def test_an_input_that_changed_is_no_run_to_go_on_with(tmp_path: Path) -> None:
     """Half of a table would be of the old file."""
     source = tmp_path / "in.jsonl"

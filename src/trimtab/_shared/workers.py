@@ -5,12 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from _thread import interrupt_main
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, NoReturn, TypeVar
@@ -53,6 +55,8 @@ class _Process:
 
 def _begin(stop: Connection, make: Callable[..., Callable[[Any], Any]], arguments: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, _leave_piece)  # Ctrl-C is for the run, which stops its workers
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel, stop), daemon=True).start()
@@ -60,6 +64,22 @@ def _begin(stop: Connection, make: Callable[..., Callable[[Any], Any]], argument
         _Process.call = make(*arguments)
     except ContextError as error:  # for whoever asked: the end of a process says nothing
         _Process.call = partial(_refuse, error)
+
+
+@contextmanager
+def _hold_interrupts() -> Iterator[None]:
+    """Keep Ctrl-C back until processes are started; these begin with it held and let it come when they can.
+
+    One that met it while it imported would end with a traceback of its own.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with(parent: int, stop: Connection) -> None:
@@ -143,7 +163,9 @@ class Workers(Generic[A, R]):
                     initargs=(stop, self._make, self._arguments),
                 )
             try:
-                return self._pool.submit(_call, piece)
+                # The pool itself was made before: its tracker of resources lets Ctrl-C come as it starts.
+                with _hold_interrupts():
+                    return self._pool.submit(_call, piece)
             except BrokenProcessPool:
                 self._stop()
         raise WorkersLostError
