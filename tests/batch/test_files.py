@@ -818,6 +818,17 @@ def test_files_that_cannot_be_are_named(tmp_path: Path, source: str, target: str
     assert not (tmp_path / target).exists() or target == "in.jsonl"
 
 
+@pytest.mark.parametrize("target", ["out.parquet", "out.jsonl"])
+def test_partitions_keep_their_column(tmp_path: Path, target: str) -> None:
+    """It stands in the names of folders, which a folder of results has as well and one file has not."""
+    table = pa.table({"day": ["1", "1", "2"], "messages": [json.dumps(CHAT)] * 3})
+    pq.write_to_dataset(table, tmp_path / "in", partition_cols=["day"])
+    with pytest.raises(ConfigurationError, match=r"day=1/.*NAME=VALUE .* write into a folder"):
+        run_batch(COUNT, tmp_path / "in", target=tmp_path / target, workers=1)
+    run_batch(COUNT, tmp_path / "in", target=tmp_path / "out", workers=1)
+    assert sorted(pq.read_table(tmp_path / "out").column("day").to_pylist()) == [1, 1, 2]
+
+
 @pytest.mark.parametrize("source", ["in.jsonl", "folder"])
 def test_the_name_of_a_folder_may_have_a_dot(tmp_path: Path, source: str) -> None:
     """Where a folder is read, a folder is written; for a file it is there, or its name ends as one's."""

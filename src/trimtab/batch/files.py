@@ -77,8 +77,8 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list
         into_folder: The target is a folder, whatever its name.
 
     Raises:
-        ConfigurationError: There is nothing to read, a suffix is none that is known, or the target would
-            be written into the source.
+        ConfigurationError: There is nothing to read, a suffix is none that is known, the target would be
+            written into the source, or one file would lose the columns that folders are called after.
     """
     may_be_file = not into_folder and not isdir(target)
     as_file = may_be_file and form_of(target) is not None
@@ -104,6 +104,12 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list
     if not found:
         raise ConfigurationError(f"{source}: there is no file in it that ends in {_KNOWN}")
     if as_file:
+        partition = next((path for path in found if "=" in str(path.relative_to(source).parent)), None)
+        if partition is not None:
+            raise ConfigurationError(
+                f"{partition}: a folder NAME=VALUE holds the value of a column, and one file would lose it:"
+                " write into a folder, which keeps it in the same place"
+            )
         return [Job(root=source, inputs=tuple(found), output=target)]
     return [Job(root=source, inputs=(path,), output=target / path.relative_to(source)) for path in found]
 
