@@ -158,6 +158,29 @@ def test_a_piece_that_was_damaged_goes_into_no_file(chats: Path) -> None:
     assert not out.exists()
 
 
+MEMORY = """
+import resource, sys
+from trimtab.batch import BatchTask, run_batch
+
+if __name__ == "__main__":
+    run_batch(BatchTask(operation="validate"), sys.argv[1], target=sys.argv[2], workers=1)
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+def test_lines_take_no_more_memory_than_parquet(tmp_path: Path) -> None:
+    """A worker makes Python objects of some rows at a time, not of the row group."""
+    others = pa.array([[[]] * 200] * 9_000, pa.list_(pa.list_(pa.int8())))
+    table = pa.table({"messages": [json.dumps(CHAT)] * 9_000, "others": others})
+    source = _parquet(tmp_path / "in.parquet", table, rows=9_000)
+    (tmp_path / "program.py").write_text(MEMORY)
+    peaks = []
+    for name in ("out.parquet", "out.jsonl"):
+        command = [sys.executable, tmp_path / "program.py", source, tmp_path / name]
+        peaks.append(int(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout))
+    assert peaks[1] < 1.4 * peaks[0]
+
+
 def test_twenty_thousand_rows_are_all_there(tmp_path: Path) -> None:
     """Each once and in its place, with the number the bare kernel has for it."""
     texts = [json.dumps(CHAT * (1 + at % 9)) for at in range(20_000)]

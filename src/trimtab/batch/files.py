@@ -25,7 +25,7 @@ from trimtab.batch.arrow import (
     values_of,
 )
 from trimtab.batch.parquet import RowGroups, open_parquet, pack, read_group
-from trimtab.batch.task import ID, BatchTask
+from trimtab.batch.task import ID, ROWS_AT_ONCE, BatchTask
 from trimtab.errors import ConfigurationError, FormatError
 
 CHUNK_BYTES = 4 << 20
@@ -257,9 +257,7 @@ def _write_lines(task: BatchTask, table: Table, unit: Unit) -> Iterator[bytes]:
     names = {one.name for one in task.result_fields()}
     error, column = f"{task.prefix}error", task.column
     has_texts = is_text(table.schema.field(column).type)
-    columns = {name: values_of(table.column(name)) for name in table.column_names}
-    for at in range(table.num_rows):
-        row = {name: values[at] for name, values in columns.items()}
+    for at, row in enumerate(_rows_of(table), unit.first_row):
         cell, is_bad = row[column], row[error] is not None
         if unit.group is None:
             results = {name: row[name] for name in row if name in names}
@@ -267,8 +265,16 @@ def _write_lines(task: BatchTask, table: Table, unit: Unit) -> Iterator[bytes]:
         else:
             is_said = has_texts or isinstance(cell, Unreadable)
             held = {column: _plain_text(cell, is_bad=is_bad)} if is_said else {}
-            line = _object(row, held, f"{unit.path}, row {unit.first_row + at:,}")
+            line = _object(row, held, f"{unit.path}, row {at:,}")
         yield line.encode("utf-8") + b"\n"
+
+
+def _rows_of(table: Table) -> Iterator[dict[str, Any]]:
+    """Give rows as plain data; no more of them are Python objects at one time than a task has."""
+    for start in range(0, table.num_rows, ROWS_AT_ONCE):
+        piece = table.slice(start, ROWS_AT_ONCE)
+        columns = [values_of(piece.column(name)) for name in table.column_names]
+        yield from (dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
 def _set_aside(results: dict[str, Any], error: str) -> str:
