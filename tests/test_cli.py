@@ -979,6 +979,17 @@ def test_a_pattern_is_looked_up_where_no_shell_did(tmp_path: Path) -> None:
     assert "file" not in answers(run("count", str(tmp_path / "[ac].json")))[0]
 
 
+@pytest.mark.parametrize("name", ["c.jsonl.gz", "*.jsonl*", "*"])
+def test_what_batches_read_is_sent_there(tmp_path: Path, name: str) -> None:
+    """By its plain name and by a pattern; of a folder it is passed over."""
+    many(tmp_path)
+    (tmp_path / "c.jsonl.gz").write_bytes(b"\x1f\x8b")
+    found = run("count", str(tmp_path / name))
+    assert found.exit_code == 2
+    assert "c.jsonl.gz': Parquet and packed lines are read by `trimtab batch`" in found.stderr
+    assert "c.jsonl.gz" not in run("count", str(tmp_path)).output
+
+
 def test_a_folder_is_all_files_of_conversations_in_it(tmp_path: Path) -> None:
     """In order of name, folders below too; hidden ones and files of other kinds are passed over."""
     a, b, c = many(tmp_path)

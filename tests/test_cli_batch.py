@@ -53,6 +53,7 @@ def test_the_answer_says_how_it_went(chats: Path, tmp_path: Path) -> None:
         "errors": {"FormatError": 1},
         "resumed_rows": 0,
         "outputs": [str(out)],
+        "other_files": 0,
     }
     assert "is there already" in run("count", chats, out, "--counter", "chars:4").stderr
     assert run("count", chats, out, "--overwrite", "--workers", "1").exit_code == 1
@@ -171,6 +172,21 @@ def test_options_are_those_of_the_task(
     assert pq.read_table("out.parquet").equals(_by_kernel(task, table, "in.parquet")), found.output
     plain = BatchTask(operation=operation, column="chat", prefix="t_", budget=120)
     assert not task(table).equals(plain(table))
+
+
+def test_files_that_are_passed_over_are_counted(tmp_path: Path) -> None:
+    """One of another kind, one that is packed otherwise and a link to a folder; hidden ones are meant so."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("in/a.jsonl", "in/b.json", "in/c.jsonl.bz2", "in/_SUCCESS", "in/.d", "elsewhere/e.jsonl"):
+        (tmp_path / name).write_text(json.dumps(CHAT))
+    (tmp_path / "in" / "deep").mkdir()
+    (tmp_path / "in" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "in" / "f.jsonl").symlink_to(tmp_path / "elsewhere" / "e.jsonl")
+    found = run("validate", tmp_path / "in", tmp_path / "out", "--workers", "1", "--output", "text")
+    assert found.stdout == "2 rows in 2 files; 3 files of another kind passed over\n"
+    found = run("validate", tmp_path / "in", tmp_path / "all.jsonl", "--workers", "1")
+    assert json.loads(found.stdout)["other_files"] == 3
 
 
 @pytest.mark.parametrize("operation", ["count", "validate", "replay"])

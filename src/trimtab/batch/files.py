@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from uuid import uuid4
 
+from trimtab._shared.files import BYTE_ORDER_MARK, CODECS, LINE_SUFFIXES, PARQUET_SUFFIXES, visible_paths
 from trimtab._shared.strict_json import parse
 from trimtab.batch.arrow import (
     Schema,
@@ -31,10 +32,7 @@ from trimtab.errors import ConfigurationError, FormatError
 CHUNK_BYTES = 4 << 20
 """Bytes of lines that are one piece of work; of Parquet that is a row group."""
 
-_LINES, _PARQUET = (".jsonl", ".ndjson"), (".parquet", ".pq")
-_CODECS = {".gz": "gzip", ".zst": "zstd"}
-_KNOWN = "`.parquet`, `.jsonl`, `.jsonl.gz` or `.jsonl.zst`"
-_BOM = b"\xef\xbb\xbf"
+_KNOWN = "`.parquet`, `.pq`, `.jsonl` or `.ndjson` (these two also with `.gz` or `.zst` behind)"
 
 
 class Form(NamedTuple):
@@ -49,10 +47,10 @@ class Form(NamedTuple):
 def form_of(path: Path, /) -> Form | None:
     """Tell what a file holds, by its suffix; None: nothing that is known."""
     suffixes = [one.lower() for one in path.suffixes]
-    if suffixes and suffixes[-1] in _PARQUET:
+    if suffixes and suffixes[-1] in PARQUET_SUFFIXES:
         return Form(lines=False)
-    packed = suffixes.pop() if suffixes and suffixes[-1] in _CODECS else ""
-    return Form(lines=True, packed=packed) if suffixes and suffixes[-1] in _LINES else None
+    packed = suffixes.pop() if suffixes and suffixes[-1] in CODECS else ""
+    return Form(lines=True, packed=packed) if suffixes and suffixes[-1] in LINE_SUFFIXES else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +63,12 @@ class Job:
     output: Path
 
 
-def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list[Job]:
-    """Say which files are read and which are written.
+def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> tuple[list[Job], int]:
+    """Say which files are read and which are written, and how many of a folder are of another kind.
 
     A folder becomes a folder with the same names in it, or one file, if the target has a suffix of one. Files
-    and folders whose names begin with a dot or an underscore are passed over.
+    and folders whose names begin with a dot or an underscore are passed over. A link to a folder is not
+    followed, and counts as a file of another kind.
 
     Args:
         source: A file, or a folder.
@@ -96,11 +95,12 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list
         output = target if as_file else target / source.name
         if output.resolve() == source.resolve():
             raise ConfigurationError(f"{output} is read and would be written: give another name")
-        return [Job(root=source.parent, inputs=(source,), output=output)]
+        return [Job(root=source.parent, inputs=(source,), output=output)], 0
     if target.resolve().is_relative_to(source.resolve()):
         raise ConfigurationError(f"{target} is in {source}, which is read: write it elsewhere")
-    found = [path for path in sorted(source.rglob("*")) if path.is_file() and form_of(path) is not None]
-    found = [path for path in found if not _is_hidden(path.relative_to(source))]
+    paths = visible_paths(source)
+    found = [path for path in paths if path.is_file() and form_of(path) is not None]
+    others = sum(path.is_symlink() or not path.is_dir() for path in paths) - len(found)
     if not found:
         raise ConfigurationError(f"{source}: there is no file in it that ends in {_KNOWN}")
     if as_file:
@@ -110,12 +110,9 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> list
                 f"{partition}: a folder NAME=VALUE holds the value of a column, and one file would lose it:"
                 " write into a folder, which keeps it in the same place"
             )
-        return [Job(root=source, inputs=tuple(found), output=target)]
-    return [Job(root=source, inputs=(path,), output=target / path.relative_to(source)) for path in found]
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)
+        return [Job(root=source, inputs=tuple(found), output=target)], others
+    jobs = [Job(root=source, inputs=(path,), output=target / path.relative_to(source)) for path in found]
+    return jobs, others
 
 
 # Pieces of work.
@@ -213,7 +210,7 @@ def _unpack(raw: BinaryIO, packed: str) -> BinaryIO:
     """Read what is packed; Arrow does not take a file that was cut off for a whole one."""
     if not packed:
         return raw
-    return io.BufferedReader(pyarrow().CompressedInputStream(raw, _CODECS[packed]))
+    return io.BufferedReader(pyarrow().CompressedInputStream(raw, CODECS[packed]))
 
 
 def do_unit(task: BatchTask, unit: Unit, form: Form, schema: Schema, /) -> tuple[Table, bytes]:
@@ -229,7 +226,7 @@ def do_unit(task: BatchTask, unit: Unit, form: Form, schema: Schema, /) -> tuple
         return done, pack(done, schema)
     text = b"".join(_write_lines(task, done, unit))
     if form.packed:
-        text = pyarrow().Codec(_CODECS[form.packed]).compress(text, asbytes=True)
+        text = pyarrow().Codec(CODECS[form.packed]).compress(text, asbytes=True)
     return done, text
 
 
@@ -241,7 +238,7 @@ def _lines_of(unit: Unit) -> tuple[list[bytes], list[int]]:
             file.seek(unit.start)
             data = file.read(unit.size)
     if not unit.start:
-        data = data.removeprefix(_BOM)
+        data = data.removeprefix(BYTE_ORDER_MARK)
     numbered = [
         (line.strip(b" \t\r"), number) for number, line in enumerate(data.split(b"\n"), unit.first_row)
     ]
@@ -274,7 +271,9 @@ def _rows_of(table: Table) -> Iterator[dict[str, Any]]:
     for start in range(0, table.num_rows, ROWS_AT_ONCE):
         piece = table.slice(start, ROWS_AT_ONCE)
         columns = [values_of(piece.column(name)) for name in table.column_names]
-        yield from (dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True))
+        yield from (
+            dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)
+        )
 
 
 def _set_aside(results: dict[str, Any], error: str) -> str:

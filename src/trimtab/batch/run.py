@@ -36,6 +36,8 @@ class BatchSummary:
         share: How much of the input that is, from 0 to 1.
         resumed_rows: Rows that an earlier run had done.
         outputs: The files that were written.
+        other_files: Files of the folder that was read that are of no kind that is known. A link to a folder
+            counts as one; names that begin with a dot or an underscore do not count.
     """
 
     rows: int = 0
@@ -43,6 +45,7 @@ class BatchSummary:
     share: float = 0.0
     resumed_rows: int = 0
     outputs: tuple[Path, ...] = ()
+    other_files: int = 0
 
     @property
     def failed_rows(self) -> int:
@@ -101,7 +104,8 @@ def run_batch(
     check_choice("engine", engine, ENGINES)
     workers = None if workers is None else check_whole("workers", workers, least=1)
     check_whole("chunk_bytes", chunk_bytes, least=1)
-    jobs = jobs_of(Path(source), Path(target), into_folder=fspath(target).endswith(("/", sep)))
+    into_folder = fspath(target).endswith(("/", sep))
+    jobs, other_files = jobs_of(Path(source), Path(target), into_folder=into_folder)
     # Before anything is done with the task: what a function keeps in its module is as it was at the start.
     header = header_of(task, jobs, chunk_bytes=chunk_bytes, version=version("trimtab"))
     if isinstance(task.policy, str | PathLike):  # read once: workers and nodes get what it says
@@ -112,6 +116,7 @@ def run_batch(
     folder = Path(target).parent / f".{Path(target).name}.trimtab"
     with closing(Manifest.open(folder, header=header, jobs=jobs, overwrite=overwrite)) as manifest:
         run = _Run(task, jobs, schemas, manifest, _engine(engine, workers))
+        run.summary = replace(run.summary, other_files=other_files)
         with closing(run.go(units_of(jobs, chunk_bytes=chunk_bytes))) as pieces:
             for _ in pieces:
                 if on_progress is not None:

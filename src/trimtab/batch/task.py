@@ -42,7 +42,8 @@ class BatchTask(Options):
     It is called with a table and returns the same rows in their order, all columns kept, with the results in
     columns behind them. A row that cannot be done stays where it is: its results are null and `error` says
     which row it is (and, where files are read, of which `file`), what kind of error, why, and as `input` what
-    it was, where its place does not hold that any more. A function of one's own survives pickling if it stands in a module.
+    it was, where its place does not hold that any more. A function of one's own survives pickling if it
+    stands in a module.
 
     Args:
         operation: "fit", "count", "validate" or "replay".

@@ -222,12 +222,15 @@ def _answer(done: BatchSummary, output: str) -> bytes:
             "errors": dict(done.errors),
             "resumed_rows": done.resumed_rows,
             "outputs": [str(path) for path in done.outputs],
+            "other_files": done.other_files,
         }
         return dump(data, indent=2 if sys.stdout.isatty() else None)
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in done.errors.items())
     aside = f"; {done.failed_rows:,} set aside ({kinds})" if kinds else ""
     resumed = f"; {done.resumed_rows:,} of them by an earlier run" if done.resumed_rows else ""
-    return f"{plural(done.rows, 'row')} in {plural(len(done.outputs), 'file')}{resumed}{aside}\n".encode()
+    others = f"; {plural(done.other_files, 'file')} of another kind passed over" if done.other_files else ""
+    files = plural(len(done.outputs), "file")
+    return f"{plural(done.rows, 'row')} in {files}{resumed}{aside}{others}\n".encode()
 
 
 class _Line:

@@ -18,17 +18,16 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 import click
 
+from trimtab._shared.files import BYTE_ORDER_MARK, CODECS, LINE_SUFFIXES, PARQUET_SUFFIXES, visible_paths
 from trimtab._shared.strict_json import BrokenJSONError, parse
 from trimtab.errors import FormatError
 
 InputKind = Literal["auto", "json", "jsonl", "messages-jsonl"]
 INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "jsonl", "messages-jsonl")
 
-LINE_SUFFIXES = (".jsonl", ".ndjson")
 _SUFFIXES = (".json", *LINE_SUFFIXES)
 """What files of a folder are called that hold conversations."""
-_OF_BATCHES = (".parquet", ".pq", ".gz", ".zst")
-_BOM = b"\xef\xbb\xbf"
+_OF_BATCHES = (*PARQUET_SUFFIXES, *CODECS)
 _HEAD_LINES = 2
 """Lines looked at to tell JSON from JSONL; neither is decided by the first alone."""
 STANDARD_INPUT = "-"
@@ -70,26 +69,26 @@ def _paths(name: str) -> list[str]:
         found = sorted(filter(os.path.isfile, glob.glob(name, recursive=True)))
         if not found:
             raise click.UsageError(f"no file is called {name!r}")
-        return found
-    if os.path.isdir(name):
+    elif os.path.isdir(name):
         return _files_in(name)
-    if not os.path.exists(name):
+    elif not os.path.exists(name):
         raise click.UsageError(f"{name!r}: No such file or directory")
-    if not os.access(name, os.R_OK):
+    elif not os.access(name, os.R_OK):
         raise click.UsageError(f"{name!r}: Permission denied")
-    if PurePath(name).suffix.lower() in _OF_BATCHES:
-        raise click.UsageError(f"{name!r}: Parquet and packed lines are read by `trimtab batch`")
-    return [name]
+    else:
+        found = [name]
+    for path in found:
+        if PurePath(path).suffix.lower() in _OF_BATCHES:
+            raise click.UsageError(f"{path!r}: Parquet and packed lines are read by `trimtab batch`")
+    return found
 
 
 def _files_in(folder: str) -> list[str]:
     """List the files of conversations in a folder and those below it; hidden ones are passed over."""
     found = [
         str(path)
-        for path in sorted(Path(folder).rglob("*"))
-        if path.suffix.lower() in _SUFFIXES
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-        and path.is_file()
+        for path in visible_paths(Path(folder))
+        if path.suffix.lower() in _SUFFIXES and path.is_file()
     ]
     if not found:
         known = ", ".join(_SUFFIXES)
@@ -169,7 +168,7 @@ def pieces(file: BinaryIO, *, kind: InputKind = "auto", name: str = "") -> Itera
     if kind == "auto":
         kind = "jsonl" if PurePath(name).suffix.lower() in LINE_SUFFIXES else _kind_of(head)
     if kind == "json":
-        yield Piece((raw + file.read()).removeprefix(_BOM))
+        yield Piece((raw + file.read()).removeprefix(BYTE_ORDER_MARK))
         return
     lines = chain(head, _number_lines(file, raw.count(b"\n") + 1))
     if kind == "messages-jsonl":
@@ -211,7 +210,7 @@ def _number_lines(lines: Iterable[bytes], start: int) -> Iterator[_Line]:
     """Number lines and leave out blank ones; the first may begin with a byte order mark."""
     for number, line in enumerate(lines, start):
         # Without its end, so that the column of a line that is cut off is a column of this line.
-        raw = (line.removeprefix(_BOM) if number == 1 else line).rstrip(b"\r\n")
+        raw = (line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line).rstrip(b"\r\n")
         if raw.strip():
             yield _Line(number, raw)
 

@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 
 from trimtab._fitting.request import window_of, with_beside
 from trimtab._shared.checks import in_words
+from trimtab._shared.files import BYTE_ORDER_MARK
 from trimtab._shared.strict_json import parse
 from trimtab.budget import Budget
 from trimtab.cli.input import INPUT_KINDS
@@ -438,6 +439,6 @@ def text_of(option: str, value: str) -> str:
 def _read(option: str, value: str, path: str) -> bytes:
     source = value if isinstance(value, Source) else Source(value)
     try:
-        return source.read(Path(path).read_bytes).removeprefix(b"\xef\xbb\xbf")
+        return source.read(Path(path).read_bytes).removeprefix(BYTE_ORDER_MARK)
     except OSError as error:
         raise ConfigurationError(f"{option} {path}: {error.strerror or error}") from error

@@ -16,9 +16,10 @@ from typing import Any, BinaryIO, Literal
 
 import click
 
+from trimtab._shared.files import BYTE_ORDER_MARK, LINE_SUFFIXES
 from trimtab._shared.strict_json import dump, parse
 from trimtab.budget import Budget
-from trimtab.cli.input import LINE_SUFFIXES, entries, standard_input
+from trimtab.cli.input import entries, standard_input
 from trimtab.cli.options import (
     Number,
     RequestOptions,
@@ -45,7 +46,7 @@ INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "messages-jsonl")
 
 def read_bytes(file: BinaryIO | None) -> bytes:
     """Read a file, or standard input."""
-    return (standard_input() if file is None else file).read().removeprefix(b"\xef\xbb\xbf")
+    return (standard_input() if file is None else file).read().removeprefix(BYTE_ORDER_MARK)
 
 
 def messages_in(file: BinaryIO | None, *, kind: InputKind) -> list[Any]:
