@@ -210,13 +210,17 @@ def test_the_other_commands_do_theirs(chats: Path, tmp_path: Path, operation: st
         (["fit", "{chats}", "{chats}"], "is read and would be written"),
         (["fit", "{chats}", "out.parquet", "--margin", "5"], "--margin is kept free of a budget"),
         (["fit", "{chats}", "out.parquet", "--policy", "dropp", "--budget", "9"], "is called 'dropp'"),
+        (["count", "{chats}", "{folder}/there.jsonl"], "write over it with --overwrite"),
+        (["count", "{chats}", "none.v2"], "('none.v2/')"),
+        (["count", "{folder}/there.jsonl", "out.jsonl", "--column", "id"], "--column id: lines of JSON have"),
         (["count", "{chats}", "out.parquet", "--column", "message"], "there is no column 'message'"),
         (["count", "{chats}", "out.parquet", "--model", "nobody-1"], "unknown model 'nobody-1'"),
     ],
 )
 def test_wrong_usage_is_exit_2(chats: Path, arguments: list[str], said: str) -> None:
-    """Nothing is written."""
-    found = run(*(one.format(chats=chats) for one in arguments))
+    """Nothing is written; what to change is said in words of the command line."""
+    chats.with_name("there.jsonl").write_bytes(b"")
+    found = run(*(one.format(chats=chats, folder=chats.parent) for one in arguments))
     assert found.exit_code == 2
     assert said in " ".join(found.stderr.split())
 

@@ -819,11 +819,14 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
         ("times.parquet", "out.jsonl", "times.parquet: column 'at' cannot be written as JSON"),
         ("cut.jsonl.gz", "out.jsonl", "cut.jsonl.gz: cannot be read behind row 0"),
         ("mixed", "out.parquet", "files with different columns"),
+        ("mixed", "out.parquet", r"beside \S+a.parquet this one lacks 'o' and also has 'n': write into a"),
+        ("types", "out.parquet", "this one has 'n' as int64, not string: write into a folder"),
+        ("order", "out.parquet", "this one has them in another order: write into a folder"),
     ],
 )
 def test_files_that_cannot_be_are_named(tmp_path: Path, source: str, target: str, said: str) -> None:
     """With what would do."""
-    for folder in ("folder", "empty", "mixed", "lacks"):
+    for folder in ("folder", "empty", "mixed", "lacks", "types", "order"):
         (tmp_path / folder).mkdir()
     for name in ("in.jsonl", "notes.txt", "folder/in.jsonl", "lacks/a.jsonl"):
         (tmp_path / name).write_bytes(LINE)
@@ -834,11 +837,44 @@ def test_files_that_cannot_be_are_named(tmp_path: Path, source: str, target: str
     pq.write_table(pa.table([texts, texts], names=["messages"] * 2), tmp_path / "twice.parquet")
     pq.write_table(pa.table({"messages": texts, "at": now}), tmp_path / "times.parquet")
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(LINE * 99)[:-9])
-    pq.write_table(pa.table({"messages": [json.dumps(CHAT)]}), tmp_path / "mixed" / "a.parquet")
-    pq.write_table(pa.table({"n": [1], "messages": [json.dumps(CHAT)]}), tmp_path / "mixed" / "b.parquet")
+    columns = {"messages": texts, "o": ["x"]}
+    numbered = {"n": [1], "messages": texts}
+    for folder, (first, second) in {
+        "mixed": (columns, numbered),
+        "types": ({**numbered, "n": ["x"]}, numbered),
+        "order": (columns, dict(reversed(columns.items()))),
+    }.items():
+        pq.write_table(pa.table(first), tmp_path / folder / "a.parquet")
+        pq.write_table(pa.table(second), tmp_path / folder / "b.parquet")
     with pytest.raises(ConfigurationError, match=said):
         run_batch(COUNT, tmp_path / source, target=tmp_path / target, workers=1)
     assert not (tmp_path / target).exists() or target == "in.jsonl"
+
+
+def test_a_run_into_the_folder_one_is_in_is_kept_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`.` is called as that folder is; what is done would else lie in it, as `..trimtab`."""
+    (tmp_path / "in.jsonl").write_bytes(LINE)
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    kept: list[str] = []
+    run_batch(
+        COUNT,
+        tmp_path / "in.jsonl",
+        target=".",
+        workers=1,
+        on_progress=lambda _: kept.extend(_rest(tmp_path)),
+    )
+    assert (kept, os.listdir()) == ([".out.trimtab"], ["in.jsonl"])
+
+
+def test_the_id_of_a_line_is_no_conversation(tmp_path: Path) -> None:
+    """A column of that name would be there twice."""
+    (tmp_path / "in.jsonl").write_bytes(LINE)
+    task = BatchTask(operation="count", column="id")
+    with pytest.raises(ConfigurationError, match="lines of JSON have their id there: name the key"):
+        run_batch(task, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
 
 
 @pytest.mark.parametrize("target", ["out.parquet", "out.jsonl"])

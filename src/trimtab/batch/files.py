@@ -381,16 +381,34 @@ def schema_of(task: BatchTask, job: Job, /) -> Schema:
     """
     to_lines = _form(job.output).lines
     found = [_schema(task, path, to_lines=to_lines) for path in job.inputs]
-    schema, _ = next((one for one in found if one[1]), found[0])
+    first = next((at for at, (_, has_rows) in enumerate(found) if has_rows), 0)
+    schema, _ = found[first]
     for path, (other, has_rows) in zip(job.inputs, found, strict=True):
         if has_rows and not to_lines and not other.equals(schema):
-            known = set(schema)
-            column = next((str(one) for one in other if one not in known), "others, or in another order")
             raise ConfigurationError(
-                f"{path}: files with different columns do not go into one, and this one has {column}: write"
-                " into a folder"
+                f"{path}: files with different columns do not go into one, and beside {job.inputs[first]}"
+                f" this one {_difference(schema, other)}: write into a folder"
             )
     return schema
+
+
+def _difference(schema: Schema, other: Schema) -> str:
+    """Say what another schema lacks, has more or has otherwise."""
+    lacks, more = (
+        [repr(name) for name in one.names if name not in two.names]
+        for one, two in ((schema, other), (other, schema))
+    )
+    said = [f"{what} {', '.join(names)}" for what, names in (("lacks", lacks), ("also has", more)) if names]
+    types = [
+        f"has {one.name!r} as {_type_of(one)}, not {_type_of(schema.field(one.name))}"
+        for one in other
+        if one.name in schema.names and not one.equals(schema.field(one.name))
+    ]
+    return " and ".join([*said, *types]) or "has them in another order"
+
+
+def _type_of(field: Any) -> str:
+    return f"{field.type}{'' if field.nullable else ' not null'}"
 
 
 def _schema(task: BatchTask, path: Path, *, to_lines: bool) -> tuple[Schema, bool]:

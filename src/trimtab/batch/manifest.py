@@ -103,7 +103,7 @@ class Manifest:
         there = [job.output for at, job in enumerate(jobs) if at not in outputs and lexists(job.output)]
         if there and not overwrite:
             raise ConfigurationError(
-                f"{there[0]} is there already: give another name, or ask for it to be overwritten"
+                f"{there[0]} is there already: give another name, or write over it with overwrite=True"
             )
         entries = lines if lines[1:] else [header]
         whole = b"".join(map(_line, entries))

@@ -91,7 +91,7 @@ _ANSWER_SECONDS = 120
 
 
 def _check_nodes(ray: ModuleType, asked: Sequence[Assignment]) -> None:
-    """Ask every node what it has and sees, before any is given work.
+    """Ask every node what it has and sees, before any is given work; one that does not answer gets some, too.
 
     Raises:
         ConfigurationError: One has another version of something, or does not see a file or the folder of

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from os import PathLike, cpu_count, fspath, sep
+from os.path import abspath
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -113,7 +114,8 @@ def run_batch(
     task.prepare(load=False)  # workers count; here it is enough that they can
     task.try_out()
     schemas = [schema_of(task, job) for job in jobs]
-    folder = Path(target).parent / f".{Path(target).name}.trimtab"
+    place = Path(abspath(target))  # which has a name also where it is given as `.`
+    folder = place.with_name(f".{place.name}.trimtab")
     with closing(Manifest.open(folder, header=header, jobs=jobs, overwrite=overwrite)) as manifest:
         run = _Run(task, jobs, schemas, manifest, _engine(engine, workers))
         run.summary = replace(run.summary, other_files=other_files)
@@ -185,7 +187,7 @@ class _Run:
             for unit in units:
                 given.append(unit)
                 if not self._manifest.has(unit.index, unit.job):
-                    part = self._manifest.part(unit.index).absolute()
+                    part = self._manifest.part(unit.index)
                     schema = self._schemas[unit.job].serialize().to_pybytes()
                     yield Assignment(unit, part, self._form(unit.job), schema)
 

@@ -255,7 +255,15 @@ class BatchTask(Options):
         return pyarrow().concat_tables(parts)
 
     def lines_schema(self) -> Schema:
-        """Return the schema of what is made of lines."""
+        """Return the schema of what is made of lines.
+
+        Raises:
+            ConfigurationError: The conversations are to stand under the key of ids.
+        """
+        if self.column == ID:
+            raise ConfigurationError(
+                f"column={ID!r}: lines of JSON have their id there: name the key of their conversations"
+            )
         return self.schema(_lines(self.column))
 
     def _names(self) -> frozenset[str]:

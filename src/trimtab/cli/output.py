@@ -377,7 +377,8 @@ def encode(text: str) -> bytes:
 
 
 _OPTIONS = (
-    "allow_remote|budget|model|counter|format|system|tools|strategy|margin|output_reserve|pin|repair|strict"
+    "allow_remote|budget|column|model|counter|format|system|tools|strategy|margin|output_reserve|overwrite|pin"
+    "|repair|strict"
 )
 """Parameters of front doors that are options of a command under the same name."""
 
@@ -391,6 +392,7 @@ _PHRASES = {
     "as snapshot() makes it": "as `trimtab session export` writes it",
     " in names=": " that a program gives",
     "names= has": "declared are",
+    "; a Path drops that)": ")",
 }
 """What is no name of an option; as it stands in the library, and what takes its place."""
 
