@@ -18,6 +18,7 @@ from trimtab.batch.arrow import (
     Schema,
     Table,
     Unreadable,
+    cells,
     is_text,
     json_text,
     pyarrow,
@@ -212,7 +213,7 @@ def do_unit(task: BatchTask, unit: Unit, form: Form, schema: Schema, /) -> tuple
         done = task.run(table, range(unit.first_row, unit.first_row + table.num_rows))
     else:
         lines, numbers = _lines_of(unit)
-        done = task.run_lines(lines, numbers)
+        done = task.run_lines(lines, numbers, into_lines=form.lines)
     if not form.lines:
         return done, pack(done, schema)
     text = b"".join(_write_lines(task, done, unit))
@@ -245,7 +246,10 @@ def _write_lines(task: BatchTask, table: Table, unit: Unit) -> Iterator[bytes]:
     names = {one.name for one in task.result_fields()}
     error, column = f"{task.prefix}error", task.column
     has_texts = is_text(table.schema.field(column).type)
-    columns = {name: values_of(table.column(name)) for name in table.column_names}
+    columns = {  # of conversations as they are read: a null in a nested one is a key that is not there
+        name: list(cells(table, name)) if name == column else values_of(table.column(name))
+        for name in table.column_names
+    }
     for at in range(table.num_rows):
         row = {name: values[at] for name, values in columns.items()}
         cell, is_bad = row[column], row[error] is not None

@@ -106,7 +106,6 @@ def run_batch(
     if isinstance(task.policy, str | PathLike):  # read once: workers and nodes get what it says
         task = replace(task, policy=read_policy(task.policy))
     task.prepare(load=False)  # workers count; here it is enough that they can
-    task.try_out()
     schemas = [schema_of(task, job) for job in jobs]
     folder = Path(target).parent / f".{Path(target).name}.trimtab"
     with closing(Manifest.open(folder, header=header, jobs=jobs, overwrite=overwrite)) as manifest:
