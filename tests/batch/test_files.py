@@ -281,6 +281,16 @@ def test_a_line_with_a_key_of_a_result_is_set_aside_unless_there_is_a_prefix(tmp
     assert row["again_tokens"] == row["tokens"]
 
 
+def test_a_line_with_a_key_of_a_result_is_done_into_parquet(tmp_path: Path) -> None:
+    """There a line has a column of its own, and nothing of it is hidden."""
+    line = json.dumps({"id": "a", "messages": CHAT, "error": None, "tokens": 7}).encode() + b"\n"
+    (tmp_path / "in.jsonl").write_bytes(line + b"[{\n")
+    run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.parquet", workers=1)
+    first, second = _read(tmp_path / "out.parquet")
+    assert (first["messages"].encode() + b"\n", first["tokens"], first["error"]) == (line, 3, None)
+    assert (second["error"]["row"], second["error"]["input"]) == (2, "[{")
+
+
 def test_a_folder_becomes_a_folder_or_a_file(tmp_path: Path) -> None:
     """A file each, with the same name and form; or all in one, in the order of their names."""
     source = tmp_path / "in"
@@ -560,7 +570,8 @@ def stop(done):
         raise KeyboardInterrupt
 
 if __name__ == "__main__":
-    task = BatchTask(operation="count", counter=Mine(), pending_calls={"a", "b", "c", "d"})
+    pending = {"a", "b", "c", "d"}
+    task = BatchTask(operation="fit", budget=9_000, counter=Mine(), pending_calls=pending)
     try:
         done = run_batch(task, sys.argv[1], target=sys.argv[2], workers=1, chunk_bytes=10, on_progress=stop)
         print("resumed", done.resumed_rows)
@@ -1004,6 +1015,55 @@ def test_a_run_that_did_nothing_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "none.jsonl").write_bytes(b"")
     done = run_batch(COUNT, tmp_path / "none.jsonl", target=tmp_path / "out.jsonl", workers=1)
     assert (done.rows, done.outputs) == (0, (tmp_path / "out.jsonl",))
+
+
+def test_lines_that_were_made_of_bodies_are_read_again(tmp_path: Path) -> None:
+    """A cell may hold a body, which is then under the key of the messages; a fit writes it back there."""
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": f"{n} " * 40} for n in range(9)]}
+    pq.write_table(pa.table({"id": [1], "messages": [json.dumps(body)]}), tmp_path / "in.parquet")
+    run_batch(COUNT, tmp_path / "in.parquet", target=tmp_path / "counted.jsonl", workers=1)
+    task = BatchTask(operation="fit", budget=100, counter="chars:4", prefix="then_")
+    run_batch(task, tmp_path / "counted.jsonl", target=tmp_path / "fitted.jsonl", workers=1)
+    (row,) = _read(tmp_path / "fitted.jsonl")
+    assert (row["id"], row["tokens"], row["then_error"]) == (1, 180, None)
+    assert row["messages"] == fit(body, 100, counter="chars:4").request != body
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"id": 1, "conversations": [{"from": "human", "value": "hi"}]},
+        {"custom_id": "c", "method": "POST", "body": {"messages": CHAT}},
+        {"id": 1, "text": "hi"},
+        {},
+    ],
+)
+def test_a_line_without_messages_says_its_keys_and_the_option(tmp_path: Path, line: dict[str, Any]) -> None:
+    """The default name is nobody's choice; who has another learns how it is said."""
+    (tmp_path / "in.jsonl").write_text(json.dumps(line))
+    run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
+    (row,) = _read(tmp_path / "out.jsonl")
+    begin = f"the line has no key 'messages' (it begins with {', '.join(line) or 'none'})"
+    assert row["error"]["message"].startswith(begin)
+    assert row["error"]["message"].endswith("column= (--column)")
+
+
+def test_nested_columns_come_into_lines_without_keys_that_are_null(tmp_path: Path) -> None:
+    """A struct has the keys of all messages: written as nulls they made a valid conversation a faulty one."""
+    chat = [
+        {"role": "user", "content": [{"type": "text", "text": "Rain?"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {"city": "B"}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "sun"}]},
+    ]
+    table = pa.table({"id": [1, 2], "messages": [chat, chat[:1]], "tags": [{"a": 1, "b": None}] * 2})
+    pq.write_table(table, tmp_path / "in.parquet")
+    run_batch(FIT, tmp_path / "in.parquet", target=tmp_path / "out.jsonl", workers=1)
+    rows = _read(tmp_path / "out.jsonl")
+    assert [row["messages"] for row in rows] == [chat, chat[:1]]
+    assert rows[0]["tags"] == {"a": 1, "b": None}
 
 
 def test_lines_hold_their_conversation_under_any_key(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.batch.conversations import conversations, table_of
 from trimtab import Budget, CharCounter, Context, SlidingWindow, fit, validate
 from trimtab.batch import OPERATIONS, BatchTask, count_table, fit_table, validate_table
 from trimtab.counting import measure
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import ConfigurationError, ContextError, UnknownNameError
 from trimtab.replay import replay
 
 CHAT = [{"role": "user", "content": f"question {n}"} for n in range(9)]
@@ -235,7 +235,7 @@ def test_batches_are_numbered_on() -> None:
 
 def test_a_task_survives_pickling_and_leaves_its_tokenizer_behind() -> None:
     """A worker loads its own."""
-    task = BatchTask(operation="count", model="gpt-4o", budget=Budget(99))
+    task = BatchTask(operation="fit", model="gpt-4o", budget=Budget(99))
     fresh = pickle.dumps(task)
     expected = task(_texts(CHAT))
     assert pickle.dumps(task) == fresh
@@ -257,6 +257,73 @@ def test_what_is_wrong_with_all_rows_is_refused_at_once(table: pa.Table, options
     """It is no error of a row."""
     with pytest.raises(ConfigurationError, match=said):
         count_table(table, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"operation": "fit", "budget": -3}, "at least 1 token, not -3"),
+        ({"operation": "fit", "budget": "8k"}, "not '8k'"),
+        ({"operation": "fit", "budget": 50, "model": 3}, "the name of a model, not 3"),
+        ({"operation": "count", "counter": "words"}, "counter='words'"),
+        ({"operation": "replay", "budget": 30, "pricing": "zz"}, "no pricing is called 'zz'"),
+        ({"operation": "fit", "budget": 50, "policy": {"blocks": [{"name": "a"}, {"name": "b"}]}}, "history"),
+    ],
+)
+def test_whoever_hands_over_tables_is_told_what_is_wrong_with_all_rows(options: Any, said: str) -> None:
+    """A table that is called with, and batches one by one: no table comes out with every row set aside."""
+    table, task = _texts(CHAT), BatchTask(**options)
+    for run in (task, lambda table: list(task.batches(table.to_batches()))):
+        with pytest.raises(ContextError, match=said):
+            run(table)
+
+
+def test_system_parts_are_in_the_form_of_the_rows() -> None:
+    """Which that is each row says, so that parts of a form that is not the first are not refused before."""
+    table = _texts({"modelId": "x", "messages": BEDROCK}, CHAT)
+    fitted = fit_table(table, budget=500, counter="chars:4", system=[{"text": "be brief"}])
+    assert [row["error"] is None for row in fitted.to_pylist()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"operation": "count", "system": 3}, "system is a text.*not 3"),
+        ({"operation": "count", "tools": "abc"}, "tools is a list of tool schemas.*'abc'"),
+        ({"operation": "count", "tools": [3]}, r"tools\[0\] is int, 3"),
+        ({"operation": "fit", "strict": "no"}, "strict is True or False, not 'no'"),
+        ({"operation": "fit", "repair": 1}, "repair is True or False, not 1"),
+        ({"operation": "fit", "pending_calls": "abc"}, r"write \['abc'\]"),
+        ({"operation": "count", "column": None}, "column is the name of a column, not None"),
+        ({"operation": "count", "prefix": None}, "prefix is a text, '' for none, not None"),
+        (
+            {"operation": "count", "policy": "drop"},
+            "'count' does nothing with policy='drop'.*'fit', 'replay'",
+        ),
+        ({"operation": "validate", "budget": -3}, "'validate' does nothing with budget=-3"),
+        ({"operation": "validate", "model": "zz"}, "does nothing with model='zz'"),
+        ({"operation": "replay", "strict": True}, r"does nothing with strict=True.*\('fit'\)"),
+        ({"operation": "replay", "pending_calls": ["a"]}, "does nothing with pending_calls="),
+        ({"operation": "fit", "pricing": "openai"}, "does nothing with pricing='openai'"),
+    ],
+)
+def test_a_task_with_an_option_that_is_none_is_not_made(options: Any, said: str) -> None:
+    """The error names the option and what was given; one that the operation lacks is not passed over."""
+    with pytest.raises(ConfigurationError, match=said):
+        BatchTask(**options)
+
+
+def test_pending_calls_hold_for_every_row() -> None:
+    """An iterator was read by the first."""
+    task = BatchTask(operation="validate", pending_calls=iter(["a"]))  # type: ignore[arg-type]
+    assert task.pending_calls == {"a"}
+
+
+@pytest.mark.parametrize("given", [_texts(CHAT).to_reader(), _texts(CHAT).to_pylist(), {"messages": [1]}])
+def test_what_is_no_table_is_refused_with_how_to_make_one(given: object) -> None:
+    """A reader as DuckDB gives one, rows, and what Ray hands over by default."""
+    with pytest.raises(ConfigurationError, match=r"read_all.*from_pandas.*from_pylist.*batch_format"):
+        count_table(given)
 
 
 def test_an_operation_nobody_knows_is_refused() -> None:

@@ -98,6 +98,29 @@ def test_chunks_and_no_rows_are_a_table_like_any() -> None:
     assert count_table(pa.table({"messages": pa.chunked_array([], pa.string())})).num_rows == 0
 
 
+def test_no_rows_of_a_type_that_arrow_makes_no_empty_column_of() -> None:
+    """The column of the table itself is kept."""
+    kinds, offsets = pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32())
+    union = pa.UnionArray.from_dense(kinds, offsets, [pa.array([1]), pa.array(["x"])])
+    table = pa.table({"messages": [json.dumps(SHORT)] * 2, "other": union})
+    for task in (COUNT, BatchTask(operation="fit", budget=20, counter="chars:4")):
+        none = task(table.slice(0, 0))
+        assert (none.num_rows, none.schema) == (0, task.schema(table.schema))
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8()], ids=str)
+def test_chunks_of_a_dictionary_have_more_words_than_one_could(index: pa.DataType) -> None:
+    """As tables that were put together of several categoricals have them; the type stays."""
+    kind, texts = pa.dictionary(index, pa.string()), [f"{n} " * 80 for n in range(300)]
+    chats = [json.dumps([{"role": "user", "content": text}, *SHORT]) for text in texts]
+    parts = [pa.array(chats[at : at + 100]).dictionary_encode().cast(kind) for at in (0, 100, 200)]
+    fitted = _fit(pa.chunked_array(parts))
+    assert fitted.schema.field("messages").type == kind
+    assert [json.loads(one) for one in fitted.column("messages").to_pylist()] == [SHORT] * 300
+    kept = fit_table(pa.table({"messages": pa.chunked_array(parts)}), budget=900, counter="chars:4")
+    assert kept.column("messages").to_pylist() == chats
+
+
 def _columns(*names: str) -> pa.StructArray:
     return pa.StructArray.from_arrays([pa.array(["user"]) for _ in names], names=list(names))
 

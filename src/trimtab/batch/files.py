@@ -19,6 +19,7 @@ from trimtab.batch.arrow import (
     Schema,
     Table,
     Unreadable,
+    cells,
     is_text,
     json_text,
     pyarrow,
@@ -221,7 +222,7 @@ def do_unit(task: BatchTask, unit: Unit, form: Form, schema: Schema, /) -> tuple
         done = task.run(table, numbers, file=unit.name)
     else:
         lines, line_numbers = _lines_of(unit)
-        done = task.run_lines(lines, line_numbers, file=unit.name)
+        done = task.run_lines(lines, line_numbers, file=unit.name, into_lines=form.lines)
     if not form.lines:
         return done, pack(done, schema)
     text = b"".join(_write_lines(task, done, unit))
@@ -254,7 +255,7 @@ def _write_lines(task: BatchTask, table: Table, unit: Unit) -> Iterator[bytes]:
     names = {one.name for one in task.result_fields()}
     error, column = f"{task.prefix}error", task.column
     has_texts = is_text(table.schema.field(column).type)
-    for at, row in enumerate(_rows_of(table), unit.first_row):
+    for at, row in enumerate(_rows_of(table, column), unit.first_row):
         cell, is_bad = row[column], row[error] is not None
         if unit.group is None:
             results = {name: row[name] for name in row if name in names}
@@ -266,11 +267,18 @@ def _write_lines(task: BatchTask, table: Table, unit: Unit) -> Iterator[bytes]:
         yield line.encode("utf-8") + b"\n"
 
 
-def _rows_of(table: Table) -> Iterator[dict[str, Any]]:
-    """Give rows as plain data; no more of them are Python objects at one time than a task has."""
+def _rows_of(table: Table, conversations: str) -> Iterator[dict[str, Any]]:
+    """Give rows as plain data, and the column of conversations as these are read.
+
+    A null in a nested one is a key that is not there. No more rows are Python objects at one time than a task
+    has.
+    """
     for start in range(0, table.num_rows, ROWS_AT_ONCE):
         piece = table.slice(start, ROWS_AT_ONCE)
-        columns = [values_of(piece.column(name)) for name in table.column_names]
+        columns = [
+            cells(piece, name) if name == conversations else values_of(piece.column(name))
+            for name in table.column_names
+        ]
         yield from (
             dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)
         )

@@ -32,8 +32,9 @@ def carry_out(task: BatchTask, asked: Assignment, /) -> Done:
     schema = pyarrow().ipc.read_schema(pyarrow().py_buffer(asked.schema))
     table, data = do_unit(task, asked.unit, asked.form, schema)
     write_part(asked.part, data)
-    errors = [error["type"] for error in table.column(f"{task.prefix}error").drop_null().to_pylist()]
-    return Done(unit=asked.unit.index, rows=table.num_rows, errors=dict(sorted(Counter(errors).items())))
+    compute = pyarrow("pyarrow.compute")  # the type alone: what a row was, which is beside it, may be long
+    kinds = compute.struct_field(table.column(f"{task.prefix}error"), "type").drop_null().to_pylist()
+    return Done(unit=asked.unit.index, rows=table.num_rows, errors=dict(sorted(Counter(kinds).items())))
 
 
 Engine = Callable[[BatchTask, Iterable[Assignment]], Iterator[Done]]

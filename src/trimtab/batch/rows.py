@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from inspect import isroutine
 from typing import Any, Literal, NamedTuple, get_args
 
 from trimtab._fit import fit
+from trimtab._shared.checks import check_choice, check_flag, check_pending_calls, check_tools, system_of
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.conversation import Violation, validate
@@ -29,6 +30,14 @@ Operation = Literal["fit", "count", "validate", "replay"]
 """What can be done with a table of conversations."""
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 """Every operation there is."""
+_REQUEST = ("model", "counter", "format", "system", "tools")
+OPTIONS: Mapping[Operation, Collection[str]] = {
+    "fit": (*_REQUEST, "policy", "budget", "pending_calls", "repair", "strict"),
+    "count": _REQUEST,
+    "validate": ("format", "pending_calls"),
+    "replay": (*_REQUEST, "policy", "budget", "pricing"),
+}
+"""Which options each operation has."""
 
 Value = Sequence[Any] | Mapping[str, Any]
 """A conversation: a list of messages, or a request body."""
@@ -50,6 +59,25 @@ class Options:
     repair: bool = False
     strict: bool = False
     pricing: CachePricing | str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no operation, and options that are none or that the operation does not have."""
+        check_choice("operation", self.operation, OPERATIONS)
+        check_flag("repair", self.repair)
+        check_flag("strict", self.strict)
+        check_tools(self.tools)
+        system_of(self.system)
+        # An iterator would be read by the first row.
+        object.__setattr__(self, "pending_calls", check_pending_calls(self.pending_calls) or ())
+        for one in fields(Options):
+            value = getattr(self, one.name)
+            if one.name in ("operation", *OPTIONS[self.operation]) or value == one.default:
+                continue
+            takers = ", ".join(repr(name) for name in OPERATIONS if one.name in OPTIONS[name])
+            raise ConfigurationError(
+                f"operation {self.operation!r} does nothing with {one.name}={value!r:.80}: leave it out, or"
+                f" choose an operation that has it ({takers})"
+            )
 
 
 def _some(options: Options, *names: str) -> dict[str, Any]:

@@ -112,7 +112,6 @@ def run_batch(
     if isinstance(task.policy, str | PathLike):  # read once: workers and nodes get what it says
         task = replace(task, policy=read_policy(task.policy))
     task.prepare(load=False)  # workers count; here it is enough that they can
-    task.try_out()
     schemas = [schema_of(task, job) for job in jobs]
     place = Path(abspath(target))  # which has a name also where it is given as `.`
     folder = place.with_name(f".{place.name}.trimtab")

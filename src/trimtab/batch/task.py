@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from trimtab._shared.checks import check_choice, error_name
+from trimtab._shared.checks import error_name
 from trimtab._shared.observers import silence
 from trimtab.batch.arrow import (
     RecordBatch,
@@ -22,7 +22,7 @@ from trimtab.batch.arrow import (
     pyarrow,
     text_of,
 )
-from trimtab.batch.rows import OPERATIONS, REPLAYED, Operation, Options, Row, Work, work_of
+from trimtab.batch.rows import OPTIONS, REPLAYED, Operation, Options, Row, Work, work_of
 from trimtab.budget import Budget
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
@@ -63,12 +63,13 @@ class BatchTask(Options):
         pricing: For "replay": prices, or the name of some.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs. An object holds its conversation under a key of this name, and
-            nothing else of it is read, unless it is a key of request bodies; so does a line of JSON.
+            nothing else of it is read, unless it is itself a body that has its messages there; so does
+            a line of JSON.
         prefix: Stands before the name of each result column.
 
     Raises:
-        ConfigurationError: An option is not one. A policy, model or counter is looked at when the first
-            table comes.
+        ConfigurationError: An option is not one, or the operation does not have it. A policy, budget,
+            model, counter, format or price is looked at when the first table comes, before its first row.
 
     Example:
         >>> import pyarrow
@@ -84,8 +85,12 @@ class BatchTask(Options):
     """Made once for a process."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no operation."""
-        check_choice("operation", self.operation, OPERATIONS)
+        """Refuse options that are none."""
+        super().__post_init__()
+        if not isinstance(self.column, str):
+            raise ConfigurationError(f"column is the name of a column, not {self.column!r:.80}")
+        if not isinstance(self.prefix, str):
+            raise ConfigurationError(f"prefix is a text, '' for none, not {self.prefix!r:.80}")
 
     def __repr__(self) -> str:
         """Show what differs from the defaults."""
@@ -121,7 +126,9 @@ class BatchTask(Options):
             table = pa.Table.from_batches([table])
         if not isinstance(table, pa.Table):
             raise ConfigurationError(
-                f"a task is done with a table of pyarrow, not with {type(table).__name__}"
+                f"a task is done with a table of pyarrow, not with {type(table).__name__}: give"
+                " reader.read_all(), pyarrow.Table.from_pandas(frame) or pyarrow.Table.from_pylist(rows), and"
+                " to map_batches of Ray say batch_format='pyarrow'"
             )
         return self.run(table, range(1, table.num_rows + 1))
 
@@ -169,39 +176,46 @@ class BatchTask(Options):
         ]
 
     def prepare(self, *, load: bool = True) -> Work:
-        """Read the policy and load the tokenizer, once.
+        """Read the policy, load the tokenizer and try one short message, once for a process.
+
+        So what is wrong with all rows is said before the first, whoever hands over the tables.
 
         Args:
             load: Load the tokenizer now; else when the first row needs it.
 
         Raises:
-            ConfigurationError: The policy cannot be read, or does not go with the operation.
-            MissingExtraError: A tokenizer is not installed.
-        """
-        if not self._work:
-            self._work.append(work_of(self, load=load))
-        return self._work[0]
-
-    def try_out(self) -> None:
-        """Do one short message, to say before the first row what is wrong with all.
-
-        What only a conversation or a tokenizer says is stood in for: the counter of a model, its margin, and
-        the budget of a model that a request body names, or of a policy.
-
-        Raises:
-            ConfigurationError: Some options do not go together.
+            ConfigurationError: The policy cannot be read or does not go with the operation, or some options
+                do not go together.
             FormatError: The policy has no block that takes a conversation.
             MissingExtraError: A tokenizer is not installed.
         """
-        trial = replace(self, counter="estimate") if self.counter is None else self
+        if not self._work:
+            work = work_of(self, load=load)
+            self._try_out()
+            self._work.append(work)
+        return self._work[0]
+
+    def _try_out(self) -> None:
+        """Do one short message.
+
+        What only a conversation or a tokenizer says is stood in for: the counter of a model, its margin, the
+        budget of a model that a request body names, or of a policy, and the form that system parts are in.
+        """
+        others: dict[str, Any] = {}
+        if self.counter is None:
+            others["counter"] = "estimate"
         if self.budget is None and (self.model is None or self.policy is not None):
-            trial = replace(trial, budget=Budget(_TRIAL_TOKENS))
+            others["budget"] = Budget(_TRIAL_TOKENS)
         elif isinstance(self.budget, Budget) and self.budget.margin == "auto":
-            trial = replace(trial, budget=replace(self.budget, margin=0))
+            others["budget"] = replace(self.budget, margin=0)
+        if self.format == "auto" and not isinstance(self.system, str):
+            others["system"] = None
+        known = OPTIONS[self.operation]
+        trial = replace(self, **{name: value for name, value in others.items() if name in known})
         form = detect([]) if self.format == "auto" else get_format(self.format)
         try:
             with silence():  # it is no row
-                trial.prepare()([form.message("user", ["tea"])])
+                work_of(trial)([form.message("user", ["tea"])])
         except (ConfigurationError, FormatError, MissingExtraError):
             raise
         except ContextError:
@@ -219,7 +233,7 @@ class BatchTask(Options):
         schema, work = self.schema(table.schema), self.prepare()
         kind = table.schema.field(self.column).type
         parts = []
-        for start in range(0, table.num_rows, ROWS_AT_ONCE):
+        for start in range(0, max(1, table.num_rows), ROWS_AT_ONCE):  # without rows, too, it has columns
             piece = table.slice(start, ROWS_AT_ONCE)
             some = zip(cells(piece, self.column), numbers[start : start + ROWS_AT_ONCE], strict=True)
             nested = None if is_text(kind) else kind
@@ -228,9 +242,11 @@ class BatchTask(Options):
                 index = piece.schema.get_field_index(self.column)
                 piece = piece.set_column(index, schema.field(index), _array([one.cell for one in done], kind))
             parts.append(self._with_results(piece, done).replace_schema_metadata(schema.metadata))
-        return pa.concat_tables(parts) if parts else schema.empty_table()
+        return pa.concat_tables(parts)
 
-    def run_lines(self, lines: Sequence[bytes], numbers: Sequence[int], /, *, file: str) -> Table:
+    def run_lines(
+        self, lines: Sequence[bytes], numbers: Sequence[int], /, *, file: str, into_lines: bool
+    ) -> Table:
         """Do it with lines of JSON; the table has their ids and texts.
 
         A line that is set aside has its id, as far as it could be read, and its text in its error.
@@ -239,14 +255,16 @@ class BatchTask(Options):
             lines: A conversation each, in UTF-8.
             numbers: The number of each line in the file it is of, from 1.
             file: Name of that file.
+            into_lines: Results are put into the lines, which then may not have keys of their names.
         """
         work = self.prepare()
+        names = {one.name for one in self.result_fields()} if into_lines else set[str]()
         parts = [self.lines_schema().empty_table()]
         for start in range(0, len(lines), ROWS_AT_ONCE):
             some = zip(
                 lines[start : start + ROWS_AT_ONCE], numbers[start : start + ROWS_AT_ONCE], strict=True
             )
-            done = [self._row(line, (file, number), work, names=self._names()) for line, number in some]
+            done = [self._row(line, (file, number), work, names=names) for line, number in some]
             texts = [one.cell.decode("utf-8") if "error" not in one.results else None for one in done]
             piece = pyarrow().table(
                 {ID: [one.id for one in done], self.column: texts}, schema=_lines(self.column)
@@ -266,31 +284,39 @@ class BatchTask(Options):
             )
         return self.schema(_lines(self.column))
 
-    def _names(self) -> frozenset[str]:
-        return frozenset(one.name for one in self.result_fields())
-
     def _with_results(self, table: Table, done: Sequence[_Cells]) -> Table:
         for name, one in zip(_result_types(self.operation), self.result_fields(), strict=True):
             table = table.append_column(one, _array([row.results.get(name) for row in done], one.type))
         return table
 
     def _row(
-        self, cell: Any, place: _Place, work: Work, *, nested: Any = None, names: Collection[str] = ()
+        self,
+        cell: Any,
+        place: _Place,
+        work: Work,
+        *,
+        nested: Any = None,
+        names: Collection[str] | None = None,
     ) -> _Cells:
-        """Do it with one row; `names` are keys that a line may not have, as its results would hide them."""
+        """Do it with one row; `names` are keys that a line may not have, as its results would hide them.
+
+        They are None for a row that is no line.
+        """
         id: str | None = None
         try:
             value = conversation_in(cell)
-            if names and isinstance(value, Mapping):
+            if names is not None and isinstance(value, Mapping):
                 id = _id_in(value)
                 if taken := [key for key in value if key in names]:
                     raise FormatError(
                         f"the line has a key {taken[0]!r} already: give a prefix, which stands before the"
-                        " name of each result"
+                        " name of each result, or write Parquet"
                     )
-                if self.column not in (*value, *_BODY_KEYS):
+                if self.column not in value and not (self.column in _BODY_KEYS and _has_messages(value)):
+                    keys = ", ".join([*value][:9]) or "none"
                     raise FormatError(
-                        f"the line has no key {self.column!r}: it begins with {', '.join([*value][:9])}"
+                        f"the line has no key {self.column!r} (it begins with {keys}): name the key of its"
+                        " conversation as column= (--column)"
                     )
             row = self._under_key(value, work)
             return _Cells(self._cell(cell, value, row, nested), row.results, id)
@@ -298,13 +324,19 @@ class BatchTask(Options):
             error: ContextError = FormatError("nested too deep")
         except ContextError as raised:
             error = raised
-        is_moved = bool(names) or self.operation == "fit"
-        return _set_aside(error, place, id, text_of(cell) if is_moved else None)
+        is_moved = names is not None or self.operation == "fit"
+        return _error_cells(error, place, id, text_of(cell) if is_moved else None)
 
     def _under_key(self, value: Any, work: Work) -> Row:
-        """Do it with a conversation, or with the one under the column's name, unless bodies have that key."""
+        """Do it with a conversation, or with the one under the column's name.
+
+        Where bodies have their messages under that name, a body may still stand there: a line that was
+        written of a cell has it so.
+        """
         key = self.column
-        if not isinstance(value, Mapping) or key not in value or key in _BODY_KEYS:
+        if not isinstance(value, Mapping) or key not in value:
+            return work(value)
+        if key in _BODY_KEYS and not _has_messages(value[key]):
             return work(value)
         conversation = conversation_in(value[key])
         row = work(conversation)
@@ -343,6 +375,11 @@ _BODY_KEYS = frozenset(get_format(name).rules.body_key for name in formats())
 """Keys under which request bodies have their messages."""
 
 
+def _has_messages(value: Any) -> bool:
+    """Tell whether it is an object with a key under which bodies have their messages."""
+    return isinstance(value, Mapping) and not _BODY_KEYS.isdisjoint(value)
+
+
 def _lines(column: str) -> Schema:
     pa = pyarrow()
     return pa.schema([(ID, pa.string()), (column, pa.string())])
@@ -357,7 +394,7 @@ def _task(options: Mapping[str, Any]) -> BatchTask:
     return BatchTask(**options)
 
 
-def _set_aside(error: ContextError, place: _Place, id: str | None, text: str | None) -> _Cells:
+def _error_cells(error: ContextError, place: _Place, id: str | None, text: str | None) -> _Cells:
     """Make what a row has then; `text` is what it was, where its place does not hold that any more."""
     (file, row), message = place, printable(str(error))
     told = {"file": file, "row": row, "type": error_name(error), "message": message, "input": text}
@@ -365,10 +402,15 @@ def _set_aside(error: ContextError, place: _Place, id: str | None, text: str | N
 
 
 def _array(values: list[Any], kind: Any) -> Any:
-    """Make an array, of a dictionary's values first, as Arrow makes none of words alone."""
+    """Make an array; of a dictionary in chunks, each with no more words than the index type can count."""
     pa = pyarrow()
     if pa.types.is_dictionary(kind):
-        return pa.array(values, type=kind.value_type).dictionary_encode().cast(kind)
+        most = min(ROWS_AT_ONCE, 1 << (kind.index_type.bit_width - 1))  # one bit is the sign
+        words = [
+            pa.array(values[start : start + most], type=kind.value_type).dictionary_encode().cast(kind)
+            for start in range(0, len(values), most)
+        ]
+        return pa.chunked_array(words, type=kind)
     try:
         return pa.array(values, type=kind)
     except UnicodeEncodeError:
