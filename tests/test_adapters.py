@@ -139,7 +139,8 @@ def test_an_async_summarizer_is_awaited_for_each_of_two_calls_at_once() -> None:
         talks = [[{**one, "content": f"{name} {one['content']}"} for one in TALK] for name in ("ada", "bob")]
         return [*await asyncio.gather(*(shared.afit(talk) for talk in talks))]
 
-    for name, (messages, fitted) in zip(("ada", "bob"), asyncio.run(run()), strict=True):
-        assert f"summary of {name}" in messages[0]["content"]
-        assert fitted.messages == messages
+    for name, sent in zip(("ada", "bob"), asyncio.run(run()), strict=True):
+        assert f"summary of {name}" in sent.messages[0]["content"]
+        assert sent.fitted.messages == sent.messages
+        assert sent.places == sent.fitted.positions
     assert order == ["bob", "ada"]

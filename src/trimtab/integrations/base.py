@@ -98,6 +98,8 @@ class Outcome(NamedTuple, Generic[M]):
     """Those that fit, as the framework's own."""
     fitted: Fitted[Any]
     """The same as the engine sees them, with the report."""
+    places: list[int | None]
+    """The index of each of them among the messages of the call; None: it was put in."""
 
 
 class Trimmer(Generic[M]):
@@ -184,11 +186,10 @@ class Trimmer(Generic[M]):
         if isinstance(self._budget, Context):
             self._check_texts(self._budget)
             blocks = Blocks(self._budget, messages, self._format, self._read, given)
-            fitted = blocks.context.fit()
-            return Outcome(list(blocks.objects(self._tell(fitted), write)), fitted)
+            return blocks.outcome(self._tell(blocks.context.fit()), write)
         budget = limit_tokens or self._tokens(model, window)
         fitted = self._tell(fit(messages, budget, **{**given, **self._objects(messages, write)}))
-        return Outcome(fitted.messages, fitted)
+        return Outcome(fitted.messages, fitted, fitted.positions)
 
     async def afit(
         self,
@@ -206,11 +207,10 @@ class Trimmer(Generic[M]):
         if isinstance(self._budget, Context):
             self._check_texts(self._budget)
             blocks = Blocks(self._budget, messages, self._format, self._read, given)
-            fitted = await blocks.context.afit()
-            return Outcome(list(blocks.objects(self._tell(fitted), write)), fitted)
+            return blocks.outcome(self._tell(await blocks.context.afit()), write)
         budget = limit_tokens or self._tokens(model, window)
         fitted = self._tell(await afit(messages, budget, **{**given, **self._objects(messages, write)}))
-        return Outcome(fitted.messages, fitted)
+        return Outcome(fitted.messages, fitted, fitted.positions)
 
     def _objects(self, messages: Sequence[M], write: Write[M]) -> dict[str, Any]:
         """Say how messages are read and written, and which of them are pinned."""
@@ -458,8 +458,12 @@ class Blocks(Generic[M]):
         self._owners = [at for at, own in enumerate(self._wires) for _ in own]
         self.context, self._parts = with_conversation(context, wire, format, **given)
 
-    def objects(self, fitted: Fitted[Any], write: Write[M]) -> Iterator[M]:
+    def outcome(self, fitted: Fitted[Any], write: Write[M]) -> Outcome[M]:
         """Give the messages of an output as the framework's own."""
+        pairs = list(self._objects(fitted, write))
+        return Outcome([one for one, _ in pairs], fitted, [owner for _, owner in pairs])
+
+    def _objects(self, fitted: Fitted[Any], write: Write[M]) -> Iterator[tuple[M, int | None]]:
         places = self.places(fitted)
         for owner, run in groupby(zip(fitted.messages, places, strict=True), lambda one: self._owner(one[1])):
             found = list(run)
@@ -469,7 +473,7 @@ class Blocks(Generic[M]):
                 own, told = self._wires[owner], [message for message, _ in found]
                 same = len(own) == len(told) and all(map(is_, own, told))
                 made = [self._messages[owner] if same else write(self._messages[owner], told)]
-            yield from (one for one in made if one is not None)
+            yield from ((one, owner) for one in made if one is not None)
 
     def _owner(self, place: int | None) -> int | None:
         return None if place is None else self._owners[place]

@@ -24,6 +24,7 @@ from trimtab.integrations.base import (
     BudgetLike,
     FitOptions,
     OnFitted,
+    Outcome,
     Schemas,
     Trimmer,
     known_facts,
@@ -94,8 +95,8 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Answer:
         """Fit the messages of a call."""
-        sent = _with(request, self._trimmer.fit(_all_of(request), **self._call(request)).messages)
-        return self._persist(request, sent, handler(sent))
+        fits = self._trimmer.fit(_all_of(request), **self._call(request))
+        return self._persist(request, fits, handler(_with(request, fits)))
 
     async def awrap_model_call(
         self,
@@ -104,8 +105,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Answer:
         """Fit the messages of a call; counters and summarizers may be async."""
         fits = await self._trimmer.afit(_all_of(request), **self._call(request))
-        sent = _with(request, fits.messages)
-        return self._persist(request, sent, await handler(sent))
+        return self._persist(request, fits, await handler(_with(request, fits)))
 
     def _call(self, request: ModelRequest[Any]) -> dict[str, Any]:
         model = request.model
@@ -116,15 +116,15 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         }
 
     def _persist(
-        self, request: ModelRequest[Any], sent: ModelRequest[Any], response: ModelResponse[Any]
+        self, request: ModelRequest[Any], fits: Outcome[BaseMessage], response: ModelResponse[Any]
     ) -> Answer:
         """Have the state keep what was sent, if asked."""
-        before, after = request.messages, sent.messages
-        same = len(before) == len(after) and all(map(is_, before, after))
+        before, sent = _all_of(request), fits.messages
+        same = len(before) == len(sent) and all(map(is_, before, sent))
         if same or not self.persist:
             return response
         # All of it anew: a message that is put in (a summary) would stand behind the answer otherwise.
-        kept = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *after, *response.result]
+        kept = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *_kept(request, fits), *response.result]
         return ExtendedModelResponse(model_response=response, command=Command(update={"messages": kept}))
 
 
@@ -300,10 +300,31 @@ def _all_of(request: ModelRequest[Any]) -> list[BaseMessage]:
     return [*head, *request.messages]
 
 
-def _with(request: ModelRequest[Any], messages: list[Any]) -> ModelRequest[Any]:
+def _with(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> ModelRequest[Any]:
+    """Put what fits into a call; a message of the agent's state never becomes the system message."""
+    messages: list[Any] = fits.messages
     if request.system_message is None:
         return request.override(messages=messages)
+    is_beside = fits.places[:1] in ([0], [None]) and isinstance(messages[0], SystemMessage)
+    if not is_beside:  # the blocks of a Context let it leave, or have it stand elsewhere
+        return request.override(system_message=None, messages=messages)
     return request.override(system_message=messages[0], messages=messages[1:])
+
+
+def _kept(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> list[BaseMessage]:
+    """List what the state keeps: what was sent of it, and what other middleware had left out, where it is."""
+    lead = 0 if request.system_message is None else 1
+    places = [None if place is None else place - lead for place in fits.places]
+    sent = [(one, place) for one, place in zip(fits.messages, places, strict=True) if place != -1]
+    shown = {one.id: at for at, one in enumerate(request.messages)}
+    kept = list[BaseMessage]()
+    for one in request.state["messages"]:
+        at = shown.get(one.id)
+        if at is None:
+            kept.append(one)
+        while at is not None and sent and (sent[0][1] is None or sent[0][1] <= at):
+            kept.append(sent.pop(0)[0])
+    return [*kept, *(one for one, _ in sent)]
 
 
 def _model_name(model: Any) -> str | None:

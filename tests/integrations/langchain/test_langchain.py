@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelRequest, ModelResponse
+from langchain.agents.middleware import ModelRequest, ModelResponse, wrap_model_call
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.tools import ToolException, tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import Field
 
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
@@ -97,6 +98,77 @@ def test_an_agent_that_persists_keeps_what_was_sent(loop: Loop) -> None:
     score, kept = play(loop, TrimMiddleware(BUDGET_TOKENS, persist=True))
     hold(score, loop, fill=0.78, reuse=0.70 if loop.huge_every else 0.80)
     assert len(kept) < _messages_of(loop) / 3
+
+
+class _Scripted(FakeListChatModel):
+    """Keeps what it is sent."""
+
+    sent: list[list[Any]] = Field(default_factory=list)
+
+    def _call(self, messages: list[BaseMessage], *given: Any, **more: Any) -> str:
+        self.sent.append(messages)
+        return "Yes."
+
+
+def _persisted(context: Context, *others: Any) -> tuple[list[list[Any]], list[Any]]:
+    """Run an agent over a long talk, once more afterwards; returns what was sent, and the state."""
+    model = _Scripted(responses=["Yes."], sent=[])
+    trim = TrimMiddleware(context, persist=True)
+    agent: Any = create_agent(
+        model, [], system_prompt=SYSTEM, middleware=[*others, trim], checkpointer=InMemorySaver()
+    )
+    agent.invoke({"messages": _talk(12)[1:]}, CONFIG)
+    agent.invoke({"messages": [HumanMessage("Sure?", id="sure")]}, CONFIG)
+    return model.sent, agent.get_state(CONFIG).values["messages"]
+
+
+def test_the_system_prompt_never_leaves_a_context_that_has_no_block_for_it() -> None:
+    """Each call is sent it, and the state keeps what else was sent, and none of it."""
+    sent, kept = _persisted(Context(500, model="gpt-4o").add("history", []))
+    assert [messages[0].content for messages in sent] == [SYSTEM, SYSTEM]
+    assert all(isinstance(one, SystemMessage) is (at == 0) for m in sent for at, one in enumerate(m))
+    assert [one.id for one in kept[:-1]] == [one.id for one in sent[1][1:]]
+    assert 4 < len(kept) < 40
+
+
+@pytest.mark.parametrize("head", [[], [SystemMessage("Be brief.", id="s")]])
+def test_a_message_of_the_state_never_takes_the_place_of_a_system_prompt_that_left(head: list[Any]) -> None:
+    """A block of a Context may let the prompt leave; then nothing is sent as it, and nothing is lost."""
+    blocks = Context(20, model="gpt-4o").add("system", [], priority=-1).add("history", [])
+    model, seen = _Scripted(responses=["Yes."]), list[Any]()
+    said: Any = [*head, HumanMessage("Well?", id="a")]
+    asked: Any = ModelRequest(
+        model=model,
+        messages=said,
+        system_message=SystemMessage(SYSTEM),
+        tools=[],
+        state=cast("Any", {"messages": said}),
+    )
+
+    def answer(request: ModelRequest[Any]) -> ModelResponse[Any]:
+        seen.append(request)
+        return ModelResponse(result=[AIMessage("Yes.")])
+
+    answered: Any = TrimMiddleware(blocks, persist=True).wrap_model_call(asked, answer)
+    assert seen[0].system_message is None
+    assert seen[0].messages == said
+    assert answered.command.update["messages"][1:-1] == said
+
+
+def test_what_other_middleware_leaves_out_of_a_call_stays_in_the_state() -> None:
+    """What is persisted is what trimtab let leave, whatever else a call is not shown."""
+
+    @wrap_model_call
+    def hide(request: ModelRequest[Any], handler: Any) -> Any:
+        return handler(request.override(messages=request.messages[4:-5] + request.messages[-1:]))
+
+    sent, kept = _persisted(Context(300, model="gpt-4o").add("history", []), hide)
+    hidden = [one.id for one in _talk(12)[1:]]
+    assert [one.id for one in kept[:4]] == hidden[:4]
+    assert {*hidden[-5:-1]} <= {one.id for one in kept}
+    assert [one.id for one in kept].index("now") == [one.id for one in kept].index("e11") + 1
+    assert "q1" not in {one.id for one in kept}
+    assert len(sent) == 2
 
 
 def test_an_agent_that_is_awaited_is_fitted_alike() -> None:
