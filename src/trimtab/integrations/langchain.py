@@ -8,6 +8,7 @@ What the model is sent is fitted; what the agent keeps stays whole, unless `pers
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import signature
 from operator import is_
@@ -395,21 +396,58 @@ def _parts(message: BaseMessage) -> str | list[Any]:
 
 
 def _pairs(message: BaseMessage) -> list[tuple[Any, Any]]:
-    """Pair each block of a message with the part it is on the wire; a call stands beside them."""
-    return [(block, _part(block)) for block in message.content if not _is_call(block)]
+    """Pair each block of a message with the part it is on the wire; calls and points stand beside them."""
+    pairs: list[tuple[Any, Any]] = []
+    for block in message.content:
+        if not _is_beside(block):
+            pairs.append((block, _part(block)))
+        elif pairs and "cachePoint" in block:  # of a prompt cache: a mark of the block before it
+            before, part = pairs[-1]
+            pairs[-1] = before, {**part, "cache_control": {"type": "ephemeral"}}
+    return pairs
 
 
-def _is_call(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call", "function_call")
+def _is_beside(block: Any) -> bool:
+    """Tell whether a block is no part on the wire: a call, or a point of Bedrock's prompt cache."""
+    if not isinstance(block, dict):
+        return False
+    return "cachePoint" in block or block.get("type") in ("tool_use", "tool_call", "function_call")
 
 
 def _part(block: Any) -> Any:
     if isinstance(block, str):
         return {"type": "text", "text": block}
-    if block.get("type") == "text":
+    if block.get("type", "text") in ("text", "text-plain") and isinstance(block.get("text"), str):
         return {"type": "text", "text": block["text"]}
-    written = convert_to_openai_messages(HumanMessage(content=[block]), text_format="block")["content"]
-    return written[0] if written else block
+    try:
+        written = convert_to_openai_messages(HumanMessage(content=[block]), text_format="block")["content"]
+    except (AttributeError, KeyError, TypeError, ValueError):  # of a kind or a place OpenAI's form has not
+        return _other_part(block)
+    return written[0] if written and written[0] != block else _other_part(block)
+
+
+def _other_part(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a block that langchain-core cannot: a medium of its kind, and what else it says as JSON."""
+    kind = str(block.get("type") or next(iter(block), ""))  # Bedrock's blocks say by a key what they are
+    mime = block.get("mime_type") or (f"{kind}/*" if kind in ("audio", "image", "video") else "application/*")
+    part = {"type": kind, **_encoded(block, mime)}
+    if kind in _MEDIA and part == {"type": kind, **block}:  # no bytes: what it holds is base64, or elsewhere
+        part["data"] = part.pop("base64", part.get("data", ""))
+        part["mime_type"] = mime
+    return part
+
+
+_MEDIA = ("audio", "file", "image", "media", "text-plain", "video")
+"""Kinds of LangChain's blocks that hold a medium, or say where one is."""
+
+
+def _encoded(value: Any, mime: str) -> Any:
+    """Write bytes in a block as the medium they are: JSON has none."""
+    if isinstance(value, bytes):
+        return {"mime_type": mime, "data": b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return {key: _encoded(one, mime) for key, one in value.items()}
+    return [_encoded(one, mime) for one in value] if isinstance(value, list) else value
 
 
 def _write(message: BaseMessage | None, wire: list[Any]) -> BaseMessage:
@@ -424,18 +462,22 @@ def _write(message: BaseMessage | None, wire: list[Any]) -> BaseMessage:
 
 
 def _blocks(message: BaseMessage, parts: list[Any]) -> list[Any]:
-    """Put changed parts in the place of the blocks they were written from; calls stay where they are."""
-    pairs, calls = _pairs(message), [block for block in message.content if _is_call(block)]
+    """Put changed parts in the place of the blocks they were written from; others stay where they are."""
+    pairs, beside = _pairs(message), [block for block in message.content if _is_beside(block)]
     if len(pairs) != len(parts):
-        return [*parts, *calls]
+        return [*parts, *beside]
     new = iter(
-        block if part == now else _rewrite(block, now)
+        block if part == now else _rewrite(block, part, now)
         for (block, part), now in zip(pairs, parts, strict=True)
     )
-    return [block if _is_call(block) else next(new) for block in message.content]
+    return [block if _is_beside(block) else next(new) for block in message.content]
 
 
-def _rewrite(block: Any, part: Any) -> Any:
-    if part.get("type") != "text":
-        return part
-    return part["text"] if isinstance(block, str) else {**block, "text": part["text"]}
+def _rewrite(block: Any, was: Mapping[str, Any], now: dict[str, Any]) -> Any:
+    """Write into a block what changed of its part: the text, or a mark for a prompt cache."""
+    changed = {key: value for key, value in now.items() if was.get(key) != value}
+    if isinstance(block, str) and changed.keys() == {"text"}:
+        return now["text"]
+    if isinstance(block, str) or "type" in changed or ("text" in changed and "text" not in block):
+        return now
+    return {**block, **changed}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64decode, b64encode
 from typing import Any, cast
 
 import pytest
@@ -21,6 +22,7 @@ from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, up
 from trimtab import Budget, CharCounter, Context
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.langchain import TrimMiddleware, trim_messages
+from trimtab.models import facts_for
 
 
 def _model(served: Upstream, **options: Any) -> ChatOpenAI:
@@ -227,6 +229,88 @@ def test_what_is_shortened_is_a_copy_with_its_id() -> None:
     text, image = kept[0].content
     assert (text["index"], text["type"], image) == (3, "text", talk[0].content[1])
     assert len(text["text"]) < len(block["text"]) == 1_500
+
+
+VIDEO = b64encode(b"x" * 100_000).decode()
+ELSEWHERE = [
+    {"type": "file", "url": "https://example.com/a.pdf"},
+    {"type": "text-plain", "url": "https://example.com/a.txt", "mime_type": "text/plain"},
+    {"type": "video", "url": "https://example.com/a.mp4"},
+    {"type": "image", "file_id": "file-1"},
+    {"type": "media", "mime_type": "video/mp4", "file_uri": "files/1"},
+]
+"""Media that are not in the message."""
+HERE = [
+    {"type": "video", "base64": VIDEO, "mime_type": "video/mp4"},
+    {"type": "media", "data": b64decode(VIDEO), "mime_type": "video/mp4"},
+    {"document": {"format": "pdf", "name": "a", "source": {"bytes": b"%PDF-1.4" + b64decode(VIDEO)}}},
+]
+"""Media that are, in LangChain's words and in those that a provider's class takes."""
+
+
+def _tokens_of(block: Any, **options: Any) -> int:
+    """Count a block by what a message with it is charged more."""
+    seen: list[Any] = []
+    for content in ([], [block]):
+        message = HumanMessage([{"type": "text", "text": "See."}, *content])
+        assert trim_messages([message], 400_000, on_fitted=seen.append, **options)[0] is message
+    plain, more = (one.report.tokens_after for one in seen)
+    return int(more - plain)
+
+
+@pytest.mark.parametrize("block", [*ELSEWHERE, *HERE], ids=lambda block: "-".join(map(str, block))[:40])
+def test_a_block_that_langchain_cannot_write_for_openai_is_counted_as_what_it_is(block: Any) -> None:
+    """Agents whose model takes it broke; it is charged as a medium of the model, and comes back as it was."""
+    rule = facts_for("claude-sonnet-4-5").media
+    least = min(rule.file_tokens, rule.most_image_tokens or 0) if block in ELSEWHERE else 30_000
+    assert least <= _tokens_of(block, model="claude-sonnet-4-5", charge_as="anthropic") < 50_000
+
+
+def test_a_video_is_charged_by_its_length_where_the_model_does() -> None:
+    """A second of it is 263 tokens for Gemini 2.5, and a minute is taken where nobody knows."""
+    gemini = {"model": "gemini-2.5-flash", "charge_as": "gemini"}
+    assert 263 <= _tokens_of(HERE[0], **gemini) < 300
+    assert 60 * 263 <= _tokens_of(ELSEWHERE[2], **gemini) < 60 * 263 + 50
+
+
+def test_what_else_a_provider_takes_is_counted_as_json_and_never_as_nothing() -> None:
+    """Nobody knows what it is charged; its own words are."""
+    for block in ({"guardContent": {"text": {"text": "word " * 50}}}, {"type": "new", "said": "word " * 50}):
+        assert _tokens_of(block, model="gpt-4o") > 50
+
+
+def test_the_text_of_a_plain_text_block_is_a_text() -> None:
+    """It is charged alike, and shortened in its block."""
+    block = {"type": "text-plain", "text": "word " * 300, "mime_type": "text/plain", "title": "a"}
+    plain = {"type": "text", "text": block["text"]}
+    assert _tokens_of(block, model="gpt-4o") == _tokens_of(plain, model="gpt-4o")
+    talk = [HumanMessage([block]), HumanMessage("Well?")]
+    kept = trim_messages(talk, 200, model="gpt-4o", strategy="truncate_text")
+    (cut,) = kept[0].content
+    assert {**cut, "text": block["text"]} == block
+    assert len(cut["text"]) < len(block["text"])
+
+
+def test_a_point_of_bedrocks_prompt_cache_is_free_and_stays_where_it_is() -> None:
+    """It is a mark of the block before it, as with Strands."""
+    point = {"cachePoint": {"type": "default"}}
+    assert _tokens_of(point, model="gpt-4o") == 0
+    text = {"type": "text", "text": "word " * 300}
+    for content in ([text, point, {"type": "text", "text": "See."}], [point, text]):
+        kept = trim_messages(
+            [HumanMessage(content), HumanMessage("Well?")], 200, model="gpt-4o", strategy="truncate_text"
+        )
+        assert [one == point for one in kept[0].content] == [one == point for one in content]
+        assert set().union(*kept[0].content) == {"type", "text", "cachePoint"}
+
+
+def test_marks_for_a_prompt_cache_stand_in_the_blocks_they_are_set_for() -> None:
+    """What a block says beside them is as it was."""
+    for block in ({"type": "text", "text": "See.", "index": 1}, ELSEWHERE[0]):
+        (kept,) = trim_messages([HumanMessage([block])], 4_000, model="claude-sonnet-4-5", breakpoints=True)
+        assert kept.content == [{**block, "cache_control": {"type": "ephemeral"}}]
+    (kept,) = trim_messages([HumanMessage(["See."])], 4_000, model="claude-sonnet-4-5", breakpoints=True)
+    assert kept.content == [{"type": "text", "text": "See.", "cache_control": {"type": "ephemeral"}}]
 
 
 def test_the_words_of_langchains_function_are_taken_or_refused_by_name() -> None:
