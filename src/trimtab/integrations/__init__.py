@@ -2,7 +2,8 @@
 
 `from trimtab.integrations.langchain import TrimMiddleware` needs `pip install 'trimtab[langchain]'`; nothing
 is imported before it is asked for. The first argument is the budget everywhere, the rest are options of
-`trimtab.fit`, and `on_fitted=` is called with what each fit gave.
+`trimtab.fit`, and `on_fitted=` is called with what each fit gave: an async function is awaited where the
+call is, and refused where it is not.
 
 A module that another package publishes (entry points `trimtab.integrations`) is imported in the same way.
 """

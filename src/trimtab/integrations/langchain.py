@@ -71,7 +71,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: What leaves a request leaves the state of the agent and its checkpoints, too.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
@@ -142,7 +142,7 @@ class TrimOptions(FitOptions, total=False):
     include_system: bool
     """Must be True: a system message never leaves."""
     on_fitted: OnFitted | None
-    """Called with the `Fitted`."""
+    """Called with the `Fitted`; may be async where the call is."""
 
 
 @overload
