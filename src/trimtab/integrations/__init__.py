@@ -23,12 +23,15 @@ from trimtab.errors import ConfigurationError
 
 __all__: list[str] = []
 
+_SHARED = {"base", "bodies", "chats", "posts"}
+"""What adapters are made of: nobody imports it to use it."""
+
 
 def _names() -> list[str]:
     """List the adapters: ours, and those that other packages publish."""
     from pkgutil import iter_modules  # not above: only a wrong name needs it
 
-    ours = {module.name for module in iter_modules(__path__)} - {"base"}
+    ours = {module.name for module in iter_modules(__path__)} - _SHARED
     return sorted({*ours, *plugin_names("integrations")})
 
 
