@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from trimtab import Context, Fitted
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.integrations.base import BudgetLike, Outcome, Schemas, Trimmer
+from trimtab.integrations.base import BudgetLike, OnFitted, Outcome, Schemas, Trimmer
 from trimtab.strategies import Summarize
 
 TALK: list[dict[str, Any]] = [
@@ -18,10 +20,12 @@ TALK: list[dict[str, Any]] = [
 LOOK = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
 
 
-def adapter(budget: BudgetLike = 300, **options: Any) -> Trimmer[dict[str, Any]]:
+def adapter(
+    budget: BudgetLike = 300, *, on_fitted: OnFitted | None = None, **options: Any
+) -> Trimmer[dict[str, Any]]:
     """Make what an adapter of OpenAI's messages has."""
     given: Any = {"model": "gpt-4o", **options}
-    return Trimmer(budget, format="openai_chat", on_fitted=None, options=given)
+    return Trimmer(budget, format="openai_chat", on_fitted=on_fitted, options=given)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +143,65 @@ def test_an_async_summarizer_is_awaited_for_each_of_two_calls_at_once() -> None:
         talks = [[{**one, "content": f"{name} {one['content']}"} for one in TALK] for name in ("ada", "bob")]
         return [*await asyncio.gather(*(shared.afit(talk) for talk in talks))]
 
-    for name, (messages, fitted) in zip(("ada", "bob"), asyncio.run(run()), strict=True):
-        assert f"summary of {name}" in messages[0]["content"]
-        assert fitted.messages == messages
+    for name, sent in zip(("ada", "bob"), asyncio.run(run()), strict=True):
+        assert f"summary of {name}" in sent.messages[0]["content"]
+        assert sent.fitted.messages == sent.messages
+        assert sent.places == sent.fitted.positions
     assert order == ["bob", "ada"]
+
+
+ASYNC = r"on_fitted is async, and a call that is not awaited cannot wait for it: give a function that is not"
+
+
+class Log:
+    """What a program keeps of its fits, in an async method."""
+
+    def __init__(self) -> None:
+        self.fits: list[Fitted[Any]] = []
+
+    async def __call__(self, fitted: Fitted[Any], /) -> None:
+        """Keep a fit, a while later."""
+        await asyncio.sleep(0)
+        self.fits.append(fitted)
+
+
+@pytest.mark.parametrize("budget", [300, Context(300, model="gpt-4o").add("history", [])])
+def test_an_async_function_is_told_of_a_fit_that_is_awaited(budget: Any) -> None:
+    """Before the call goes on: it never ran. What it is told is what is sent."""
+    log = Log()
+    functions: tuple[OnFitted, ...] = (log, log.__call__, lambda fitted: log(fitted))
+    for at, on_fitted in enumerate(functions):
+        sent = asyncio.run(adapter(budget, on_fitted=on_fitted).afit(TALK))
+        assert log.fits[at] is sent.fitted
+    assert len(log.fits) == 3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("budget", [300, Context(300, model="gpt-4o").add("history", [])])
+def test_an_async_function_is_refused_where_nothing_is_awaited(budget: Any) -> None:
+    """At the call, and nothing is left unawaited; where no call ever is, when the adapter is made."""
+    log = Log()
+    for on_fitted in (log, lambda fitted: log(fitted)):
+        with pytest.raises(ConfigurationError, match=ASYNC):
+            adapter(budget, on_fitted=on_fitted).fit(TALK)
+    with pytest.raises(ConfigurationError, match=ASYNC):
+        adapter(budget, on_fitted=log).check_sync()
+    adapter(budget, on_fitted=log.fits.append).check_sync()
+    adapter(budget).check_sync()
+    gc.collect()
+    assert log.fits == []
+
+
+def test_what_a_function_raises_ends_the_call() -> None:
+    """Awaited or not, it is the program's own error."""
+
+    async def fail(fitted: Fitted[Any]) -> None:
+        raise RuntimeError("no disk")
+
+    def fail_now(fitted: Fitted[Any]) -> None:
+        raise RuntimeError("no disk")
+
+    with pytest.raises(RuntimeError, match="no disk"):
+        asyncio.run(adapter(on_fitted=fail).afit(TALK))
+    with pytest.raises(RuntimeError, match="no disk"):
+        adapter(on_fitted=fail_now).fit(TALK)

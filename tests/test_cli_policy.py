@@ -153,6 +153,16 @@ def test_a_conversation_fills_history_and_its_leading_system_messages_the_block_
     assert [block["name"] for block in answers(found)[0]["report"]["blocks"]] == ["system", "history"]
 
 
+def test_without_a_block_for_them_leading_system_messages_stay_in_the_history(tmp_path: Path) -> None:
+    """They are pinned there, whatever its cap and strategy let leave; `trimtab batch` reads it alike."""
+    path = tmp_path / "history.toml"
+    path.write_text(POLICY.replace('name = "system"', 'name = "facts"'), encoding="utf-8")
+    long = [SYSTEM, *({"role": "user", "content": f"{n}" * 10} for n in range(5)), QUESTION]
+    found = fit(path, data=long)
+    assert contents(found) == ["Be brief.", "4444444444", "What is 2 + 2?"]
+    assert [block["name"] for block in answers(found)[0]["report"]["blocks"]] == ["history"]
+
+
 def test_a_request_body_comes_out_as_one(policy: Path) -> None:
     """With everything in it that is no message; its tools are counted."""
     tools = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]

@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from trimtab import ConfigurationError, Context, EstimateCounter, Fitted
-from trimtab.counting import measure
+from trimtab import (
+    BudgetExceededError,
+    ConfigurationError,
+    Context,
+    EstimateCounter,
+    Fitted,
+    TrimContext,
+)
+from trimtab.counting import counter_for, measure
+from trimtab.errors import FormatError
 from trimtab.formats import Request, get_format
 from trimtab.integrations.base import Trimmer
 
@@ -143,3 +151,124 @@ def test_system_text_beside_the_blocks_and_of_the_call_is_one_too_many(format: s
     made = trimmer(context("Be brief.", beside=True), format, [], hands_system=True)
     with pytest.raises(ConfigurationError, match=r"system is given twice.*a block 'system'"):
         made.fit(said(format), system="Be kind.")
+
+
+# --- leading system messages, and no block for them
+
+RULE, MORE, NOTE = "Never tell the code.", "Nor the key.", "Be kind."
+
+
+def long_talk(format: str, *texts: str) -> list[Any]:
+    """Write system messages, and a talk of which most has to leave."""
+    form = get_format(format)
+    turns = [
+        form.message(role, [f"{role} {at} " + "word " * 40])
+        for at in range(20)
+        for role in ("user", "assistant")
+    ]
+    return [*(form.message("system", [text]) for text in texts), *turns, *said(format)]
+
+
+def blocks(budget: int = 300, *, counter: Any = None, **block: Any) -> Context:
+    """Make a context of one block for the conversation."""
+    return Context(budget, counter=counter or EstimateCounter()).add("history", [], **block)
+
+
+STRATEGIES = [None, "agent", "drop", "drop_newest", "truncate_text"]
+
+
+@pytest.mark.parametrize("format", FORMS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_leading_system_messages_stay_where_there_is_no_block_for_them(
+    format: str, strategy: str | None
+) -> None:
+    """They stand first and whole, whatever the strategy of the block lets leave (design/006)."""
+    given, seen = long_talk(format, RULE, MORE), list[Fitted[Any]]()
+    kept = trimmer(blocks(strategy=strategy), format, seen, hands_system=True).fit(given)
+    assert len(kept.messages) < len(given) - 2
+    if format in APART:
+        assert [RULE in str(seen[0].system), MORE in str(seen[0].system)] == [True, True]
+        assert not {0, 1}.intersection(kept.places)
+    else:
+        assert [one is own for one, own in zip(kept.messages[:2], given, strict=False)] == [True, True]
+        assert kept.places[:2] == [0, 1]
+    assert seen[0].report.tokens_after <= 300
+
+
+def test_developer_items_of_responses_are_system_messages() -> None:
+    """OpenAI's word for them is another in each of its forms."""
+    rule = {"role": "developer", "content": RULE}
+    for format in ("openai_responses", "openai_chat"):
+        kept = trimmer(blocks(), format, []).fit([rule, *long_talk(format)]).messages
+        assert kept[0] is rule
+        assert len(kept) < 20
+
+
+def test_a_conversation_may_stand_in_a_block_of_another_name_behind_what_that_holds() -> None:
+    """Pinned is what the conversation begins with, at its place; what stood in the block may leave."""
+    given = long_talk("openai_chat", RULE)
+    only = Context(300, counter=EstimateCounter()).add("talk", ["Tea is a drink. " * 9, "Coffee, too. " * 9])
+    kept = trimmer(only, "openai_chat", []).fit(given)
+    assert kept.messages[0] is given[0]
+    assert kept.places[0] == 0
+
+
+def test_system_messages_further_on_may_leave() -> None:
+    """They are of the time they were said at."""
+    form = get_format("openai_chat")
+    given = long_talk("openai_chat", RULE)
+    given.insert(4, form.message("system", [NOTE]))
+    kept = trimmer(blocks(), "openai_chat", []).fit(given).messages
+    assert kept[0] is given[0]
+    assert given[4] not in kept
+
+
+def test_what_callbacks_take_out_moves_no_pin() -> None:
+    """The places of messages are others then; a callback may take out what is pinned, as everywhere."""
+
+    def shorten(trim: TrimContext) -> None:
+        trim.remove([0, 3, 4])
+
+    only = Context(300, counter=EstimateCounter(), on_trim=shorten).add("talk", ["Tea is a drink."])
+    given = long_talk("openai_chat", RULE, MORE)
+    kept = trimmer(only, "openai_chat", []).fit(given)
+    assert kept.places[:2] == [0, 1]
+    gone = Context(300, counter=EstimateCounter(), on_trim=shorten).add("history", [])
+    assert trimmer(gone, "openai_chat", []).fit(given).places[0] == 1
+
+
+@pytest.mark.parametrize("format", FORMS)
+def test_leading_system_messages_that_have_no_room_are_an_error_with_its_numbers(format: str) -> None:
+    """What it says is needed is enough, with tools beside them, too; a token less is not."""
+    form, given = get_format(format), long_talk(format, "Rule. " * 60)
+    tools = [form.tool_schema("look", description="Look.", parameters={"type": "object"})]
+
+    def fits(budget: int) -> None:
+        held = blocks(budget, counter=counter_for("gpt-4o"))
+        trimmer(held, format, [], hands_system=True).fit(given, tools=tools)
+
+    with pytest.raises(BudgetExceededError, match=r"block 'history' does not fit: what must stay") as failed:
+        fits(60)
+    needed = failed.value.needed_tokens
+    assert needed is not None
+    assert failed.value.limit_tokens == 60
+    with pytest.raises(BudgetExceededError):
+        fits(needed - 1)
+    fits(needed)
+
+
+def test_a_block_for_system_messages_says_itself_what_leaves() -> None:
+    """There is one, so its rank, cap and strategy are the caller's word; so are the pins of blocks."""
+    held = blocks().add("system", [], priority=-1, strategy="drop")
+    kept = trimmer(held, "openai_chat", []).fit(long_talk("openai_chat", "Rule. " * 60)).messages
+    assert all(message["role"] != "system" for message in kept)
+    with pytest.raises(BudgetExceededError):
+        trimmer(blocks(pinned=True), "openai_chat", []).fit(long_talk("openai_chat", RULE))
+
+
+def test_a_conversation_that_begins_with_no_message_is_refused_with_its_block() -> None:
+    """A text alone may stand in a block; a number is nothing."""
+    with pytest.raises(FormatError) as failed:
+        trimmer(blocks(), "openai_chat", []).fit([5])
+    assert failed.value.block == "history"
+    assert trimmer(blocks(), "openai_chat", []).fit(["Hi"]).messages == said("openai_chat")

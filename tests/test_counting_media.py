@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.complexity.counting_machine import operations_of
 from trimtab.counting import TextCounter
-from trimtab.formats import Media
+from trimtab.formats import Media, get_format
 from trimtab.models import MediaRule, facts_for
 
 
@@ -289,6 +289,19 @@ def test_sound_and_video_cost_by_their_seconds(
     medium, rule = Media(kind, None, encoded(data), None), facts_for("gemini-2.5-flash").media
     assert media_tokens(medium, rule) == tokens
     assert is_seen(medium, rule)
+
+
+@pytest.mark.parametrize("format", ["openai_chat", "openai_responses", "anthropic"])
+def test_a_video_in_a_part_of_another_kind_costs_as_one(format: str) -> None:
+    """Also in forms that have no part for it, which some servers' models of Gemini are asked in."""
+    source = {"type": "base64", "media_type": "video/mp4", "data": encoded(mp4(10))}
+    part = {"type": "video", "source": source}
+    (medium,) = get_format(format).pieces({"role": "user", "content": [part]}).media
+    assert (medium.kind, media_tokens(medium, facts_for("gemini-2.5-flash").media)) == ("video", 2_630)
+    by_size = facts_for("gpt-4o").media
+    assert media_tokens(medium, by_size) == media_tokens(medium._replace(kind="file"), by_size)
+    of_no_length = Media("video", None, encoded(bytes(100)), None)
+    assert is_seen(of_no_length, by_size) == is_seen(of_no_length._replace(kind="file"), by_size)
 
 
 @pytest.mark.parametrize(

@@ -383,6 +383,14 @@ def test_a_policy_of_blocks_is_played(tmp_path: Path) -> None:
     assert loaded.totals.evicted > 0
 
 
+def test_leading_system_text_stays_in_a_policy_without_a_block_for_it() -> None:
+    """Each call is sent what a policy that has one sends."""
+    alone, beside = Context(202).add("history", None), Context(202).add("system", None).add("history", None)
+    found, other = played(chat(60), alone, name="alone"), played(chat(60), beside, name="alone")
+    assert found.totals == other.totals
+    assert found.totals.evicted > 0
+
+
 def test_a_file_may_hold_a_strategy(tmp_path: Path) -> None:
     """The same file as for `trimtab fit --strategy`."""
     path = tmp_path / "half.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import pydoc
 import re
@@ -20,7 +21,7 @@ import pytest
 
 import trimtab
 from tests.guards.source import ROOT, Public, Source, public_callables, public_modules, public_values, sources
-from trimtab import Block, Context, Session, cli
+from trimtab import Block, Context, Session, cli, integrations
 from trimtab.counting import FixedCounter
 from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore
 
@@ -229,6 +230,18 @@ def test_dir_lists_the_public_names_and_no_others() -> None:
     run = subprocess.run([sys.executable, "-c", LISTS, *names], capture_output=True, text=True, check=True)
     assert len(names) >= 15
     assert run.stdout.strip() == "{}"
+
+
+def test_integrations_are_what_needs_a_package_of_another() -> None:
+    """`dir()` and errors of a wrong name list no module that adapters share: nothing in it is for use."""
+    rooms = Path(*integrations.__path__).glob("*.py")
+    adapters = {path.stem for path in rooms if "package_of(" in path.read_text(encoding="utf-8")}
+    assert len(adapters) >= 13
+    assert {name for name in dir(integrations) if not name.startswith("__")} == adapters
+    with pytest.raises(ImportError) as failed:
+        importlib.import_module("trimtab.integrations.opneai")
+    listed = str(failed.value).partition("there are: ")[2].partition("; ")[0]
+    assert set(listed.split(", ")) == adapters
 
 
 def test_the_package_knows_its_version() -> None:

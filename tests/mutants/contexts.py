@@ -109,6 +109,24 @@ CONTEXTS = (
     ),
     module(
         "_fitting/layout.py",
+        "test_context_in_adapters.py",
+        ("_pins", "else policy.pins.get(block.name, ())", "else ()"),
+        ("_pins", 'if not block.pinned and "origin" in rest:', "if False:"),
+    ),
+    module(
+        "_fitting/settle.py",
+        "test_context_in_adapters.py",
+        ("_begins_with_system", " or 0 in first.history.pins", ""),
+    ),
+    module(
+        "policy/conversations.py",
+        "test_context_in_adapters.py",
+        ("with_conversation", "start = len(own[name])", "start = 0"),
+        ("with_conversation", "if head and not apart:", "if False:"),
+        ("_count_head", "not is_text(one)", "True"),
+    ),
+    module(
+        "_fitting/layout.py",
         "test_context.py test_context_ranks.py test_context_bonds.py test_context_trim.py"
         " test_context_report.py",
         ("blocks_in_order", "key=lambda block: block.place", "key=lambda block: 0"),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence, Sized
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, chain, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -247,6 +247,8 @@ class Policy:
     """The mark to set for the provider's prompt cache; see `breakpoints`."""
     notes: tuple[str, ...] = ()
     """What the report should say of what was done before."""
+    pins: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """Messages that stay in blocks that may give way, by the name of the block and their places in it."""
     read: Any = None
     write: Any = None
     """Functions for entries of the blocks that are objects of a framework; None: they are wire messages."""
@@ -642,7 +644,7 @@ def _parts(
         bonds = bonds_of([*map(read, map(list, lists))], names, pending_calls=policy.pending_calls)
     starts, source_starts = starts_of(lists), starts_of(sources)
     ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
-    pinned = _pins(blocks, lists, bonds)
+    pinned = _pins(policy, blocks, taken, bonds)
     pins = by_block(starts, ((index, index) for index in pinned))
     answered = by_block(starts, bonds.answered)
     apart = by_block(starts, bonds.answers)
@@ -711,12 +713,20 @@ def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int,
     return sorted_out
 
 
-def _pins(blocks: Sequence[Block], lists: Sequence[Sized], bonds: Bonds) -> set[int]:
-    """List the messages of pinned blocks, and what in others belongs to them."""
+def _pins(
+    policy: Policy,
+    blocks: Sequence[Block],
+    taken: Sequence[tuple[Sequence[Any], dict[str, Any]]],
+    bonds: Bonds,
+) -> set[int]:
+    """List the messages of pinned blocks, those pinned in others, and what belongs to them."""
     pinned: set[int] = set()
-    for block, messages, start in zip(blocks, lists, starts_of(lists), strict=True):
-        if block.pinned:
-            pinned.update(range(start, start + len(messages)))
+    starts = starts_of([messages for messages, _ in taken])
+    for block, (messages, rest), start in zip(blocks, taken, starts, strict=True):
+        own = range(len(messages)) if block.pinned else policy.pins.get(block.name, ())
+        if not block.pinned and "origin" in rest:
+            own = [at for at, index in enumerate(rest["origin"]) if index in own]
+        pinned.update(start + at for at in own)
     return pinned.union(*(unit for unit in bonds.units if not unit.isdisjoint(pinned)))
 
 

@@ -576,9 +576,10 @@ def _begins_with_system(composition: Composition) -> bool:
     if composition.lead:
         return True
     first = composition.parts[0] if composition.parts else None
-    if first is None or not (first.whole or isinstance(first.block.gives_way_by, Strict)):
+    if first is None or not first.history.count:
         return False
-    return len(first.history) > 0 and first.history.kind(0) == "system"
+    stays = first.whole or isinstance(first.block.gives_way_by, Strict) or 0 in first.history.pins
+    return stays and first.history.kind(0) == "system"
 
 
 def _beside_tokens(composition: Composition, *, leads_system: bool) -> int:

@@ -67,7 +67,7 @@ def is_seen(media: Media, rule: MediaRule, /) -> bool:
         return flat or media.detail == "low" or image_size(encoded) is not None
     if media.kind == "audio":
         return _bytes_a_second(encoded) is not None
-    if media.kind == "video":
+    if media.kind == "video" and rule.video_tokens_per_second is not None:
         return _video_seconds(encoded) is not None
     return bool(encoded) and (not _is_pdf(encoded) or _pages(_decode(encoded)) > 0)
 

@@ -9,6 +9,9 @@ from trimtab.errors import FormatError
 from trimtab.formats.base import Media, Pieces
 from trimtab.formats.values import Dict, as_dict, compact_json, to_text
 
+_KINDS: tuple[Literal["image", "audio", "video"], ...] = ("image", "audio", "video")
+"""Kinds of media that are told by how their MIME type begins; all else is a file."""
+
 
 class Found:
     """What was found in one message so far, until it is `Pieces`; each form reads parts its own way."""
@@ -19,8 +22,6 @@ class Found:
     """Keys that are not charged, wherever they stand."""
     noun: ClassVar[str] = "a message"
     """What an error calls the message."""
-    kinds: ClassVar[tuple[Literal["image", "audio", "video"], ...]] = ("image", "audio")
-    """Kinds of media that are told by how their MIME type begins; all else is a file."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -57,7 +58,7 @@ class Found:
     def media_kind(self, mime: Any) -> Literal["image", "audio", "video", "file"]:
         """Tell the kind of a medium by its MIME type."""
         text = mime if isinstance(mime, str) else ""
-        for kind in self.kinds:
+        for kind in _KINDS:
             if text.startswith(f"{kind}/"):
                 return kind
         return "file"

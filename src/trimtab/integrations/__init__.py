@@ -2,7 +2,8 @@
 
 `from trimtab.integrations.langchain import TrimMiddleware` needs `pip install 'trimtab[langchain]'`; nothing
 is imported before it is asked for. The first argument is the budget everywhere, the rest are options of
-`trimtab.fit`, and `on_fitted=` is called with what each fit gave.
+`trimtab.fit`, and `on_fitted=` is called with what each fit gave: an async function is awaited where the
+call is, and refused where it is not.
 
 A module that another package publishes (entry points `trimtab.integrations`) is imported in the same way.
 """
@@ -22,12 +23,15 @@ from trimtab.errors import ConfigurationError
 
 __all__: list[str] = []
 
+_SHARED = {"base", "bodies", "chats", "posts"}
+"""What adapters are made of: nobody imports it to use it."""
+
 
 def _names() -> list[str]:
     """List the adapters: ours, and those that other packages publish."""
     from pkgutil import iter_modules  # not above: only a wrong name needs it
 
-    ours = {module.name for module in iter_modules(__path__)} - {"base"}
+    ours = {module.name for module in iter_modules(__path__)} - _SHARED
     return sorted({*ours, *plugin_names("integrations")})
 
 

@@ -69,7 +69,7 @@ class TrimStrategy:
             the next one sends them otherwise, and no prompt cache knows them; given, it is written at once.
         persist: What is not sent leaves the list that the framework gives: that of a run, or as the
             `after_strategy` of a `CompactionProvider` that of a session.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` and
             `charge_as`, as a strategy is not shown which client is called.
 
@@ -127,7 +127,7 @@ class TrimMiddleware(ChatMiddleware):
     Args:
         budget: As for `TrimStrategy`.
         name: As for `TrimStrategy`.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from inspect import signature
+from functools import partial
+from inspect import isawaitable, signature
 from itertools import groupby
 from operator import is_
 from os import PathLike
-from typing import Any, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypedDict, TypeVar, Unpack
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.request import Ask, check, counter_of, leading_system
-from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.checks import answers_later, in_words, is_later, near_names
+from trimtab._shared.steps import Steps, arun, run
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.conversation.units import pins_given, resolve_pins
@@ -41,8 +43,8 @@ BudgetLike: TypeAlias = int | float | Budget | Context | str | PathLike[str] | N
 """Tokens; a `Budget`; a share of the model's window as text, `"80%"`; a `Context`, or the path of a policy,
 whose block "history" is filled; None: the model's window less what its answer may take."""
 
-OnFitted: TypeAlias = Callable[[Fitted[Any]], object]
-"""Called with what each fit gave."""
+OnFitted: TypeAlias = Callable[[Fitted[Any]], Awaitable[object] | object]
+"""Called with what each fit gave; what it returns is awaited, where that has to be and the call is."""
 
 
 def clamped_strides(target_ratio: float, /) -> Cascade:
@@ -91,6 +93,24 @@ class FitOptions(TypedDict, total=False):
     strict: bool
 
 
+class CallOptions(TypedDict, total=False):
+    """What an adapter knows of a call beside its messages."""
+
+    model: str | None
+    """Name of the model of the call."""
+    window: Budget | None
+    """Its window less what the answer may take, where the framework knows better; None: as trimtab knows the
+    model."""
+    sent_as: str | None
+    """The wire form in which the framework sends the messages, where that is known."""
+    system: Any
+    """System text that the framework sends beside the messages: counted, and not returned."""
+    tools: Any
+    """Schemas of the tools, in the wire form or any that `fit` takes."""
+    limit_tokens: int | None
+    """Room for this call, in place of the budget; not of a `Context`."""
+
+
 class Outcome(NamedTuple, Generic[M]):
     """What the fit of a call gave."""
 
@@ -98,6 +118,8 @@ class Outcome(NamedTuple, Generic[M]):
     """Those that fit, as the framework's own."""
     fitted: Fitted[Any]
     """The same as the engine sees them, with the report."""
+    places: list[int | None]
+    """The index of each of them among the messages of the call; None: it was put in."""
 
 
 class Trimmer(Generic[M]):
@@ -113,7 +135,7 @@ class Trimmer(Generic[M]):
             known that are copied at each call, or changed in place.
         holds: Tells of a message whether later ones build on it: it is pinned beside what the user pins; not
             in a `Context`.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: What the user said of `fit`.
         strategy: How requests give way where the user says nothing.
         hands_system: Whether the adapter sends the system text of the `Fitted`. One that sends its messages
@@ -157,40 +179,29 @@ class Trimmer(Generic[M]):
         elif "strategy" not in self._options and not self._options.get("steady"):
             self._options["strategy"] = strategy
 
-    def fit(
-        self,
-        messages: Sequence[M],
-        *,
-        model: str | None = None,
-        window: Budget | None = None,
-        sent_as: str | None = None,
-        system: Any = None,
-        tools: Any = None,
-        limit_tokens: int | None = None,
-    ) -> Outcome[M]:
+    def fit(self, messages: Sequence[M], **given: Unpack[CallOptions]) -> Outcome[M]:
         """Fit the messages of a call.
 
         Args:
             messages: Those of a call.
-            model: Name of the model of the call.
-            window: Its window less what the answer may take, where the framework knows better; None: as
-                trimtab knows the model.
-            sent_as: The wire form in which the framework sends them, where that is known.
-            system: System text that the framework sends beside the messages: counted, and not returned.
-            tools: Schemas of the tools, in the wire form or any that `fit` takes.
-            limit_tokens: Room for this call, in place of the budget; not of a `Context`.
+            given: What else is known of it.
         """
-        given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
-        if isinstance(self._budget, Context):
-            self._check_texts(self._budget)
-            blocks = Blocks(self._budget, messages, self._format, self._read, given)
-            fitted = blocks.context.fit()
-            return Outcome(list(blocks.objects(self._tell(fitted), write)), fitted)
-        budget = limit_tokens or self._tokens(model, window)
-        fitted = self._tell(fit(messages, budget, **{**given, **self._objects(messages, write)}))
-        return Outcome(fitted.messages, fitted)
+        return finish(self._fit(messages, **given))
 
-    async def afit(
+    async def afit(self, messages: Sequence[M], **given: Unpack[CallOptions]) -> Outcome[M]:
+        """Do what `fit` does; wait for async counters, summarizers and `on_fitted`."""
+        return await afinish(self._fit(messages, **given))
+
+    def check_sync(self) -> None:
+        """Refuse what is async, where no call is awaited.
+
+        Raises:
+            ConfigurationError: `on_fitted` is.
+        """
+        if self._on_fitted is not None and answers_later(self._on_fitted):
+            raise _async_error()
+
+    def _fit(
         self,
         messages: Sequence[M],
         *,
@@ -200,17 +211,21 @@ class Trimmer(Generic[M]):
         system: Any = None,
         tools: Any = None,
         limit_tokens: int | None = None,
-    ) -> Outcome[M]:
-        """Do what `fit` does; wait for async counters and summarizers."""
+    ) -> Steps[Outcome[M]]:
         given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
         if isinstance(self._budget, Context):
             self._check_texts(self._budget)
             blocks = Blocks(self._budget, messages, self._format, self._read, given)
-            fitted = await blocks.context.afit()
-            return Outcome(list(blocks.objects(self._tell(fitted), write)), fitted)
+            fitted = yield Question(blocks.context.fit, blocks.context.afit)
+            yield from self._tell(fitted)
+            return blocks.outcome(fitted, write)
         budget = limit_tokens or self._tokens(model, window)
-        fitted = self._tell(await afit(messages, budget, **{**given, **self._objects(messages, write)}))
-        return Outcome(fitted.messages, fitted)
+        given.update(self._objects(messages, write))
+        fitted = yield Question(
+            partial(fit, messages, budget, **given), partial(afit, messages, budget, **given)
+        )
+        yield from self._tell(fitted)
+        return Outcome(fitted.messages, fitted, fitted.positions)
 
     def _objects(self, messages: Sequence[M], write: Write[M]) -> dict[str, Any]:
         """Say how messages are read and written, and which of them are pinned."""
@@ -287,10 +302,48 @@ class Trimmer(Generic[M]):
                 " and give the Context none of it ([] for a block)"
             )
 
-    def _tell(self, fitted: Fitted[M]) -> Fitted[M]:
-        if self._on_fitted is not None:
-            self._on_fitted(fitted)
-        return fitted
+    def _tell(self, fitted: Fitted[M]) -> Steps[None]:
+        yield from tell(self._on_fitted, fitted)
+
+
+class Question(NamedTuple):
+    """What is asked of the engine, or of a function of the caller's: at once or awaited."""
+
+    now: Callable[[], Any]
+    later: Callable[[], Awaitable[Any]]
+
+
+def finish(steps: Steps[R]) -> R:
+    """Run a call to its end."""
+    return run(steps, lambda question: question.now())
+
+
+async def afinish(steps: Steps[R]) -> R:
+    """Run a call to its end, awaiting each answer."""
+    return await arun(steps, lambda question: question.later())
+
+
+def tell(on_fitted: OnFitted | None, fitted: Fitted[Any]) -> Steps[None]:
+    """Call the caller's function with what a fit gave.
+
+    Raises:
+        ConfigurationError: It has to be awaited, and the call is not.
+    """
+    said: Any = None if on_fitted is None else on_fitted(fitted)
+    if isawaitable(said):
+        yield Question(partial(_refuse, said), lambda: said)
+
+
+def _refuse(said: object) -> NoReturn:
+    is_later(said)  # which closes it: nobody will await it
+    raise _async_error()
+
+
+def _async_error() -> ConfigurationError:
+    return ConfigurationError(
+        "on_fitted is async, and a call that is not awaited cannot wait for it: give a function that is not"
+        " async, or await the call"
+    )
 
 
 class CopyCache(ReadCache[M, R]):
@@ -458,18 +511,23 @@ class Blocks(Generic[M]):
         self._owners = [at for at, own in enumerate(self._wires) for _ in own]
         self.context, self._parts = with_conversation(context, wire, format, **given)
 
-    def objects(self, fitted: Fitted[Any], write: Write[M]) -> Iterator[M]:
+    def outcome(self, fitted: Fitted[Any], write: Write[M]) -> Outcome[M]:
         """Give the messages of an output as the framework's own."""
+        pairs = list(self._objects(fitted, write))
+        return Outcome([one for one, _ in pairs], fitted, [owner for _, owner in pairs])
+
+    def _objects(self, fitted: Fitted[Any], write: Write[M]) -> Iterator[tuple[M, int | None]]:
         places = self.places(fitted)
-        for owner, run in groupby(zip(fitted.messages, places, strict=True), lambda one: self._owner(one[1])):
-            found = list(run)
+        pairs = zip(fitted.messages, places, strict=True)
+        for owner, group in groupby(pairs, lambda one: self._owner(one[1])):
+            found = list(group)
             if owner is None:
                 made = [write(None, [message]) for message, _ in found]
             else:
                 own, told = self._wires[owner], [message for message, _ in found]
                 same = len(own) == len(told) and all(map(is_, own, told))
                 made = [self._messages[owner] if same else write(self._messages[owner], told)]
-            yield from (one for one in made if one is not None)
+            yield from ((one, owner) for one in made if one is not None)
 
     def _owner(self, place: int | None) -> int | None:
         return None if place is None else self._owners[place]

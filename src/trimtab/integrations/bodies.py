@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.request import known_budget
-from trimtab._shared.steps import Steps, arun, run
+from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import EstimateCounter, UsageBaseline, counter_for
@@ -20,7 +20,17 @@ from trimtab.counting.totals import TotalBaseline
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Request, mapping_of
 from trimtab.formats.values import item_of
-from trimtab.integrations.base import Blocks, BudgetLike, FitOptions, OnFitted, Trimmer, known_facts
+from trimtab.integrations.base import (
+    Blocks,
+    BudgetLike,
+    FitOptions,
+    OnFitted,
+    Question,
+    Trimmer,
+    afinish,
+    finish,
+    known_facts,
+)
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.strategies.cut_memory import HeldCut
@@ -37,7 +47,7 @@ class Bodies(Trimmer[Any]):
         target_ratio: What stays when a conversation is cut. A cut that is remembered is a whole stride from
             the next, so that more may stay than where marks are found again without memory (design/029).
         most_output: Keys of a body that say how long its answer may be; dotted ones lead into a mapping.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: What the user said of `fit`.
 
     Raises:
@@ -83,11 +93,11 @@ class Bodies(Trimmer[Any]):
             body: As it would be sent; what the caller left out may stand there as the SDK writes that.
             model: Who is asked.
         """
-        return run(self._send(body, model), lambda question: question.fit())
+        return finish(self._send(body, model))
 
     async def afit_body(self, body: Mapping[str, Any], *, model: str | None) -> Sent:
         """Do what `fit_body` does; wait for async counters and summarizers."""
-        return await arun(self._send(body, model), lambda question: question.afit())
+        return await afinish(self._send(body, model))
 
     def _send(self, body: Mapping[str, Any], model: str | None) -> Steps[Sent]:
         """Have a call fitted by one counter after the other; if none makes it fit, the first says why."""
@@ -97,24 +107,27 @@ class Bodies(Trimmer[Any]):
         call = self._call(body, request, model)
         refused: BudgetExceededError | None = None
         for counter in call.chat.counters():
-            question = self._question(call, counter)
+            question, places = self._question(call, counter)
             try:
                 fitted = yield question
             except BudgetExceededError as error:
                 refused = refused or error
             else:
-                return self._outcome(call, counter, fitted, question.places(fitted))
+                return (yield from self._outcome(call, counter, fitted, places(fitted)))
         assert refused is not None
         raise refused
 
-    def _question(self, call: _Call, counter: TotalBaseline | None) -> _Question:
+    def _question(
+        self, call: _Call, counter: TotalBaseline | None
+    ) -> tuple[Question, Callable[[Fitted[Any]], Sequence[int | None]]]:
+        """Ask for a fit; returns with it what lists where the messages that are sent stand in the call."""
         if isinstance(self._budget, Context):
             blocks = self._in_context(self._budget, call, counter)
-            return _Question(blocks.context.fit, blocks.context.afit, blocks.places)
+            return Question(blocks.context.fit, blocks.context.afit), blocks.places
         limit, given = self._arguments(call, counter)
         asked = (call.request.body or {}, limit)
         fits, afits = partial(fit, *asked, **given), partial(afit, *asked, **given)
-        return _Question(fits, afits, lambda fitted: fitted.positions)
+        return Question(fits, afits), lambda fitted: fitted.positions
 
     def _call(self, body: Mapping[str, Any], request: Request, model: str | None) -> _Call:
         """Find the conversation of a call, and how much the server puts before it."""
@@ -209,8 +222,8 @@ class Bodies(Trimmer[Any]):
         counter: TotalBaseline | None,
         fitted: Fitted[Any],
         places: Sequence[int | None],
-    ) -> Sent:
-        self._tell(fitted)
+    ) -> Steps[Sent]:
+        yield from self._tell(fitted)
         request = call.request
         kept = Kept.of(fitted, places, request.messages)
         if self._holds:
@@ -240,15 +253,6 @@ class Bodies(Trimmer[Any]):
             kept=kept,
             held=held,
         )
-
-
-class _Question(NamedTuple):
-    """What is asked of the engine, at once or awaited."""
-
-    fit: Callable[[], Fitted[Any]]
-    afit: Callable[[], Awaitable[Fitted[Any]]]
-    places: Callable[[Fitted[Any]], Sequence[int | None]]
-    """Lists the index of each message that is sent among those of the call."""
 
 
 class _Call(NamedTuple):

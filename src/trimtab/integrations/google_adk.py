@@ -38,7 +38,7 @@ class TrimPlugin(BasePlugin):
     Args:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async.
         name: That of the plugin; two plugins of an app have two names.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 

@@ -61,7 +61,7 @@ class TrimHook:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: What leaves a request leaves the state of the agent and its output, too.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model`, as a hook
             is not shown which one is called.
 

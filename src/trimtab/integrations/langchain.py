@@ -8,6 +8,7 @@ What the model is sent is fitted; what the agent keeps stays whole, unless `pers
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import signature
 from operator import is_
@@ -24,6 +25,7 @@ from trimtab.integrations.base import (
     BudgetLike,
     FitOptions,
     OnFitted,
+    Outcome,
     Schemas,
     Trimmer,
     known_facts,
@@ -69,7 +71,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: What leaves a request leaves the state of the agent and its checkpoints, too.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
@@ -94,8 +96,8 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Answer:
         """Fit the messages of a call."""
-        sent = _with(request, self._trimmer.fit(_all_of(request), **self._call(request)).messages)
-        return self._persist(request, sent, handler(sent))
+        fits = self._trimmer.fit(_all_of(request), **self._call(request))
+        return self._persist(request, fits, handler(_with(request, fits)))
 
     async def awrap_model_call(
         self,
@@ -104,8 +106,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Answer:
         """Fit the messages of a call; counters and summarizers may be async."""
         fits = await self._trimmer.afit(_all_of(request), **self._call(request))
-        sent = _with(request, fits.messages)
-        return self._persist(request, sent, await handler(sent))
+        return self._persist(request, fits, await handler(_with(request, fits)))
 
     def _call(self, request: ModelRequest[Any]) -> dict[str, Any]:
         model = request.model
@@ -116,15 +117,15 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         }
 
     def _persist(
-        self, request: ModelRequest[Any], sent: ModelRequest[Any], response: ModelResponse[Any]
+        self, request: ModelRequest[Any], fits: Outcome[BaseMessage], response: ModelResponse[Any]
     ) -> Answer:
         """Have the state keep what was sent, if asked."""
-        before, after = request.messages, sent.messages
-        same = len(before) == len(after) and all(map(is_, before, after))
+        before, sent = _all_of(request), fits.messages
+        same = len(before) == len(sent) and all(map(is_, before, sent))
         if same or not self.persist:
             return response
         # All of it anew: a message that is put in (a summary) would stand behind the answer otherwise.
-        kept = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *after, *response.result]
+        kept = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *_kept(request, fits), *response.result]
         return ExtendedModelResponse(model_response=response, command=Command(update={"messages": kept}))
 
 
@@ -141,7 +142,7 @@ class TrimOptions(FitOptions, total=False):
     include_system: bool
     """Must be True: a system message never leaves."""
     on_fitted: OnFitted | None
-    """Called with the `Fitted`."""
+    """Called with the `Fitted`; may be async where the call is."""
 
 
 @overload
@@ -300,10 +301,31 @@ def _all_of(request: ModelRequest[Any]) -> list[BaseMessage]:
     return [*head, *request.messages]
 
 
-def _with(request: ModelRequest[Any], messages: list[Any]) -> ModelRequest[Any]:
+def _with(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> ModelRequest[Any]:
+    """Put what fits into a call; a message of the agent's state never becomes the system message."""
+    messages: list[Any] = fits.messages
     if request.system_message is None:
         return request.override(messages=messages)
+    is_beside = fits.places[:1] in ([0], [None]) and isinstance(messages[0], SystemMessage)
+    if not is_beside:  # the blocks of a Context let it leave, or have it stand elsewhere
+        return request.override(system_message=None, messages=messages)
     return request.override(system_message=messages[0], messages=messages[1:])
+
+
+def _kept(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> list[BaseMessage]:
+    """List what the state keeps: what was sent of it, and what other middleware had left out, where it is."""
+    lead = 0 if request.system_message is None else 1
+    places = [None if place is None else place - lead for place in fits.places]
+    sent = [(one, place) for one, place in zip(fits.messages, places, strict=True) if place != -1]
+    shown = {one.id: at for at, one in enumerate(request.messages)}
+    kept = list[BaseMessage]()
+    for one in request.state["messages"]:
+        at = shown.get(one.id)
+        if at is None:
+            kept.append(one)
+        while at is not None and sent and (sent[0][1] is None or sent[0][1] <= at):
+            kept.append(sent.pop(0)[0])
+    return [*kept, *(one for one, _ in sent)]
 
 
 def _model_name(model: Any) -> str | None:
@@ -374,21 +396,58 @@ def _parts(message: BaseMessage) -> str | list[Any]:
 
 
 def _pairs(message: BaseMessage) -> list[tuple[Any, Any]]:
-    """Pair each block of a message with the part it is on the wire; a call stands beside them."""
-    return [(block, _part(block)) for block in message.content if not _is_call(block)]
+    """Pair each block of a message with the part it is on the wire; calls and points stand beside them."""
+    pairs: list[tuple[Any, Any]] = []
+    for block in message.content:
+        if not _is_beside(block):
+            pairs.append((block, _part(block)))
+        elif pairs and "cachePoint" in block:  # of a prompt cache: a mark of the block before it
+            before, part = pairs[-1]
+            pairs[-1] = before, {**part, "cache_control": {"type": "ephemeral"}}
+    return pairs
 
 
-def _is_call(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call", "function_call")
+def _is_beside(block: Any) -> bool:
+    """Tell whether a block is no part on the wire: a call, or a point of Bedrock's prompt cache."""
+    if not isinstance(block, dict):
+        return False
+    return "cachePoint" in block or block.get("type") in ("tool_use", "tool_call", "function_call")
 
 
 def _part(block: Any) -> Any:
     if isinstance(block, str):
         return {"type": "text", "text": block}
-    if block.get("type") == "text":
+    if block.get("type", "text") in ("text", "text-plain") and isinstance(block.get("text"), str):
         return {"type": "text", "text": block["text"]}
-    written = convert_to_openai_messages(HumanMessage(content=[block]), text_format="block")["content"]
-    return written[0] if written else block
+    try:
+        written = convert_to_openai_messages(HumanMessage(content=[block]), text_format="block")["content"]
+    except (AttributeError, KeyError, TypeError, ValueError):  # of a kind or a place OpenAI's form has not
+        return _other_part(block)
+    return written[0] if written and written[0] != block else _other_part(block)
+
+
+def _other_part(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a block that langchain-core cannot: a medium of its kind, and what else it says as JSON."""
+    kind = str(block.get("type") or next(iter(block), ""))  # Bedrock's blocks say by a key what they are
+    mime = block.get("mime_type") or (f"{kind}/*" if kind in ("audio", "image", "video") else "application/*")
+    part = {"type": kind, **_encoded(block, mime)}
+    if kind in _MEDIA and part == {"type": kind, **block}:  # no bytes: what it holds is base64, or elsewhere
+        part["data"] = part.pop("base64", part.get("data", ""))
+        part["mime_type"] = mime
+    return part
+
+
+_MEDIA = ("audio", "file", "image", "media", "text-plain", "video")
+"""Kinds of LangChain's blocks that hold a medium, or say where one is."""
+
+
+def _encoded(value: Any, mime: str) -> Any:
+    """Write bytes in a block as the medium they are: JSON has none."""
+    if isinstance(value, bytes):
+        return {"mime_type": mime, "data": b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return {key: _encoded(one, mime) for key, one in value.items()}
+    return [_encoded(one, mime) for one in value] if isinstance(value, list) else value
 
 
 def _write(message: BaseMessage | None, wire: list[Any]) -> BaseMessage:
@@ -403,18 +462,22 @@ def _write(message: BaseMessage | None, wire: list[Any]) -> BaseMessage:
 
 
 def _blocks(message: BaseMessage, parts: list[Any]) -> list[Any]:
-    """Put changed parts in the place of the blocks they were written from; calls stay where they are."""
-    pairs, calls = _pairs(message), [block for block in message.content if _is_call(block)]
+    """Put changed parts in the place of the blocks they were written from; others stay where they are."""
+    pairs, beside = _pairs(message), [block for block in message.content if _is_beside(block)]
     if len(pairs) != len(parts):
-        return [*parts, *calls]
+        return [*parts, *beside]
     new = iter(
-        block if part == now else _rewrite(block, now)
+        block if part == now else _rewrite(block, part, now)
         for (block, part), now in zip(pairs, parts, strict=True)
     )
-    return [block if _is_call(block) else next(new) for block in message.content]
+    return [block if _is_beside(block) else next(new) for block in message.content]
 
 
-def _rewrite(block: Any, part: Any) -> Any:
-    if part.get("type") != "text":
-        return part
-    return part["text"] if isinstance(block, str) else {**block, "text": part["text"]}
+def _rewrite(block: Any, was: Mapping[str, Any], now: dict[str, Any]) -> Any:
+    """Write into a block what changed of its part: the text, or a mark for a prompt cache."""
+    changed = {key: value for key, value in now.items() if was.get(key) != value}
+    if isinstance(block, str) and changed.keys() == {"text"}:
+        return now["text"]
+    if isinstance(block, str) or "type" in changed or ("text" in changed and "text" not in block):
+        return now
+    return {**block, **changed}

@@ -146,7 +146,7 @@ class TrimHandler(CustomLogger):
     Args:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:

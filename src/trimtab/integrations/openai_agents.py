@@ -16,7 +16,9 @@ from trimtab.integrations.base import (
     OnFitted,
     Schemas,
     Trimmer,
+    afinish,
     clamped_strides,
+    tell,
 )
 from trimtab.session import Session
 
@@ -64,7 +66,7 @@ def trim_filter(
             is cut: what left a call is not sent again, neither in this run nor in later ones. For that the
             session's budget is what instructions and tools leave: with more, its cut may leave too much, and
             the call is fitted as without it.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` where the
             run has another than its agents.
 
@@ -106,8 +108,7 @@ def trim_filter(
         fitted = await fit(given.input if view is None else view)
         if view is not None and persist is not None and _gave_way(fitted) and await persist.session.acut():
             fitted = await fit(await persist.view_for(given.input) or given.input)
-        if on_fitted is not None:
-            on_fitted(fitted)
+        await afinish(tell(on_fitted, fitted))
         return ModelInputData(input=fitted.messages, instructions=fitted.system or given.instructions)
 
     return trim

@@ -31,8 +31,11 @@ def fit_posts(client: Any, bodies: Mapping[str, Bodies], *, is_async: bool) -> A
         is_async: Whether its calls are awaited.
 
     Raises:
-        ConfigurationError: A method of one of its resources was replaced: the copy would ask past that.
+        ConfigurationError: A method of one of its resources was replaced: the copy would ask past that. Or
+            what fits the bodies has to be awaited, and its calls are not.
     """
+    for fits in () if is_async else bodies.values():
+        fits.check_sync()
     package = _package([kind for kind in type(client).__mro__ if "post" in vars(kind)][-1])
     made = client.copy()
     resources = _resources(client, package) | _resources(made, package)

@@ -70,7 +70,7 @@ class TrimCapability(AbstractCapability[Any]):
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: What leaves a request leaves the agent's history, too.
-        on_fitted: Called with the `Fitted` of each request.
+        on_fitted: Called with the `Fitted` of each request; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
@@ -135,7 +135,7 @@ def history_processor(
 
     Args:
         budget: As for `TrimCapability`.
-        on_fitted: Called with the `Fitted` of each request.
+        on_fitted: Called with the `Fitted` of each request; may be async.
         options: Keyword arguments of `trimtab.fit`.
 
     Raises:

@@ -53,7 +53,7 @@ def trim_middleware(
     Args:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
@@ -78,7 +78,7 @@ class TrimConversationManager(ConversationManager):
 
     Args:
         budget: As for `trim_middleware`.
-        on_fitted: Called with the `Fitted` of each call.
+        on_fitted: Called with the `Fitted` of each call; may be async.
         options: Keyword arguments of `trimtab.fit`.
 
     Raises:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from trimtab._fitting.layout import blocks_in_order, items_of, messages_of
+from trimtab._fitting.blocks import is_text
+from trimtab._fitting.layout import blocks_in_order, in_block, items_of, messages_of
 from trimtab._fitting.request import known_budget, with_beside
 from trimtab.budget import Budget
 from trimtab.context import Context, Fitted
@@ -37,9 +38,9 @@ def with_conversation(
 ) -> tuple[Context, dict[str, Part]]:
     """Return a clone of a policy with a conversation in its blocks, and what of it went into which block.
 
-    Leading system messages go into the block for these, if there is one: in the block of the history they
-    would leave first. What a block holds stays, and stands before what goes into it; the block "history"
-    alone holds the conversation and nothing else.
+    Leading system messages go into the block for these, if there is one; else they go with the others and
+    are pinned, as the oldest of a block leave first. What a block holds stays, and stands before what goes
+    into it; the block "history" alone holds the conversation and nothing else.
 
     Args:
         policy: The blocks.
@@ -60,14 +61,24 @@ def with_conversation(
     changes: dict[str, Any] = {**given, "format": format, "system": system}
     context = policy.clone(**changes)
     blocks = {block.name: block for block in policy.blocks}
-    name, head = _name_for_conversations(blocks), 0
-    if name != _SYSTEM and _SYSTEM in blocks:
-        heads = takewhile(lambda one: isinstance(one, dict) and format.kind(one) == "system", messages)
-        head = sum(1 for _ in heads)
-    parts = {_SYSTEM: messages[:head], name: messages[head:]} if head else {name: messages}
+    name = _name_for_conversations(blocks)
+    with in_block(name):
+        head = _count_head(messages, format) if policy._policy.read is None else 0
+    apart = head > 0 and name != _SYSTEM and _SYSTEM in blocks
+    parts = {_SYSTEM: messages[:head], name: messages[head:]} if apart else {name: messages}
     own = {name: () if name == HISTORY or blocks[name].is_empty else items_of(blocks[name]) for name in parts}
     fill(context, {name: [*own[name], *part] for name, part in parts.items()})
+    if head and not apart:
+        start = len(own[name])
+        context._policy = replace(context._policy, pins={name: range(start, start + head)})
     return context, {name: Part(len(own[name]), part) for name, part in parts.items()}
+
+
+def _count_head(messages: Sequence[Any], format: Format) -> int:
+    """Count the system messages that a conversation begins with."""
+    messages_only = takewhile(lambda one: not is_text(one), messages)
+    heads = takewhile(lambda one: format.kind(mapping_of(one)) == "system", messages_only)
+    return sum(1 for _ in heads)
 
 
 def own_system(policy: Context, format: Format, /) -> Any:

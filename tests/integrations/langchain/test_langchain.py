@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from base64 import b64decode, b64encode
+from typing import Any, cast
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelRequest, ModelResponse
+from langchain.agents.middleware import ModelRequest, ModelResponse, wrap_model_call
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.tools import ToolException, tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import Field
 
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
 from trimtab import Budget, CharCounter, Context
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.langchain import TrimMiddleware, trim_messages
+from trimtab.models import facts_for
 
 
 def _model(served: Upstream, **options: Any) -> ChatOpenAI:
@@ -99,6 +102,77 @@ def test_an_agent_that_persists_keeps_what_was_sent(loop: Loop) -> None:
     assert len(kept) < _messages_of(loop) / 3
 
 
+class _Scripted(FakeListChatModel):
+    """Keeps what it is sent."""
+
+    sent: list[list[Any]] = Field(default_factory=list)
+
+    def _call(self, messages: list[BaseMessage], *given: Any, **more: Any) -> str:
+        self.sent.append(messages)
+        return "Yes."
+
+
+def _persisted(context: Context, *others: Any) -> tuple[list[list[Any]], list[Any]]:
+    """Run an agent over a long talk, once more afterwards; returns what was sent, and the state."""
+    model = _Scripted(responses=["Yes."], sent=[])
+    trim = TrimMiddleware(context, persist=True)
+    agent: Any = create_agent(
+        model, [], system_prompt=SYSTEM, middleware=[*others, trim], checkpointer=InMemorySaver()
+    )
+    agent.invoke({"messages": _talk(12)[1:]}, CONFIG)
+    agent.invoke({"messages": [HumanMessage("Sure?", id="sure")]}, CONFIG)
+    return model.sent, agent.get_state(CONFIG).values["messages"]
+
+
+def test_the_system_prompt_never_leaves_a_context_that_has_no_block_for_it() -> None:
+    """Each call is sent it, and the state keeps what else was sent, and none of it."""
+    sent, kept = _persisted(Context(500, model="gpt-4o").add("history", []))
+    assert [messages[0].content for messages in sent] == [SYSTEM, SYSTEM]
+    assert all(isinstance(one, SystemMessage) is (at == 0) for m in sent for at, one in enumerate(m))
+    assert [one.id for one in kept[:-1]] == [one.id for one in sent[1][1:]]
+    assert 4 < len(kept) < 40
+
+
+@pytest.mark.parametrize("head", [[], [SystemMessage("Be brief.", id="s")]])
+def test_a_message_of_the_state_never_takes_the_place_of_a_system_prompt_that_left(head: list[Any]) -> None:
+    """A block of a Context may let the prompt leave; then nothing is sent as it, and nothing is lost."""
+    blocks = Context(20, model="gpt-4o").add("system", [], priority=-1).add("history", [])
+    model, seen = _Scripted(responses=["Yes."]), list[Any]()
+    said: Any = [*head, HumanMessage("Well?", id="a")]
+    asked: Any = ModelRequest(
+        model=model,
+        messages=said,
+        system_message=SystemMessage(SYSTEM),
+        tools=[],
+        state=cast("Any", {"messages": said}),
+    )
+
+    def answer(request: ModelRequest[Any]) -> ModelResponse[Any]:
+        seen.append(request)
+        return ModelResponse(result=[AIMessage("Yes.")])
+
+    answered: Any = TrimMiddleware(blocks, persist=True).wrap_model_call(asked, answer)
+    assert seen[0].system_message is None
+    assert seen[0].messages == said
+    assert answered.command.update["messages"][1:-1] == said
+
+
+def test_what_other_middleware_leaves_out_of_a_call_stays_in_the_state() -> None:
+    """What is persisted is what trimtab let leave, whatever else a call is not shown."""
+
+    @wrap_model_call
+    def hide(request: ModelRequest[Any], handler: Any) -> Any:
+        return handler(request.override(messages=request.messages[4:-5] + request.messages[-1:]))
+
+    sent, kept = _persisted(Context(300, model="gpt-4o").add("history", []), hide)
+    hidden = [one.id for one in _talk(12)[1:]]
+    assert [one.id for one in kept[:4]] == hidden[:4]
+    assert {*hidden[-5:-1]} <= {one.id for one in kept}
+    assert [one.id for one in kept].index("now") == [one.id for one in kept].index("e11") + 1
+    assert "q1" not in {one.id for one in kept}
+    assert len(sent) == 2
+
+
 def test_an_agent_that_is_awaited_is_fitted_alike() -> None:
     """The async hook gives the same requests, also with a counter that has to be awaited."""
 
@@ -155,6 +229,88 @@ def test_what_is_shortened_is_a_copy_with_its_id() -> None:
     text, image = kept[0].content
     assert (text["index"], text["type"], image) == (3, "text", talk[0].content[1])
     assert len(text["text"]) < len(block["text"]) == 1_500
+
+
+VIDEO = b64encode(b"x" * 100_000).decode()
+ELSEWHERE = [
+    {"type": "file", "url": "https://example.com/a.pdf"},
+    {"type": "text-plain", "url": "https://example.com/a.txt", "mime_type": "text/plain"},
+    {"type": "video", "url": "https://example.com/a.mp4"},
+    {"type": "image", "file_id": "file-1"},
+    {"type": "media", "mime_type": "video/mp4", "file_uri": "files/1"},
+]
+"""Media that are not in the message."""
+HERE = [
+    {"type": "video", "base64": VIDEO, "mime_type": "video/mp4"},
+    {"type": "media", "data": b64decode(VIDEO), "mime_type": "video/mp4"},
+    {"document": {"format": "pdf", "name": "a", "source": {"bytes": b"%PDF-1.4" + b64decode(VIDEO)}}},
+]
+"""Media that are, in LangChain's words and in those that a provider's class takes."""
+
+
+def _tokens_of(block: Any, **options: Any) -> int:
+    """Count a block by what a message with it is charged more."""
+    seen: list[Any] = []
+    for content in ([], [block]):
+        message = HumanMessage([{"type": "text", "text": "See."}, *content])
+        assert trim_messages([message], 400_000, on_fitted=seen.append, **options)[0] is message
+    plain, more = (one.report.tokens_after for one in seen)
+    return int(more - plain)
+
+
+@pytest.mark.parametrize("block", [*ELSEWHERE, *HERE], ids=lambda block: "-".join(map(str, block))[:40])
+def test_a_block_that_langchain_cannot_write_for_openai_is_counted_as_what_it_is(block: Any) -> None:
+    """Agents whose model takes it broke; it is charged as a medium of the model, and comes back as it was."""
+    rule = facts_for("claude-sonnet-4-5").media
+    least = min(rule.file_tokens, rule.most_image_tokens or 0) if block in ELSEWHERE else 30_000
+    assert least <= _tokens_of(block, model="claude-sonnet-4-5", charge_as="anthropic") < 50_000
+
+
+def test_a_video_is_charged_by_its_length_where_the_model_does() -> None:
+    """A second of it is 263 tokens for Gemini 2.5, and a minute is taken where nobody knows."""
+    gemini = {"model": "gemini-2.5-flash", "charge_as": "gemini"}
+    assert 263 <= _tokens_of(HERE[0], **gemini) < 300
+    assert 60 * 263 <= _tokens_of(ELSEWHERE[2], **gemini) < 60 * 263 + 50
+
+
+def test_what_else_a_provider_takes_is_counted_as_json_and_never_as_nothing() -> None:
+    """Nobody knows what it is charged; its own words are."""
+    for block in ({"guardContent": {"text": {"text": "word " * 50}}}, {"type": "new", "said": "word " * 50}):
+        assert _tokens_of(block, model="gpt-4o") > 50
+
+
+def test_the_text_of_a_plain_text_block_is_a_text() -> None:
+    """It is charged alike, and shortened in its block."""
+    block = {"type": "text-plain", "text": "word " * 300, "mime_type": "text/plain", "title": "a"}
+    plain = {"type": "text", "text": block["text"]}
+    assert _tokens_of(block, model="gpt-4o") == _tokens_of(plain, model="gpt-4o")
+    talk = [HumanMessage([block]), HumanMessage("Well?")]
+    kept = trim_messages(talk, 200, model="gpt-4o", strategy="truncate_text")
+    (cut,) = kept[0].content
+    assert {**cut, "text": block["text"]} == block
+    assert len(cut["text"]) < len(block["text"])
+
+
+def test_a_point_of_bedrocks_prompt_cache_is_free_and_stays_where_it_is() -> None:
+    """It is a mark of the block before it, as with Strands."""
+    point = {"cachePoint": {"type": "default"}}
+    assert _tokens_of(point, model="gpt-4o") == 0
+    text = {"type": "text", "text": "word " * 300}
+    for content in ([text, point, {"type": "text", "text": "See."}], [point, text]):
+        kept = trim_messages(
+            [HumanMessage(content), HumanMessage("Well?")], 200, model="gpt-4o", strategy="truncate_text"
+        )
+        assert [one == point for one in kept[0].content] == [one == point for one in content]
+        assert set().union(*kept[0].content) == {"type", "text", "cachePoint"}
+
+
+def test_marks_for_a_prompt_cache_stand_in_the_blocks_they_are_set_for() -> None:
+    """What a block says beside them is as it was."""
+    for block in ({"type": "text", "text": "See.", "index": 1}, ELSEWHERE[0]):
+        (kept,) = trim_messages([HumanMessage([block])], 4_000, model="claude-sonnet-4-5", breakpoints=True)
+        assert kept.content == [{**block, "cache_control": {"type": "ephemeral"}}]
+    (kept,) = trim_messages([HumanMessage(["See."])], 4_000, model="claude-sonnet-4-5", breakpoints=True)
+    assert kept.content == [{"type": "text", "text": "See.", "cache_control": {"type": "ephemeral"}}]
 
 
 def test_the_words_of_langchains_function_are_taken_or_refused_by_name() -> None:

@@ -127,6 +127,27 @@ def test_async_clients_are_fitted_and_wait_for_counters() -> None:
         assert all(len(body[keys[form]]) < 40 for form, body in served.bodies)
 
 
+def test_an_async_function_is_told_by_an_async_client_and_refused_by_another() -> None:
+    """It never ran; a client whose calls are not awaited says so when it is made."""
+    seen: list[Any] = []
+
+    async def log(fitted: Any) -> None:
+        await asyncio.sleep(0)
+        seen.append(fitted)
+
+    async def run(served: Provider) -> None:
+        async with async_client_of(served) as bare:
+            client = with_budget(bare, 600, on_fitted=log)
+            await client.chat.completions.create(**OK)
+            await client.responses.create(**ITEMS_OK)
+
+    with provider() as served:
+        asyncio.run(run(served))
+        assert [one.report.format for one in seen] == ["openai_chat", "openai_responses"]
+        with pytest.raises(ConfigurationError, match="on_fitted is async"):
+            with_budget(client_of(served), 600, on_fitted=log)
+
+
 def test_what_was_billed_is_taken_into_the_count() -> None:
     """Plain and streamed: a model nobody knows is counted by what its server said of the call before."""
 

@@ -156,6 +156,18 @@ def test_what_stays_is_the_very_object_and_calls_keep_their_results() -> None:
     assert 3 < len(given) < len(talk)
 
 
+def test_a_function_that_is_told_of_a_fit_may_be_async() -> None:
+    """The filter waits for it; it never ran."""
+    seen: list[Fitted[Any]] = []
+
+    async def log(fitted: Fitted[Any]) -> None:
+        await asyncio.sleep(0)
+        seen.append(fitted)
+
+    given, _ = sent(_talk(30), trim_filter(600, model="gpt-4o", on_fitted=log))
+    assert [one.messages for one in seen] == [given]
+
+
 def test_what_is_shortened_is_a_copy() -> None:
     """The item of the run is as it was."""
     long = {"type": "function_call_output", "call_id": "c", "output": "sun " * 900, "status": "completed"}

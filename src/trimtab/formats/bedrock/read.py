@@ -119,7 +119,6 @@ class _Found(Found):
     __slots__ = ()
 
     carried = _CARRIED
-    kinds = ("image", "video", "audio")
 
     def without_url(self, value: object) -> object:
         """Return a value that holds no others; bytes are added to the media."""

@@ -376,7 +376,6 @@ class GeminiFound(Found):
     __slots__ = ()
 
     noun = "a content"
-    kinds = ("image", "video", "audio")
 
     def without_url(self, value: Any) -> Any:
         """Return a value that holds no others, as the base class does, without bytes."""
