@@ -119,7 +119,7 @@ class TrimCapability(AbstractCapability[Any]):
         return request_context
 
     async def _fit(self, request: ModelRequestContext) -> list[ModelMessage]:
-        model = _served(request.model)
+        model = _smallest(request.model)
         parameters = model.customize_request_parameters(request.model_request_parameters)
         sent = await self._trimmer.afit(
             request.messages,
@@ -150,7 +150,7 @@ def history_processor(
     trimmer = _trimmer(budget, on_fitted, options, DEEP, keeps=True)
 
     async def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
-        return (await trimmer.afit(messages, model=_served(ctx.model).model_name)).messages
+        return (await trimmer.afit(messages, model=_smallest(ctx.model).model_name)).messages
 
     return process
 
@@ -182,15 +182,15 @@ def _is_base(kind: Any) -> bool:
     return issubclass(kind, CompactionPart) or kind.part_kind.endswith(("-delta", "-baseline"))
 
 
-def _served(model: Model) -> Model:
+def _smallest(model: Model) -> Model:
     """Return the model that a request is fitted for.
 
     A `FallbackModel` is asked once for all its attempts: what fits the smallest window fits each.
     """
     if isinstance(model, WrapperModel):
-        return _served(model.wrapped)
+        return _smallest(model.wrapped)
     if isinstance(model, FallbackModel):
-        return min(map(_served, model.models), key=_window_tokens)
+        return min(map(_smallest, model.models), key=_window_tokens)
     return model
 
 
