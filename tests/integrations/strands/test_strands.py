@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from boto3 import Session
 from openai import AsyncOpenAI
+from pydantic import BaseModel
 from strands import Agent, tool
 from strands.agent.conversation_manager import NullConversationManager
 from strands.middleware import InvokeModelContext, InvokeModelStage
@@ -333,6 +334,25 @@ def test_what_is_sent_beside_the_messages_is_counted(place: int) -> None:
     assert len(others) == 3
     assert all(tokens > bare for tokens in others)
     assert others[0] == others[1]
+
+
+class Found(BaseModel):
+    """What was found at a place."""
+
+    place: int
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_call_that_asks_for_structured_output_is_fitted(place: int) -> None:
+    """In place of the deprecated method, of which no hook sees the messages; the schema is counted."""
+    seen: list[Fitted[Any]] = []
+    answer = {"toolUse": {"toolUseId": "s", "name": "Found", "input": {"place": 1}}}
+    for options in ({}, {"structured_output_model": Found}):
+        where = _both(700, on_fitted=seen.append)[place]
+        kept = sent(_talk(30), model=Scripted([answer] if options else []), **where, **options)
+        assert len(kept) < 30
+    bare, asked = [one.report.tools_tokens or 0 for one in seen]
+    assert asked > bare
 
 
 @pytest.mark.parametrize("place", [0, 1])
