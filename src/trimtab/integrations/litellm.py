@@ -31,6 +31,7 @@ from trimtab.integrations.base import (
     Trimmer,
     clamped_strides,
     known_facts,
+    known_name,
 )
 
 package_of("litellm", package="litellm", needed_by="trimtab.integrations.litellm")
@@ -326,15 +327,11 @@ class _Call:
 def _model(kwargs: Mapping[str, Any]) -> tuple[str | None, Budget | None]:
     """Name the model of a call, and its window where the deployment says it, or nobody but LiteLLM knows."""
     model, info = str(kwargs.get("model")), kwargs.get("model_info") or {}
-    named = (info.get("base_model"), kwargs.get("base_model"), model, model.rpartition("/")[2])
-    for name in named:
-        facts = known_facts(name)
-        if facts is not None:
-            break
-    else:
-        name, facts = model, None
+    named = (info.get("base_model"), kwargs.get("base_model"), model)
+    name = next(filter(None, map(known_name, named)), model)
     if info.get("max_input_tokens") is not None:
         return name, Budget(info["max_input_tokens"])
+    facts = known_facts(name)
     is_known = facts is not None and facts.window_tokens is not None
     return name, None if is_known else _listed_window(model)
 

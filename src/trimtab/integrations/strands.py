@@ -159,7 +159,7 @@ class _Calls:
         """Say for which model a call is fitted, and what is sent beside its messages."""
         name = (model.get_config() or {}).get("model_id")
         return {
-            "model": name.rpartition("/")[2] if isinstance(name, str) else None,
+            "model": name if isinstance(name, str) else None,
             "sent_as": form_of(model, _FORMS),
             "system": system if isinstance(system, str) else [*_blocks(system or ())] or None,
             "tools": self._schemas.of(tools),
