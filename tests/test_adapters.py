@@ -77,6 +77,31 @@ def test_none_says_nothing(name: str) -> None:
     assert given.report.tokens_after == plain.report.tokens_after
 
 
+@pytest.mark.parametrize(
+    ("model", "known", "window_tokens"),
+    [
+        pytest.param("gpt-4o", "gpt-4o", 128_000, id="bare"),
+        pytest.param("openai/gpt-4o", "openai/gpt-4o", 128_000, id="maker"),
+        pytest.param("mine/gpt-4o", "gpt-4o", 128_000, id="gateway-nobody-knows"),
+        pytest.param("litellm/openai/gpt-4o", "gpt-4o", 128_000, id="behind-the-last-slash"),
+        pytest.param("groq/llama-3.3-70b-versatile", "llama-3.3-70b-versatile", None, id="host"),
+    ],
+)
+def test_what_stands_before_a_model_is_read_or_left_out(
+    model: str, known: str, window_tokens: int | None
+) -> None:
+    """A host that is known may have a smaller window than the maker; a gateway nobody knows says nothing."""
+    shared = adapter("50%", model=None)
+    if window_tokens is None:
+        with pytest.raises(ConfigurationError, match="is not known"):
+            shared.fit(TALK, model=model)
+    else:
+        assert shared.fit(TALK, model=model).fitted.report.input_tokens == window_tokens // 2
+    by_number = adapter(300, model=None)
+    counts = [by_number.fit(TALK, model=name).fitted.report.tokens_after for name in (model, known)]
+    assert counts[0] == counts[1]
+
+
 def test_what_can_be_read_once_holds_at_each_call() -> None:
     """An iterator of pins, or of calls whose results are to come, is that of all calls."""
     call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}

@@ -12,7 +12,6 @@ from trimtab._fit import fit as fit_one
 from trimtab._shared.checks import in_words, near_names
 from trimtab.budget import Budget
 from trimtab.cli.options import (
-    KINDS_ALONE,
     ROOM,
     RequestOptions,
     Source,
@@ -30,6 +29,7 @@ from trimtab.formats import Request, detect, formats, get_format
 from trimtab.policy import policy_in, read_file, with_path
 from trimtab.policy.conversations import FittedRequest, fill, fit_conversation, write_fitted
 from trimtab.report.text import fate_counts
+from trimtab.strategies.data import KINDS_ALONE
 
 _BODY_KEYS = ("messages", "input", "contents")
 """One of these makes a mapping a request body, unless it names a block."""

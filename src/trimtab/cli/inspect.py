@@ -14,7 +14,6 @@ from trimtab.budget import Budget
 from trimtab.cli.fit import PolicyFit, fit_by_options
 from trimtab.cli.input import INPUT_KINDS, STANDARD_INPUT, InputKind, entries, files_of, open_input
 from trimtab.cli.options import (
-    KINDS_ALONE,
     RequestOptions,
     choice,
     complete_from,
@@ -32,6 +31,7 @@ from trimtab.replay import replay as play
 from trimtab.replay.policies import WORDS, read_policy
 from trimtab.session import Session
 from trimtab.stores import Event
+from trimtab.strategies.data import KINDS_ALONE
 
 POLICIES = ("sliding_window", *(word for word in KINDS_ALONE if word != "sliding_window"))
 """What a page offers beside the files that are given; the first is what `fit` does by itself."""

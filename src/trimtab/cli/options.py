@@ -28,7 +28,7 @@ from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, U
 from trimtab.formats import Format, Request, detect, formats, get_format
 from trimtab.models import facts_for, known_model_in, model_names
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
-from trimtab.strategies.data import PRESETS
+from trimtab.strategies.data import KINDS_ALONE, NEEDS, PRESETS
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -342,17 +342,6 @@ class RequestOptions:
         return Conversation(format=format, request=request, model=model, counter=self.counter(model))
 
 
-_NEEDS = {
-    StrategyKind.CLAMP_RESULTS: 'a share, as data: {"kind": "clamp_results", "max_ratio": 0.25}',
-    StrategyKind.CASCADE: 'steps, as data: {"kind": "cascade", "steps": ["clear_tool_results", "drop"]}',
-    StrategyKind.SUMMARIZE: "a function that writes summaries, which only a program has",
-    StrategyKind.SLIDING_WINDOW_WITH_SUMMARY: "a function that writes summaries, which only a program has",
-}
-"""What kinds need that say nothing alone."""
-
-KINDS_ALONE = [*(kind.value for kind in StrategyKind if kind not in _NEEDS), *PRESETS]
-
-
 def strategy_of(value: str | None) -> Strategy | None:
     """Make the strategy of a kind, of JSON, or of a JSON or TOML file.
 
@@ -367,10 +356,10 @@ def strategy_of(value: str | None) -> Strategy | None:
     if path.suffix.lower() not in (".json", ".toml") and (
         value in (*StrategyKind, *PRESETS) or not isfile(path)
     ):
-        if value in _NEEDS:
+        if value in NEEDS:
             others = ", ".join(KINDS_ALONE)
             raise ConfigurationError(
-                f"--strategy {value} needs {_NEEDS[StrategyKind(value)]}; alone go {others}"
+                f"--strategy {value} needs {NEEDS[StrategyKind(value)]}; alone go {others}"
             )
         return create_strategy(value)
     return _strategy_in(_read("--strategy", value, value), value, is_toml=path.suffix.lower() == ".toml")

@@ -17,7 +17,6 @@ import click
 from trimtab._shared.strict_json import dump
 from trimtab.cli.input import STANDARD_INPUT, InputKind, entries, files_of, open_input
 from trimtab.cli.options import (
-    KINDS_ALONE,
     Number,
     RequestOptions,
     complete_from,
@@ -35,6 +34,7 @@ from trimtab.replay.datasets import conversations_in
 from trimtab.replay.policies import BY_DEFAULT, WORDS, name_of, read_policy
 from trimtab.report.text import clip, plain, plural
 from trimtab.session import Session
+from trimtab.strategies.data import KINDS_ALONE
 
 
 class _Work(NamedTuple):

@@ -14,24 +14,12 @@ from trimtab.integrations.posts import fit_posts
 
 package_of("anthropic", package="anthropic", needed_by="trimtab.integrations.anthropic")
 
-from anthropic import Anthropic, AsyncAnthropic
-from anthropic.lib.bedrock import AnthropicBedrock, AsyncAnthropicBedrock
-from anthropic.lib.vertex import AnthropicVertex, AsyncAnthropicVertex
+from anthropic._base_client import AsyncAPIClient, SyncAPIClient
 
 __all__ = ["with_budget"]
 
-_SYNC = (Anthropic, AnthropicBedrock, AnthropicVertex)
-_ASYNC = (AsyncAnthropic, AsyncAnthropicBedrock, AsyncAnthropicVertex)
-
-C = TypeVar(
-    "C",
-    bound=Anthropic
-    | AnthropicBedrock
-    | AnthropicVertex
-    | AsyncAnthropic
-    | AsyncAnthropicBedrock
-    | AsyncAnthropicVertex,
-)
+C = TypeVar("C", bound=SyncAPIClient | AsyncAPIClient)
+"""Each client of the SDK is one of them, whichever cloud it asks; older versions have fewer."""
 
 
 def with_budget(
@@ -48,7 +36,7 @@ def with_budget(
     sees how large it is.
 
     Args:
-        client: An `Anthropic` or `AsyncAnthropic`, or the one of Bedrock or Vertex.
+        client: An `Anthropic` or `AsyncAnthropic`, or the SDK's client of a cloud.
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
@@ -59,8 +47,11 @@ def with_budget(
             or an option is not what it may be.
         BudgetExceededError: At a call: what must stay does not fit.
     """
-    if not isinstance(client, (*_SYNC, *_ASYNC)):
-        raise ConfigurationError(f"client is an Anthropic or AsyncAnthropic, not {client!r:.80}")
+    is_async = isinstance(client, AsyncAPIClient)
+    if not isinstance(client, SyncAPIClient) and not is_async:
+        raise ConfigurationError(
+            f"client is an Anthropic or AsyncAnthropic, or the SDK's client of a cloud, not {client!r:.80}"
+        )
     bodies = Bodies(
         budget,
         format="anthropic",
@@ -70,4 +61,4 @@ def with_budget(
         on_fitted=on_fitted,
         options=options,
     )
-    return cast("C", fit_posts(client, {"/v1/messages": bodies}, is_async=isinstance(client, _ASYNC)))
+    return cast("C", fit_posts(client, {"/v1/messages": bodies}, is_async=is_async))

@@ -244,8 +244,12 @@ class Trimmer(Generic[M]):
     def _ask(self, model: str | None, sent_as: str | None, system: Any, tools: Any) -> dict[str, Any]:
         """Say with what a call is fitted; a model that nobody knows is counted by estimate."""
         name = self._model(model)
-        known = name if known_facts(name) is not None else None
-        given = {"model": known, "system": system, "tools": tools or None, "format": self._format.name}
+        given = {
+            "model": known_name(name),
+            "system": system,
+            "tools": tools or None,
+            "format": self._format.name,
+        }
         charge_as = None if self._counts else sent_as
         return {"charge_as": charge_as, **self._options, **given}
 
@@ -609,9 +613,20 @@ def _options_given(options: FitOptions, format: Format) -> dict[str, Any]:
     return given
 
 
+def known_name(model: str | None) -> str | None:
+    """Return the name by which a model is known; None if the call names none, or one that nobody knows.
+
+    A host that is known may have windows and prices of its own; one nobody knows ("mine/gpt-4o") is left out.
+    """
+    names = [] if model is None else [model, model.rpartition("/")[2]]
+    for name in names:
+        with suppress(UnknownNameError):
+            facts_for(name)
+            return name
+    return None
+
+
 def known_facts(model: str | None) -> ModelFacts | None:
     """Look a model up; None if the call names none, or one that nobody knows."""
-    try:
-        return None if model is None else facts_for(model)
-    except UnknownNameError:
-        return None
+    name = known_name(model)
+    return None if name is None else facts_for(name)

@@ -30,6 +30,7 @@ from trimtab.integrations.base import (
     afinish,
     finish,
     known_facts,
+    known_name,
 )
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
@@ -165,7 +166,7 @@ class Bodies(Trimmer[Any]):
         """Make what counts a conversation of a model; None: the caller's own counter, which takes no bill."""
         counter: Any = self._own
         if counter is None:
-            known = name if known_facts(name) is not None else None
+            known = known_name(name)
             counter = EstimateCounter() if known is None else counter_for(known)
         try:
             return TotalBaseline(as_additive(counter).with_format(self._format))
@@ -192,11 +193,11 @@ class Bodies(Trimmer[Any]):
         """Return the budget of a call: an answer has its room, and an estimate keeps some free."""
         if self._exactly:
             return self._tokens(model, None)
-        output, name = self._output_of(request), self._model(model)
+        output, name = self._output_of(request), known_name(self._model(model))
         facts = known_facts(name)
         window = None if facts is None else facts.window_tokens
         if self._budget is None:
-            limit = known_budget(None, name if facts else None)
+            limit = known_budget(None, name)
             if limit is not None and output:
                 limit = Budget(limit.window, output_reserve=output)
         else:

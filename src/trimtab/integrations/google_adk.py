@@ -78,7 +78,7 @@ class TrimPlugin(BasePlugin):
         asked: Any = config.response_json_schema or config.response_schema
         sent = await self._trimmer.afit(
             contents,
-            model=None if llm_request.model is None else llm_request.model.rpartition("/")[2],
+            model=llm_request.model,
             system=system,
             tools=[*(config.tools or ()), *self._answers.of([] if asked is None else [asked])],
         )

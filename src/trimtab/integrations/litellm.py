@@ -31,6 +31,7 @@ from trimtab.integrations.base import (
     Trimmer,
     clamped_strides,
     known_facts,
+    known_name,
 )
 
 package_of("litellm", package="litellm", needed_by="trimtab.integrations.litellm")
@@ -40,6 +41,10 @@ from litellm.exceptions import BadRequestError, ContextWindowExceededError
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.main import responses_api_bridge_check
 from litellm.router import Router
+from litellm.router_utils.fallback_event_handlers import (
+    check_non_standard_fallback_format,
+    get_fallback_model_group,
+)
 from litellm.types.utils import CallTypes
 
 if TYPE_CHECKING:
@@ -84,6 +89,9 @@ CALLS: Final = {
 
 UNSEEN: Final = ("completion", "responses")
 """Calls that are not awaited: a handler is asked for the second alone, where its provider has that API."""
+
+FALLBACKS: Final = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
+"""What a Router goes on to when an attempt fails: its own attributes, or arguments of a call."""
 
 TEXTS: Final = ("text_completion", "atext_completion")
 """Calls of one text, of which nothing can leave."""
@@ -181,7 +189,7 @@ class TrimHandler(CustomLogger):
         form, log = CALLS.get(call_type) if call_type else None, kwargs.get("litellm_logging_obj")
         if log is not None:
             self._asked[log.litellm_call_id] = log
-        if form is None or self._is_fitted(form, log):
+        if form is None or _has_attempts(form, kwargs) or self._is_fitted(form, log):
             return None
         if kwargs.get(FORMS[form].messages) is None:
             stored = next((key for key in STORED if kwargs.get(key) is not None), None)
@@ -272,6 +280,11 @@ class TrimHandler(CustomLogger):
         return is_translation or log.litellm_call_id in _FITTED
 
 
+def _has_attempts(form: str, kwargs: Mapping[str, Any]) -> bool:
+    """Tell whether LiteLLM, without a Router, makes each attempt of a call an async call of its own."""
+    return form == "openai_chat" and bool(kwargs.get("fallbacks"))
+
+
 @contextmanager
 def _window_errors(kwargs: Mapping[str, Any]) -> Iterator[None]:
     """Write errors of a fit as LiteLLM's."""
@@ -314,15 +327,11 @@ class _Call:
 def _model(kwargs: Mapping[str, Any]) -> tuple[str | None, Budget | None]:
     """Name the model of a call, and its window where the deployment says it, or nobody but LiteLLM knows."""
     model, info = str(kwargs.get("model")), kwargs.get("model_info") or {}
-    named = (info.get("base_model"), kwargs.get("base_model"), model, model.rpartition("/")[2])
-    for name in named:
-        facts = known_facts(name)
-        if facts is not None:
-            break
-    else:
-        name, facts = model, None
+    named = (info.get("base_model"), kwargs.get("base_model"), model)
+    name = next(filter(None, map(known_name, named)), model)
     if info.get("max_input_tokens") is not None:
         return name, Budget(info["max_input_tokens"])
+    facts = known_facts(name)
     is_known = facts is not None and facts.window_tokens is not None
     return name, None if is_known else _listed_window(model)
 
@@ -399,7 +408,7 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
 
     It takes the same arguments, and is fitted by the `TrimHandler` in `litellm.callbacks`. `completion`,
     `responses` and the others of this module are made so; `trim_call(router.completion)` is that of a Router,
-    fitted for the deployment with the smallest window of those that the model's name means.
+    fitted for the deployment with the smallest window of those that it may take, its fallbacks among them.
 
     Args:
         function: A call of LiteLLM's, sync or async.
@@ -424,10 +433,13 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
                 f"{function.__name__}: no TrimHandler is in litellm.callbacks; say"
                 " litellm.callbacks.append(TrimHandler(budget)) first"
             )
-        if is_awaited:  # its callbacks are asked, now that all is named
-            return send(**named)
+        router = getattr(function, "__self__", None)
+        is_routed = isinstance(router, Router)
+        if is_awaited or (_has_attempts(format, named) and not is_routed):
+            return send(**named)  # its callbacks are asked, now that all is named
+        deployment = _deployment(router, named) if is_routed else {}
         for handler in handlers:
-            named |= handler.fit_call({**named, **_deployment(function, named)}, format=format)
+            named |= handler.fit_call({**named, **deployment}, format=format)
         call_id = named.setdefault("litellm_call_id", str(uuid4()))
         _FITTED.add(call_id)
         try:
@@ -446,20 +458,31 @@ def _by_name(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, 
     return {**{name: named[name] for name in named if name not in others}, **named.get("".join(others), {})}
 
 
-def _deployment(function: Any, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what a Router calls the model that it is asked for; nothing where it is no Router's call.
+def _deployment(router: Router, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Say what a Router calls the model that it is asked for.
 
-    Which of several deployments it takes it decides later: what fits the smallest window fits each.
+    Which of several deployments it takes it decides later, and whether it falls back: what fits the smallest
+    window fits each.
     """
-    router = getattr(function, "__self__", None)
-    if not isinstance(router, Router):
-        return {}
-    found = router.get_model_list(model_name=str(named.get("model"))) or []
-    return min(
-        ({"model": one["litellm_params"].get("model"), "model_info": one.get("model_info")} for one in found),
-        key=_least_tokens,
-        default={},
-    )
+    found = [
+        {"model": one["litellm_params"].get("model"), "model_info": one.get("model_info")}
+        for group in _groups(router, named)
+        for one in router.get_model_list(model_name=group) or []
+    ]
+    return min(found, key=_least_tokens, default={})
+
+
+def _groups(router: Router, named: Mapping[str, Any]) -> list[str]:
+    """List the names that a Router may ask for: the model's own, what it falls back to, and what these do."""
+    settings = [named.get(key, getattr(router, key)) or [] for key in FALLBACKS]
+    groups = [str(named.get("model"))]
+    for group in groups:
+        for fallbacks in settings:
+            is_list = check_non_standard_fallback_format(fallbacks)
+            targets = fallbacks if is_list else get_fallback_model_group(fallbacks, group)[0] or []
+            names = [one.get("model", group) if isinstance(one, Mapping) else one for one in targets]
+            groups += [one for one in dict.fromkeys(names) if one not in groups]
+    return groups
 
 
 def _least_tokens(deployment: Mapping[str, Any]) -> float:

@@ -31,6 +31,7 @@ from trimtab.formats import Format, formats
 from trimtab.session import Session
 from trimtab.stores import Event, LoadRequest, Store
 from trimtab.stores.secrets import mask
+from trimtab.strategies.data import KINDS_ALONE
 
 package_of("mcp", package="mcp", needed_by="trimtab.integrations.mcp")
 
@@ -62,6 +63,9 @@ PAGE_SESSIONS = 100
 
 LEAST_TOKENS = 100
 """The least a result may be asked to have: a row and some words."""
+
+RECALL_TOKENS = 1_000
+"""The most a result of recall has where nothing is asked for."""
 
 TEXT_TOKENS = 20
 """The least a text is cut to; messages for which less is left are left out."""
@@ -253,9 +257,7 @@ class _Library:
         format: Form = "auto",
         strategy: Annotated[
             str | None,
-            Field(
-                description="How they give way: agent, greedy, truncate_text … By default the oldest leave."
-            ),
+            Field(description=f"How they give way: {', '.join(KINDS_ALONE)}. By default the oldest leave."),
         ] = None,
     ) -> Annotated[CallToolResult, FitResult]:
         """Fit messages into a token budget, and return those that stay, still valid for the provider.
@@ -306,13 +308,21 @@ class _Library:
             int, Field(description="With id: where to go on, the next_offset of the part before.", ge=0)
         ] = 0,
         limit: Annotated[int, Field(description="The most messages to find.", ge=1, le=100)] = 5,
-        max_tokens: Annotated[int, Field(description="The most tokens that the result may have.")] = 1_000,
+        max_tokens: Annotated[
+            int | None,
+            Field(
+                description="The most tokens that the result may have. Without it they are"
+                f" {RECALL_TOKENS:,}, or fewer where the server gives no result so many."
+            ),
+        ] = None,
     ) -> Annotated[CallToolResult, RecallResult]:
         """Search a stored session for what was said earlier and is no longer shown, or read one message.
 
         Texts that have no room in the result are cut in the middle. Read such a message by its id, part by
         part.
         """
+        if max_tokens is None:
+            max_tokens = min(RECALL_TOKENS, self.max_tokens)
         most_tokens, one = self._most("max_tokens", max_tokens), self._session(session)
         if query is not None and id is None:
             said = [_line(one, event) for event in one.recall(query, limit)]

@@ -206,11 +206,11 @@ def _mark(item: Any) -> Any:
 
 
 def _model_name(agent: Agent[Any]) -> str | None:
-    """Name the model of an agent as its provider does; without the name of a provider before it."""
+    """Name the model of an agent."""
     name = agent.model if isinstance(agent.model, str) else getattr(agent.model, "model", None)
     if agent.model is None:
         name = get_default_model()
-    return name.rpartition("/")[2] if isinstance(name, str) else None
+    return name if isinstance(name, str) else None
 
 
 def _schemas(tools: Sequence[Any]) -> list[Any]:

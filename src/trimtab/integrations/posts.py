@@ -16,6 +16,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats.values import item_of
 from trimtab.integrations.bodies import Bodies
 from trimtab.integrations.chats import Sent
+from trimtab.models import model_in
 
 _RAW = "X-Stainless-Raw-Response"
 
@@ -50,7 +51,7 @@ def fit_posts(client: Any, bodies: Mapping[str, Bodies], *, is_async: bool) -> A
         fits = _fits(bodies, path, body)
         if fits is None:
             return post(path, body=body, **given)
-        sent = fits.fit_body(body, model=_model_in(body))
+        sent = fits.fit_body(body, model=model_in(body))
         answer = post(path, body=sent.body, **given)
         return _watch(sent, answer, given)
 
@@ -58,7 +59,7 @@ def fit_posts(client: Any, bodies: Mapping[str, Bodies], *, is_async: bool) -> A
         fits = _fits(bodies, path, body)
         if fits is None:
             return await post(path, body=body, **given)
-        sent = await fits.afit_body(body, model=_model_in(body))
+        sent = await fits.afit_body(body, model=model_in(body))
         answer = await post(path, body=sent.body, **given)
         return _watch(sent, answer, given)
 
@@ -128,12 +129,6 @@ def _package(kind: type) -> str:
 
 def _fits(bodies: Mapping[str, Bodies], path: str, body: Any) -> Bodies | None:
     return bodies.get(path.partition("?")[0]) if isinstance(body, Mapping) else None
-
-
-def _model_in(body: Mapping[str, Any]) -> str | None:
-    """Name the model of a body; without the name of a provider before it."""
-    model = body.get("model")
-    return model.rpartition("/")[2] if isinstance(model, str) else None
 
 
 def _watch(sent: Sent, answer: Any, given: Mapping[str, Any]) -> Any:

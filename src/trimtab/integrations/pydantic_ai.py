@@ -11,6 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from math import inf
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
@@ -24,6 +25,7 @@ from trimtab.integrations.base import (
     Trimmer,
     form_of,
     join_system,
+    known_facts,
 )
 from trimtab.strategies import Strategy
 
@@ -51,20 +53,23 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model, ModelRequestContext, ModelRequestParameters
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.wrapper import WrapperModel
 
 __all__ = ["TrimCapability", "history_processor"]
 
 Wire = dict[str, Any]
 
 PREPARES = hasattr(AbstractCapability, "prepare_model_request")
-"""Whether this version asks before each attempt, when the model is known; else once a step, before it is."""
+"""Whether this version asks before each attempt that the agent makes; else once a step, before the first."""
 
 
 class TrimCapability(AbstractCapability[Any]):
     """Fits what an agent sends its model, at each request.
 
-    Counted are the instructions, the tools and the messages of the request, for the model that serves it.
-    Messages that stay are the very objects of the agent's history.
+    Counted are the instructions, the tools and the messages of the request, for the model that serves it; of
+    those of a `FallbackModel`, for the one with the smallest window. Messages that stay are the very objects
+    of the agent's history.
 
     Args:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
@@ -114,11 +119,12 @@ class TrimCapability(AbstractCapability[Any]):
         return request_context
 
     async def _fit(self, request: ModelRequestContext) -> list[ModelMessage]:
-        parameters = request.model.customize_request_parameters(request.model_request_parameters)
+        model = _smallest(request.model)
+        parameters = model.customize_request_parameters(request.model_request_parameters)
         sent = await self._trimmer.afit(
             request.messages,
-            model=_name(request.model),
-            sent_as=form_of(request.model, _FORMS),
+            model=model.model_name,
+            sent_as=form_of(model, _FORMS),
             system=_instructions(parameters, request.messages),
             tools=_tools(parameters),
         )
@@ -144,7 +150,7 @@ def history_processor(
     trimmer = _trimmer(budget, on_fitted, options, DEEP, keeps=True)
 
     async def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
-        return (await trimmer.afit(messages, model=_name(ctx.model))).messages
+        return (await trimmer.afit(messages, model=_smallest(ctx.model).model_name)).messages
 
     return process
 
@@ -176,9 +182,22 @@ def _is_base(kind: Any) -> bool:
     return issubclass(kind, CompactionPart) or kind.part_kind.endswith(("-delta", "-baseline"))
 
 
-def _name(model: Any) -> str | None:
-    """Name the model as its provider does."""
-    return model.model_name if isinstance(model, Model) else None
+def _smallest(model: Model) -> Model:
+    """Return the model that a request is fitted for.
+
+    A `FallbackModel` is asked once for all its attempts: what fits the smallest window fits each.
+    """
+    if isinstance(model, WrapperModel):
+        return _smallest(model.wrapped)
+    if isinstance(model, FallbackModel):
+        return min(map(_smallest, model.models), key=_window_tokens)
+    return model
+
+
+def _window_tokens(model: Model) -> float:
+    """Say what a model's window holds; what nobody knows is held for the largest."""
+    facts = known_facts(model.model_name)
+    return inf if facts is None or facts.window_tokens is None else facts.window_tokens
 
 
 _FORMS = {

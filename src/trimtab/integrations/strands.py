@@ -48,7 +48,8 @@ def trim_middleware(
     """Make a function for `agent.add_middleware(InvokeModelStage.Input, …)` that fits each call of a model.
 
     Counted are the messages, the system prompt and the tools of the call, for its model. The agent's messages
-    stay whole.
+    stay whole. The deprecated `agent.structured_output()` asks the model past every middleware and is sent as
+    it is: say `agent(prompt, structured_output_model=…)`.
 
     Args:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
@@ -74,7 +75,8 @@ class TrimConversationManager(ConversationManager):
 
     Counted is what `trim_middleware` counts. Where a provider says nevertheless that a request is too long,
     the next one is made half as long; a summarizer is asked for that, too. A session that is restored is
-    whole, and cut at the next call.
+    whole, and cut at the next call. The deprecated `agent.structured_output()` shows no hook what it sends,
+    and is not cut: say `agent(prompt, structured_output_model=…)`.
 
     Args:
         budget: As for `trim_middleware`.
@@ -157,7 +159,7 @@ class _Calls:
         """Say for which model a call is fitted, and what is sent beside its messages."""
         name = (model.get_config() or {}).get("model_id")
         return {
-            "model": name.rpartition("/")[2] if isinstance(name, str) else None,
+            "model": name if isinstance(name, str) else None,
             "sent_as": form_of(model, _FORMS),
             "system": system if isinstance(system, str) else [*_blocks(system or ())] or None,
             "tools": self._schemas.of(tools),

@@ -79,6 +79,18 @@ CLASSES: Mapping[StrategyKind, type[Any]] = {
 """What each kind makes."""
 
 
+NEEDS: Mapping[StrategyKind, str] = {
+    StrategyKind.CLAMP_RESULTS: 'a share, as data: {"kind": "clamp_results", "max_ratio": 0.25}',
+    StrategyKind.CASCADE: 'steps, as data: {"kind": "cascade", "steps": ["clear_tool_results", "drop"]}',
+    StrategyKind.SUMMARIZE: "a function that writes summaries, which only a program has",
+    StrategyKind.SLIDING_WINDOW_WITH_SUMMARY: "a function that writes summaries, which only a program has",
+}
+"""What kinds need that say nothing alone."""
+
+KINDS_ALONE = [*(kind.value for kind in StrategyKind if kind not in NEEDS), *PRESETS]
+"""Words that are a whole strategy."""
+
+
 def option_names(kind: StrategyKind, /) -> tuple[str, ...]:
     """List the options a kind may have in data: its fields, but for the names its functions go by."""
     if kind is StrategyKind.CASCADE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,32 +119,47 @@ def test_what_a_stream_says_it_billed_is_put_together(usages: tuple[dict[str, An
     assert abs(counts[2] - BILLED) <= 3
 
 
-def _answers(client: str) -> tuple[Any, list[dict[str, Any]]]:
-    """Make a client of a cloud, with connections that answer themselves, and list what is sent."""
-    sent: list[dict[str, Any]] = []
+CLOUDS: dict[str, dict[str, Any]] = {
+    "AWS": {"api_key": "none", "aws_region": "r", "workspace_id": "w"},
+    "Bedrock": {"api_key": "none", "aws_region": "r"},
+    "BedrockMantle": {"api_key": "none", "aws_region": "r"},
+    "Foundry": {"api_key": "none", "resource": "r"},
+    "GoogleCloud": {"project": "p", "location": "l", "workspace_id": "w", "skip_auth": True},
+    "Vertex": {"region": "r", "project_id": "p", "access_token": "t"},
+}
+"""What a client of each cloud is made with."""
+
+
+def test_every_cloud_of_the_sdk_is_known_here() -> None:
+    """A client that a new version brings is tried below."""
+    names = {name.partition("Anthropic")[2] for name in dir(anthropic) if "Anthropic" in name}
+    assert names == {"", "Error", *CLOUDS}
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_clients_of_clouds_are_fitted_whichever_way_they_make_their_resources(cloud: str) -> None:
+    """Vertex's and Bedrock's make `messages` with the client, and not when it is first asked for."""
+    sent: list[Any] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
         sent.append(json.loads(request.content))
         return httpx2.Response(200, json=answered("anthropic", MODEL))
 
-    http = httpx2.Client(transport=httpx2.MockTransport(answer))
-    if client == "vertex":
-        vertex = anthropic.AnthropicVertex(region="r", project_id="p", access_token="t", http_client=http)
-        return vertex, sent
-    if client == "bedrock":
-        return anthropic.AnthropicBedrock(api_key="none", aws_region="us-east-1", http_client=http), sent
-    return anthropic.AnthropicFoundry(api_key="none", resource="r", http_client=http), sent
-
-
-@pytest.mark.parametrize("cloud", ["vertex", "bedrock", "foundry"])
-def test_clients_of_clouds_are_fitted_whichever_way_they_make_their_resources(cloud: str) -> None:
-    """Vertex's and Bedrock's make `messages` with the client, and not when it is first asked for."""
-    bare, sent = _answers(cloud)
-    client = with_budget(bare, 600)
     talk = [*TALK[:2] * 8, TALK[2]]
-    asks = (client.messages, client.beta.messages, client.with_options(timeout=3).messages)
-    for messages in asks:
-        messages.create(model=MODEL, max_tokens=10, messages=talk)
-        assert len(sent[-1]["messages"]) < len(talk)
-    bare.messages.create(model=MODEL, max_tokens=10, messages=talk)
+    call: Any = {"model": MODEL, "max_tokens": 10, "messages": talk}
+    answers = httpx2.MockTransport(answer)
+    bare = getattr(anthropic, f"Anthropic{cloud}")(
+        http_client=httpx2.Client(transport=answers), **CLOUDS[cloud]
+    )
+    client = with_budget(bare, 600)
+    for messages in (client.messages, client.beta.messages, client.with_options(timeout=3).messages):
+        messages.create(**call)
+    awaited = httpx2.AsyncClient(transport=answers)
+    client = with_budget(
+        getattr(anthropic, f"AsyncAnthropic{cloud}")(http_client=awaited, **CLOUDS[cloud]), 600
+    )
+    asyncio.run(client.messages.create(**call))
+    assert len(sent) == 4
+    assert all(len(body["messages"]) < len(talk) for body in sent)
+    bare.messages.create(**call)
     assert len(sent[-1]["messages"]) == len(talk)

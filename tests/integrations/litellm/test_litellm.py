@@ -416,6 +416,59 @@ def test_a_call_of_a_router_that_is_not_awaited_fits_its_smallest_deployment(ser
     assert all(len(body["messages"]) < 30 for _, body in served.bodies)
 
 
+SMALL: Any = {"max_input_tokens": 400}
+"""What a deployment says of its window."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "call"),
+    [
+        pytest.param({"fallbacks": [{"fast": ["small"]}]}, {}, id="fallbacks"),
+        pytest.param({"fallbacks": [{"fast": ["next"]}, {"next": ["small"]}]}, {}, id="of-a-fallback"),
+        pytest.param({"default_fallbacks": ["small"]}, {}, id="default"),
+        pytest.param({"context_window_fallbacks": [{"fast": ["small"]}]}, {}, id="context-window"),
+        pytest.param({"content_policy_fallbacks": [{"fast": ["small"]}]}, {}, id="content-policy"),
+        pytest.param({}, {"fallbacks": ["small"]}, id="of-the-call"),
+        pytest.param({}, {"fallbacks": [{"model": "small"}]}, id="of-the-call-with-arguments"),
+    ],
+)
+def test_a_call_of_a_router_that_is_not_awaited_fits_its_fallbacks(
+    served: Provider, settings: Any, call: Any
+) -> None:
+    """Nobody is asked again when the first attempt fails; what no call comes to has no say."""
+    params: Any = {"model": "openai/gpt-4o", "api_base": f"{served.address}/v1", "api_key": "none"}
+    infos: Any = {"fast": {}, "next": {}, "small": SMALL, "other": {"max_input_tokens": 200}}
+    models = [
+        {"model_name": name, "litellm_params": params, "model_info": info} for name, info in infos.items()
+    ]
+    seen: list[Any] = []
+    litellm.callbacks = [TrimHandler(on_fitted=seen.append)]
+    router = litellm.Router(model_list=models, num_retries=0, **settings)
+    trim_call(router.completion)("fast", _talk(30), **call)
+    assert [one.report.input_tokens for one in seen] == [400]
+
+
+def test_each_attempt_of_a_call_with_fallbacks_is_fitted_for_its_model() -> None:
+    """Awaited or not, each has what its own window holds."""
+    call: Any = {"model": "openai/gpt-4o", "messages": _talk(30), **KEYS}
+    call["fallbacks"] = [{"model": "openai/gpt-4o-mini", "model_info": SMALL}]
+    for is_awaited in (True, False):
+        seen: list[Any] = []
+        with provider(lambda form, body: {} if body["model"] == "gpt-4o" else _fine(form, body)) as server:
+            litellm.callbacks = [TrimHandler("100%", on_fitted=seen.append)]
+            try:
+                address = f"{server.address}/v1"
+                if is_awaited:
+                    asyncio.run(ours.acompletion(api_base=address, **call))
+                else:
+                    ours.completion(api_base=address, **call)
+            finally:
+                litellm.callbacks = []
+            sizes = [len(body["messages"]) for _, body in server.bodies]
+        assert [one.report.input_tokens for one in seen] == [128_000, 400]
+        assert sizes[0] == len(_talk(30)) > 2 * sizes[1]
+
+
 def test_what_cannot_fit_sends_a_router_to_the_larger_model(served: Provider) -> None:
     """The error is trimtab's and LiteLLM's own for a window that is too small, and it can be pickled."""
     params: Any = {"api_base": f"{served.address}/v1", "api_key": "none"}

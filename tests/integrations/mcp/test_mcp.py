@@ -126,6 +126,19 @@ def test_a_model_is_told_what_each_tool_and_argument_means(store: Store) -> None
             assert schema.get("description"), f"{tool.name}.{name}"
 
 
+def test_each_strategy_that_a_model_is_told_of_is_one(store: Store) -> None:
+    """By its name alone, as the model writes it."""
+    tools = ask(make_server(store), lambda client: client.list_tools()).tools
+    [told] = [
+        tool.input_schema["properties"]["strategy"]["description"] for tool in tools if tool.name == "fit"
+    ]
+    names = told.partition(": ")[2].partition(".")[0].split(", ")
+    assert {"agent", "sliding_window", "truncate_text"} <= {*names}
+    talk: Any = [{"role": "user", "content": WORDS * 5} for _ in range(3)]
+    for name in names:
+        data_of(call(make_server(store), "fit", messages=talk, budget=5_000, strategy=name))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_what_fits_is_valid_and_within_the_budget(form: str) -> None:
     """In every wire form, by the judge; each message that stays is the one that stood at its position."""
@@ -217,6 +230,20 @@ def test_a_result_of_recall_has_no_more_tokens_than_asked_for(max_tokens: int) -
     assert len(found["found"]) + found["left_out"] == len(session.recall("zebra", 9))
     cut = {one["cut"] for one in found["found"] if len(one["text"]) < 30}
     assert cut <= {False} or max_tokens < 1_000
+
+
+@pytest.mark.parametrize(("most_tokens", "usual_tokens"), [(300, 300), (800, 800), (8_000, 1_000)])
+def test_recall_without_a_number_has_what_the_server_gives(most_tokens: int, usual_tokens: int) -> None:
+    """A thousand tokens, or fewer where no result has so many; by words, and by an id."""
+    store = MemoryStore()
+    session = Session(budget=500, store=store, id="ada")
+    event = session.add({"role": "user", "content": "zebra " * 9_000})
+    session.add({"role": "user", "content": WORDS * 60})
+    server = make_server(store, max_tokens=most_tokens)
+    for asked in ({"query": "zebra"}, {"id": event.id}):
+        result = call(server, "recall", session="ada", **asked)
+        assert data_of(result)["found"]
+        assert usual_tokens / 2 < exactly(text_of(result)) <= usual_tokens
 
 
 def test_a_long_message_is_read_part_by_part() -> None:

@@ -20,7 +20,8 @@ from pydantic_ai import (
     UnexpectedModelBehavior,
     UsageLimits,
 )
-from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
+from pydantic_ai.capabilities import AbstractCapability, ModelFallback, ProcessHistory
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -33,8 +34,10 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model
+from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, agent, chat
@@ -320,6 +323,49 @@ def test_a_budget_is_said_in_every_way() -> None:
         TrimCapability(["80%"])  # type: ignore[arg-type]
 
 
+def _refused(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    raise ModelHTTPError(500, "gpt-4o")
+
+
+def _models() -> tuple[Model, Model]:
+    """Make one that always fails, and one with a window of 8,192 tokens, which answers."""
+    return FunctionModel(_refused, model_name="gpt-4o"), FunctionModel(_done, model_name="gpt-4")
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        pytest.param(_models(), id="last"),
+        pytest.param(_models()[::-1], id="first"),
+        pytest.param((*_models(), FunctionModel(_done, model_name="mine")), id="beside-an-unknown-one"),
+        pytest.param((_models()[0], WrapperModel(_models()[1])), id="wrapped"),
+        pytest.param((_models()[0], FallbackModel(*_models())), id="nested"),
+    ],
+)
+def test_a_fallback_model_is_sent_what_fits_its_smallest_window(models: Sequence[Model]) -> None:
+    """It is asked once for all its attempts; a share is that of this window, and no budget is this window."""
+    seen: list[Any] = []
+    for model in (FallbackModel(*models), WrapperModel(FallbackModel(*models))):
+        for budget in ("50%", None):
+            trim = TrimCapability(budget, on_fitted=seen.append)
+            Agent(model, capabilities=[trim]).run_sync("And now?", message_history=_talk(3))
+        process = history_processor("50%", on_fitted=seen.append)
+        Agent(model, capabilities=[ProcessHistory(process)]).run_sync("And now?", message_history=_talk(3))
+    assert [one.report.input_tokens for one in seen] == [4_096] * 6
+    assert all(one.report.exact for one in seen)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_each_attempt_of_a_model_fallback_is_fitted_for_its_model(is_first: bool) -> None:
+    """Wherever the capability that goes on to other models stands beside ours."""
+    refused, small = _models()
+    seen: list[Any] = []
+    ours = TrimCapability("50%", on_fitted=seen.append)
+    both: list[Any] = [ours, ModelFallback(small)] if is_first else [ModelFallback(small), ours]
+    Agent(refused, capabilities=both).run_sync("And now?", message_history=_talk(3))
+    assert [one.report.input_tokens for one in seen] == [64_000, 4_096]
+
+
 def test_a_context_gives_its_blocks_to_each_request() -> None:
     """The messages fill its history; the other blocks stand where the Context puts them."""
     context = Context(Budget(900), model="gpt-4o")
@@ -346,11 +392,15 @@ class BedrockConverseModel(FunctionModel):
 
 
 def test_a_model_of_bedrock_is_charged_in_its_form() -> None:
-    """As if the form had been said; without it, this model's counts would be exact."""
+    """As if the form had been said, also where it is wrapped; else this model's counts would be exact."""
     found: list[Fitted[Any]] = []
-    for kind, options in ((BedrockConverseModel, {}), (FunctionModel, {"charge_as": "bedrock"})):
+    bedrock = BedrockConverseModel(_done)
+    for model, options in (
+        (bedrock, {}),
+        (WrapperModel(bedrock), {}),
+        (FunctionModel(_done), {"charge_as": "bedrock"}),
+    ):
         trim = TrimCapability(BUDGET_TOKENS, on_fitted=found.append, model="gpt-4o", **options)
-        model = kind(lambda messages, info: ModelResponse([TextPart("done")]))
         Agent(model, capabilities=[trim]).run_sync("And now?")
-    assert [one.report.exact for one in found] == [False, False]
+    assert [one.report.exact for one in found] == [False, False, False]
     assert len({one.report.tokens_after for one in found}) == 1

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from boto3 import Session
 from openai import AsyncOpenAI
+from pydantic import BaseModel
 from strands import Agent, tool
 from strands.agent.conversation_manager import NullConversationManager
 from strands.middleware import InvokeModelContext, InvokeModelStage
@@ -335,6 +336,25 @@ def test_what_is_sent_beside_the_messages_is_counted(place: int) -> None:
     assert others[0] == others[1]
 
 
+class Found(BaseModel):
+    """What was found at a place."""
+
+    place: int
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_call_that_asks_for_structured_output_is_fitted(place: int) -> None:
+    """In place of the deprecated method, of which no hook sees the messages; the schema is counted."""
+    seen: list[Fitted[Any]] = []
+    answer = {"toolUse": {"toolUseId": "s", "name": "Found", "input": {"place": 1}}}
+    for options in ({}, {"structured_output_model": Found}):
+        where = _both(700, on_fitted=seen.append)[place]
+        kept = sent(_talk(30), model=Scripted([answer] if options else []), **where, **options)
+        assert len(kept) < 30
+    bare, asked = [one.report.tools_tokens or 0 for one in seen]
+    assert asked > bare
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_marks_of_a_prompt_cache_are_points(place: int) -> None:
     """`breakpoints=` writes them in the framework's own way."""
@@ -421,8 +441,9 @@ def test_a_budget_is_said_in_every_way(place: int) -> None:
     assert {one.report.input_tokens for one in seen} == {640}
     with pytest.raises(BudgetExceededError):
         sent([], **_both(5)[place])
-    with pytest.raises(ConfigurationError, match="is not known"):
-        sent([], model=Scripted(name="mine"), **_both("80%")[place])
+    for name in ("mine", "groq/llama-3.3-70b-versatile"):  # nobody knows the window of that host
+        with pytest.raises(ConfigurationError, match="is not known"):
+            sent([], model=Scripted(name=name), **_both("80%")[place])
     with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
         _both(["80%"])
 
