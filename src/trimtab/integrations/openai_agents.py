@@ -16,6 +16,7 @@ from trimtab.integrations.base import (
     OnFitted,
     Schemas,
     Trimmer,
+    answer_part,
     clamped_strides,
 )
 from trimtab.session import Session
@@ -85,12 +86,11 @@ def trim_filter(
         strategy=_STEADY,
         hands_system=True,
     )
-    schemas = Schemas(_schemas)
+    tools_of, offs_of, answers_of = Schemas(_tools), Schemas(_offs), Schemas(_answers)
 
     async def trim(data: CallModelData[Any]) -> ModelInputData:
         agent, given = data.agent, data.model_data
         tools = await agent.get_all_tools(RunContextWrapper(data.context))
-        beside = [] if agent.output_type in (None, str) else [agent.output_type]
 
         async def fit(items: list[TResponseInputItem]) -> Fitted[Any]:
             sent = await trimmer.afit(
@@ -98,7 +98,11 @@ def trim_filter(
                 model=_model_name(agent),
                 sent_as="openai_chat" if isinstance(agent.model, OpenAIChatCompletionsModel) else None,
                 system=given.instructions,
-                tools=schemas.of([*tools, *agent.handoffs, *beside]),
+                tools=[
+                    *answers_of.of([agent.output_type]),
+                    *tools_of.of(tools),
+                    *offs_of.of(agent.handoffs),
+                ],
             )
             return sent.fitted
 
@@ -212,21 +216,21 @@ def _model_name(agent: Agent[Any]) -> str | None:
     return name.rpartition("/")[2] if isinstance(name, str) else None
 
 
-def _schemas(tools: Sequence[Any]) -> list[Any]:
-    """Write tools, handoffs and the type of an answer as they are sent."""
-    offs = [one if isinstance(one, Handoff) else handoff(one) for one in tools if _is_handoff(one)]
-    others = [one for one in tools if not _is_handoff(one)]
-    answers = [one for one in others if isinstance(one, type | AgentOutputSchemaBase)]
-    sent = Converter.convert_tools([one for one in others if one not in answers], offs)
-    return [*sent.tools, *map(_answer, answers)]
+def _tools(tools: Sequence[Any]) -> list[Any]:
+    return [*Converter.convert_tools([*tools], []).tools]
 
 
-def _is_handoff(one: object) -> bool:
-    return isinstance(one, Agent | Handoff)
+def _offs(offs: Sequence[Agent[Any] | Handoff[Any, Any]]) -> list[Any]:
+    made = [one if isinstance(one, Handoff) else handoff(one) for one in offs]
+    return [*Converter.convert_tools([], made).tools]
 
 
-def _answer(kind: Any) -> dict[str, Any]:
-    """Write the schema of an answer as that of a function: it is sent beside them."""
-    schema = kind if isinstance(kind, AgentOutputSchemaBase) else AgentOutputSchema(kind)
-    parameters = {} if schema.is_plain_text() else schema.json_schema()
-    return {"type": "function", "name": "final_output", "parameters": parameters}
+def _answers(kinds: Sequence[Any]) -> list[Any]:
+    """Write the schemas of answers as they are sent; a text has none."""
+    schemas = [
+        kind if isinstance(kind, AgentOutputSchemaBase) else AgentOutputSchema(kind)
+        for kind in kinds
+        if kind is not None
+    ]
+    asked = [Converter.get_response_format(schema) for schema in schemas if not schema.is_plain_text()]
+    return [answer_part(one) for one in asked if isinstance(one, Mapping)]
