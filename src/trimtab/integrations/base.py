@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -467,6 +468,15 @@ def answer_ways(part: dict[str, Any] | None, /) -> list[list[Any]]:
 
 FORCED = {"tool_choice": {"type": "any"}}
 """Says among tools that the model has to call one of them."""
+
+
+def warn_stored(what: str, /) -> None:
+    """Warn that a call goes on from what its server keeps."""
+    warnings.warn(
+        f"{what}: the server adds messages that nobody here sees, so this call is sent as it is, whatever its"
+        " budget. Send the whole conversation to have it fitted",
+        stacklevel=3,
+    )
 
 
 def form_of(client: object, forms: Mapping[str, str]) -> str | None:

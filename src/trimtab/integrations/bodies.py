@@ -20,7 +20,15 @@ from trimtab.counting.totals import TotalBaseline
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Request, mapping_of
 from trimtab.formats.values import item_of
-from trimtab.integrations.base import Blocks, BudgetLike, FitOptions, OnFitted, Trimmer, known_facts
+from trimtab.integrations.base import (
+    Blocks,
+    BudgetLike,
+    FitOptions,
+    OnFitted,
+    Trimmer,
+    known_facts,
+    warn_stored,
+)
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.strategies.cut_memory import HeldCut
@@ -134,11 +142,7 @@ class Bodies(Trimmer[Any]):
         """Read a body; None if it has no messages, or the server keeps what it goes on from."""
         kept = next((key for key in self._stored if _has(body, key)), None)
         if kept is not None:
-            warnings.warn(
-                f"{kept} is given: the server adds messages that nobody here sees, so this call is sent as it"
-                " is, whatever its budget. Send the whole conversation to have it fitted",
-                stacklevel=2,
-            )
+            warn_stored(f"{kept} is given")
             return None
         key = self._format.rules.body_key
         clean = {name: value for name, value in body.items() if _has(body, name)}

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from trimtab._fit import Fitted
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
+from trimtab.formats import get_format
 from trimtab.integrations.base import (
     BudgetLike,
     FitOptions,
@@ -18,6 +19,7 @@ from trimtab.integrations.base import (
     Trimmer,
     answer_part,
     clamped_strides,
+    warn_stored,
 )
 from trimtab.session import Session
 
@@ -58,6 +60,10 @@ def trim_filter(
     the call, for the agent's model. What the run and its session keep stays whole, and items that stay are
     the very objects of the call.
 
+    A call that goes on from what the server keeps (`previous_response_id`, `auto_previous_response_id`,
+    `conversation_id`) has what is new alone. With results of calls that the server has it is sent as it is,
+    with a warning; one with nothing but messages looks like any other, and is fitted by itself.
+
     Args:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
@@ -90,6 +96,9 @@ def trim_filter(
 
     async def trim(data: CallModelData[Any]) -> ModelInputData:
         agent, given = data.agent, data.model_data
+        if _goes_on(given.input):
+            warn_stored("what the input answers is not in it")
+            return given
         tools = await agent.get_all_tools(RunContextWrapper(data.context))
 
         async def fit(items: list[TResponseInputItem]) -> Fitted[Any]:
@@ -189,6 +198,15 @@ class TrimSession:
                 view: list[Any] = await self.session.amessages()
                 return [*view, *items[len(known) :]]
         return None
+
+
+def _goes_on(items: Sequence[Any]) -> bool:
+    """Tell whether the server keeps what was said before: results are here, and nothing of the model."""
+    kinds = {_FORM.kind(item) for item in items if isinstance(item, dict)}
+    return "tool" in kinds and "assistant" not in kinds
+
+
+_FORM = get_format("openai_responses")
 
 
 def _gave_way(fitted: Fitted[Any]) -> bool:
