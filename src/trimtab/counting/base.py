@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from trimtab._shared.checks import name_of
-from trimtab.counting.schemas import output_schema_text, system_texts, tools_text, with_functions
+from trimtab.counting.schemas import output_schema_text, split_beside, system_texts, tools_text
 from trimtab.errors import ConfigurationError, ContextError, CountingError, FormatError
 from trimtab.formats import DEFAULT, Format, Media, Pieces, Prices, get_format
 from trimtab.formats.values import mapping_of
@@ -294,7 +294,7 @@ class AdditiveCounter(RequestCounter):
             extra: Other charged parts of the body, an output schema under "response_format".
         """
         texts = system_texts(system)
-        tools, extra = with_functions(tools, extra)
+        tools, extra = split_beside(tools, extra)
         if tools:
             texts.append(tools_text(tools, style="json"))
         if extra:

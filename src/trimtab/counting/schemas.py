@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from trimtab.errors import FormatError
 from trimtab.formats.bedrock.read import is_cache_point
@@ -21,6 +21,9 @@ _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean
 
 SETTINGS = ("tool_choice", "thinking", "task_budget")
 """Charged parts of a body that are no text: they set how much of a prompt the provider adds."""
+
+_PARTS = frozenset(("response_format", *SETTINGS))
+"""What `Request.extra` holds by key, beside legacy functions."""
 
 
 class ToolShape(NamedTuple):
@@ -158,23 +161,32 @@ def is_thinking(extra: Mapping[str, Any] | None, /) -> bool:
     return _as_mapping((extra or {}).get("thinking")).get("type") == "enabled"
 
 
-def with_functions(tools: Any, extra: Mapping[str, Any] | None, /) -> tuple[Any, Mapping[str, Any] | None]:
-    """Take legacy `functions` out of `extra` and put them behind the tools.
+def split_beside(tools: Any, extra: Mapping[str, Any] | None, /) -> tuple[Any, Mapping[str, Any] | None]:
+    """Tell tools from what else is charged beside the messages.
 
-    They are charged alike.
+    Legacy `functions` in `extra` are charged as tools. Who has a list of messages and no body puts other
+    parts of one among the tools, each by its key: an output schema as `{"response_format": ...}`.
 
     Returns:
         All tool schemas and the rest of `extra`, which is None if nothing is left.
 
     Example:
-        >>> with_functions([{"name": "add"}], {"functions": [{"name": "old"}]})
+        >>> split_beside([{"name": "add"}], {"functions": [{"name": "old"}]})
         ([{'name': 'add'}, {'name': 'old'}], None)
+        >>> split_beside([{"tool_choice": {"type": "any"}}, {"name": "add"}], None)
+        ([{'name': 'add'}], {'tool_choice': {'type': 'any'}})
     """
     functions = extra.get("functions") if extra else None
-    if extra is None or not functions:
+    parts = [one for one in _as_list(tools) if _is_part(one)]
+    if not functions and not parts:
         return tools, extra or None
-    rest = {key: value for key, value in extra.items() if key != "functions"}
-    return [*_as_list(tools), *_as_list(functions)], rest or None
+    rest = {key: one[key] for one in (*parts, extra or {}) for key in one if key != "functions"}
+    return [*(one for one in _as_list(tools) if not _is_part(one)), *_as_list(functions)], rest or None
+
+
+def _is_part(one: object) -> TypeGuard[Mapping[str, Any]]:
+    """Tell whether this is no tool, but parts of a body by their keys."""
+    return isinstance(one, Mapping) and bool(one) and one.keys() <= _PARTS
 
 
 def _as_list(value: object) -> Sequence[object]:
@@ -232,7 +244,11 @@ def _visible(schema: object, depth: int) -> object:
 
 def _shown_tools(tools: object) -> Iterator[object]:
     """Yield the tools a model is shown from the start, each function by itself."""
-    return (tool for _, tool in tools_in(tools) if _as_mapping(tool).get("defer_loading") is not True)
+    return (
+        tool
+        for _, tool in tools_in(tools)
+        if _as_mapping(tool).get("defer_loading") is not True and not _is_part(tool)
+    )
 
 
 def function_tool(tool: object, /) -> dict[str, Any] | None:

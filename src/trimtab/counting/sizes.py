@@ -24,7 +24,7 @@ from trimtab.counting.base import (
     with_index,
 )
 from trimtab.counting.estimate import EstimateCounter
-from trimtab.counting.schemas import with_functions
+from trimtab.counting.schemas import split_beside
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Prices, mapping_of
@@ -64,7 +64,7 @@ class Fixed:
 
     def __init__(self, system: Any = None, tools: Any = None, extra: Any = None) -> None:
         self.system = system
-        self.tools, self.extra = with_functions(tools, extra) if extra else (tools, None)
+        self.tools, self.extra = split_beside(tools, extra) if tools or extra else (tools, None)
 
 
 _CHECKED = (AdditiveCounter.count_back, TextCounter.count_back)

@@ -20,10 +20,10 @@ from trimtab.counting.schemas import (
     is_forced,
     is_thinking,
     output_schema_text,
+    split_beside,
     system_texts,
     tool_shapes,
     tools_text,
-    with_functions,
 )
 from trimtab.counting.tokenizers import Tokenizer, load_tokenizer
 from trimtab.errors import CountingError, FormatError
@@ -172,7 +172,7 @@ class TextCounter(AdditiveCounter):
         tokens = framing.per_request_tokens
         if not (system or tools or extra):
             return tokens
-        tools, extra = with_functions(tools, extra)
+        tools, extra = split_beside(tools, extra)
         counts = self._cache.young
         texts = system_texts(system)
         if texts:

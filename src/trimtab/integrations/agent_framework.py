@@ -23,6 +23,7 @@ from trimtab.integrations.base import (
     OnFitted,
     Schemas,
     Trimmer,
+    answer_part,
     clamped_strides,
     form_of,
     join_system,
@@ -155,7 +156,7 @@ class TrimMiddleware(ChatMiddleware):
             strategy=STEADY,
         )
         self._tools = Schemas(lambda tools: [*map(_schema, tools)])
-        self._answers = Schemas(lambda asked: [*map(_answer, asked)])
+        self._answers = Schemas(_answers)
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Fit the messages of a call."""
@@ -168,7 +169,7 @@ class TrimMiddleware(ChatMiddleware):
             model=said.get("model") or getattr(context.client, "model", None),
             sent_as=form_of(context.client, _FORMS),
             system=_system(said.get("instructions")),
-            tools=[*tools, *self._answers.of([] if asked is None else [asked])],
+            tools=[*self._answers.of([] if asked is None else [asked]), *tools],
         )
         context.messages = sent.messages
         await call_next()
@@ -288,10 +289,18 @@ def _schema(tool: Any) -> Any:
     return tool.model_dump() if hasattr(tool, "model_dump") else tool
 
 
-def _answer(asked: Any) -> Wire:
-    """Write the schema of an answer as that of a function: it is sent beside them."""
-    schema = dict(asked) if isinstance(asked, Mapping) else asked.model_json_schema()
-    return {"type": "function", "function": {"name": "answer", "parameters": schema}}
+def _answers(asked: Sequence[Any]) -> list[Any]:
+    """Write the schemas of answers as they are sent; a class as OpenAI's client does, if that is there."""
+    parts = (answer_part(one if isinstance(one, Mapping) else _format_of(one)) for one in asked)
+    return [part for part in parts if part is not None]
+
+
+def _format_of(kind: Any) -> dict[str, Any]:
+    try:
+        from openai import pydantic_function_tool
+    except ImportError:
+        return {"name": kind.__name__, "schema": kind.model_json_schema()}
+    return {"name": kind.__name__, "schema": pydantic_function_tool(kind)["function"]["parameters"]}
 
 
 def _read(message: Message) -> list[Wire]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
@@ -22,10 +23,12 @@ from trimtab._shared.steps import Steps, arun, run
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.conversation.units import pins_given, resolve_pins
-from trimtab.counting import CounterLike
+from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter
 from trimtab.counting.door import as_counter
+from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import Format, get_format
+from trimtab.formats.base import output_schema
 from trimtab.history import ReadCache
 from trimtab.models import ModelFacts, facts_for
 from trimtab.policy import load_policy
@@ -226,6 +229,38 @@ class Trimmer(Generic[M]):
         )
         yield from self._tell(fitted)
         return Outcome(fitted.messages, fitted, fitted.positions)
+
+    def dearest(
+        self,
+        ways: Iterable[list[Any]],
+        *,
+        has_system: bool,
+        model: str | None = None,
+        sent_as: str | None = None,
+    ) -> list[Any]:
+        """Return the tools of a call that are charged most, of those that its framework may send.
+
+        A counter that is not asked about tools alone, or is awaited, leaves that to an estimate.
+
+        Args:
+            ways: The tools by each way, as for `fit`.
+            has_system: Whether the call begins with system text.
+            model: As for `fit`.
+            sent_as: As for `fit`.
+        """
+        known = [*ways]
+        if len(known) == 1:
+            return known[0]
+        given = self._ask(model, sent_as, None, None)
+        own = given.get("counter")
+        if own is None and isinstance(self._budget, Context):
+            own = self._budget._policy.counter
+        own = None if own is None else as_counter(own, later=True)
+        counter = counter_of(own, given["model"], self._format, charge_as=given["charge_as"])
+        if counter.is_awaited or not isinstance(counter, AdditiveCounter):
+            counter = EstimateCounter()
+        asked: AdditiveCounter = counter
+        return max(known, key=lambda tools: known_fixed_count(asked, Fixed(None, tools), has_system).tokens)
 
     def _objects(self, messages: Sequence[M], write: Write[M]) -> dict[str, Any]:
         """Say how messages are read and written, and which of them are pinned."""
@@ -456,6 +491,51 @@ class Schemas:
         return schemas
 
 
+def answer_part(asked: Mapping[str, Any], /, *, name: str = "answer") -> dict[str, Any] | None:
+    """Write the schema of an answer as that of a body, to stand among tools; None: there is none.
+
+    Args:
+        asked: What says the form of an answer, as Chat Completions, Responses or Anthropic are told it; or a
+            bare JSON schema.
+        name: Its name where none is said.
+    """
+    held = asked.get("format") or asked
+    held = held.get("json_schema") or held
+    schema = held.get("schema") or held.get("response_schema")
+    if schema is None and held.get("type") not in ("json_object", "json_schema", "text"):
+        held, schema = {}, held
+    if not schema:
+        return None
+    named = {"name": held.get("name") or name, "description": held.get("description")}
+    return output_schema({**{key: text for key, text in named.items() if text}, "schema": schema})
+
+
+def answer_ways(part: dict[str, Any] | None, /) -> list[list[Any]]:
+    """List the ways to ask for an answer of which LiteLLM takes one: by its schema, or by a forced call.
+
+    Args:
+        part: The schema as `answer_part` writes it; None: none is asked for.
+    """
+    if part is None:
+        return [[]]
+    asked = part["response_format"]["json_schema"]
+    function = {"name": "json_tool_call", "parameters": asked["schema"]}
+    return [[part], [FORCED, {"type": "function", "function": function}]]
+
+
+FORCED = {"tool_choice": {"type": "any"}}
+"""Says among tools that the model has to call one of them."""
+
+
+def warn_stored(what: str, /) -> None:
+    """Warn that a call goes on from what its server keeps."""
+    warnings.warn(
+        f"{what}: the server adds messages that nobody here sees, so this call is sent as it is, whatever its"
+        " budget. Send the whole conversation to have it fitted",
+        stacklevel=3,
+    )
+
+
 def form_of(client: object, forms: Mapping[str, str]) -> str | None:
     """Tell the wire form in which a framework's client sends messages.
 
@@ -468,7 +548,7 @@ def form_of(client: object, forms: Mapping[str, str]) -> str | None:
 
 def join_system(texts: Iterable[str]) -> str | None:
     """Join system texts that are counted and never returned; each may be sent as a message of its own."""
-    return "\n\nsystem\n\nsystem\n\n".join(texts) or None
+    return "\n\nsystem\n\nsystem\n\nsystem\n\n".join(texts) or None
 
 
 def rewrite_parts(

@@ -31,6 +31,7 @@ from trimtab.integrations.base import (
     finish,
     known_facts,
     known_name,
+    warn_stored,
 )
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
@@ -148,11 +149,7 @@ class Bodies(Trimmer[Any]):
         """Read a body; None if it has no messages, or the server keeps what it goes on from."""
         kept = next((key for key in self._stored if _has(body, key)), None)
         if kept is not None:
-            warnings.warn(
-                f"{kept} is given: the server adds messages that nobody here sees, so this call is sent as it"
-                " is, whatever its budget. Send the whole conversation to have it fitted",
-                stacklevel=2,
-            )
+            warn_stored(f"{kept} is given")
             return None
         key = self._format.rules.body_key
         clean = {name: value for name, value in body.items() if _has(body, name)}

@@ -8,8 +8,17 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
-from trimtab.formats import get_format
-from trimtab.integrations.base import BudgetLike, CopyCache, FitOptions, OnFitted, Schemas, Trimmer
+from trimtab.integrations.base import (
+    BudgetLike,
+    CopyCache,
+    FitOptions,
+    OnFitted,
+    Schemas,
+    Trimmer,
+    answer_part,
+    answer_ways,
+    known_facts,
+)
 
 package_of("google-adk", package="google.adk", needed_by="trimtab.integrations.google_adk")
 
@@ -76,12 +85,14 @@ class TrimPlugin(BasePlugin):
         if not contents or contents[-1].role != "user":
             system = [*([system] if system else []), _GO_ON]
         asked: Any = config.response_json_schema or config.response_schema
-        sent = await self._trimmer.afit(
-            contents,
-            model=llm_request.model,
-            system=system,
-            tools=[*(config.tools or ()), *self._answers.of([] if asked is None else [asked])],
-        )
+        model = llm_request.model
+        facts = known_facts(model)
+        ways = answer_ways(None if asked is None else self._answers.of([asked])[0])
+        if facts is not None and facts.provider == "google":  # others are asked by way of LiteLLM
+            del ways[1:]
+        ways = [[*way, *(config.tools or ())] for way in ways]
+        tools = self._trimmer.dearest(ways, has_system=bool(system), model=model)
+        sent = await self._trimmer.afit(contents, model=model, system=system, tools=tools)
         llm_request.contents = sent.messages
 
 
@@ -93,9 +104,20 @@ def _write(_: types.Content | None, wire: Sequence[dict[str, Any]]) -> types.Con
     return types.Content.model_validate(wire[0])
 
 
-def _answer(schema: Any) -> dict[str, Any]:
-    """Write the schema of an answer as that of a function: it is sent beside them."""
+def _answer(schema: Any) -> dict[str, Any] | None:
+    """Write the schema of an answer."""
     if isinstance(schema, types.Schema):
         schema = schema.model_dump(exclude_none=True, mode="json")
-    parameters = schema if isinstance(schema, dict) else TypeAdapter(schema).json_schema()
-    return get_format("gemini").tool_schema("answer", description="", parameters=parameters)
+    return answer_part(_strict(schema if isinstance(schema, dict) else TypeAdapter(schema).json_schema()))
+
+
+def _strict(schema: Any) -> Any:
+    """Have each object of a schema hold all of its properties and no others, as ADK does for LiteLLM."""
+    if isinstance(schema, list):
+        return [*map(_strict, schema)]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _strict(value) for key, value in schema.items()}
+    if not isinstance(made.get("properties"), dict):
+        return made
+    return {**made, "required": [*made["properties"]], "additionalProperties": False}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from inspect import signature
 from operator import is_
 from types import SimpleNamespace
@@ -21,6 +22,7 @@ from trimtab.counting.base import counter_name
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import (
     DEEP,
+    FORCED,
     STEADY,
     BudgetLike,
     FitOptions,
@@ -36,6 +38,12 @@ package_of("langchain", package="langchain", needed_by="trimtab.integrations.lan
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain.agents.structured_output import (
+    AutoStrategy,
+    OutputToolBinding,
+    ProviderStrategy,
+    ToolStrategy,
+)
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import (
     AIMessage,
@@ -64,8 +72,8 @@ Answer = ModelResponse[Any] | ExtendedModelResponse[Any]
 class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
     """Fits what an agent sends its model, at each call.
 
-    Counted are the system prompt, the tools and the messages of the call, for the model of the call. Messages
-    that stay are the very objects of the agent's state.
+    Counted are the system prompt, the tools, the schema of the answer and the messages of the call, for the
+    model of the call. Messages that stay are the very objects of the agent's state.
 
     Args:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
@@ -91,6 +99,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         self.persist = persist
         self._trimmer = _trimmer(budget, on_fitted, options, DEEP if persist else STEADY, keeps=persist)
         self._tools = Schemas(lambda tools: list(map(convert_to_openai_tool, tools)))
+        self._answers = Schemas(lambda asked: _answers(*asked))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -109,12 +118,12 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._persist(request, fits, await handler(_with(request, fits)))
 
     def _call(self, request: ModelRequest[Any]) -> dict[str, Any]:
-        model = request.model
-        return {
-            "model": _model_name(model),
-            "sent_as": _form_of(model),
-            "tools": self._tools.of(request.tools),
-        }
+        sent = {"model": _model_name(request.model), "sent_as": _form_of(request.model)}
+        tools = self._tools.of(request.tools)
+        answers = self._answers.of([request.response_format])
+        has_system = request.system_message is not None
+        ways = ([*one, *tools] for one in answers)
+        return {**sent, "tools": self._trimmer.dearest(ways, has_system=has_system, **sent)}
 
     def _persist(
         self, request: ModelRequest[Any], fits: Outcome[BaseMessage], response: ModelResponse[Any]
@@ -220,6 +229,22 @@ def _counter_given(token_counter: Any) -> CounterLike | None:
     if _takes_one(token_counter):
         return _counter(token_counter, lambda messages: sum(map(token_counter, messages)), each=True)
     return _counter(token_counter, token_counter)
+
+
+def _answers(asked: Any) -> list[list[Any]]:
+    """List the ways in which an agent may ask for its answer; where that goes by the model, both."""
+    if asked is None:
+        return [[]]
+    if isinstance(asked, ProviderStrategy):
+        return [[asked.to_model_kwargs()]]
+    if isinstance(asked, ToolStrategy):
+        tools = [OutputToolBinding.from_schema_spec(one).tool for one in asked.schema_specs]
+        return [[FORCED, *map(convert_to_openai_tool, tools)]]
+    schema = asked.schema if isinstance(asked, AutoStrategy) else asked
+    ways = _answers(ToolStrategy(schema))
+    with suppress(ValueError):  # of several types, each of which is a call
+        ways += _answers(ProviderStrategy(schema))
+    return ways
 
 
 _COUNTS = "get_num_tokens_from_messages"

@@ -22,13 +22,17 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from trimtab._fit import Fitted
 from trimtab._shared.lazy import package_of
 from trimtab.budget import Budget
+from trimtab.counting.base import SYSTEM_ROLES
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
+from trimtab.formats.values import item_of
 from trimtab.integrations.base import (
     STEADY,
     BudgetLike,
     FitOptions,
     OnFitted,
     Trimmer,
+    answer_part,
+    answer_ways,
     clamped_strides,
     known_facts,
     known_name,
@@ -39,6 +43,7 @@ package_of("litellm", package="litellm", needed_by="trimtab.integrations.litellm
 import litellm
 from litellm.exceptions import BadRequestError, ContextWindowExceededError
 from litellm.integrations.custom_logger import CustomLogger
+from litellm.llms.base_llm.base_utils import type_to_response_format_param
 from litellm.main import responses_api_bridge_check
 from litellm.router import Router
 from litellm.router_utils.fallback_event_handlers import (
@@ -207,7 +212,8 @@ class TrimHandler(CustomLogger):
             )
         with _window_errors(kwargs):
             call = _Call(form, kwargs)
-            sent = await self._trimmers[form].afit(call.messages, **call.beside)
+            trimmer = self._trimmers[form]
+            sent = await trimmer.afit(call.messages, **call.beside, tools=call.tools(trimmer))
         if log is not None:
             self._done[log] = _Done(form, sent.fitted, is_whole=not kwargs.get("previous_response_id"))
         return {**kwargs, **call.arguments(sent.messages, sent.fitted.system)}
@@ -224,7 +230,8 @@ class TrimHandler(CustomLogger):
         """
         with _window_errors(kwargs):
             call = _Call(format, kwargs)
-            sent = self._trimmers[format].fit(call.messages, **call.beside)
+            trimmer = self._trimmers[format]
+            sent = trimmer.fit(call.messages, **call.beside, tools=call.tools(trimmer))
         return call.arguments(sent.messages, sent.fitted.system)
 
     async def async_post_call_response_headers_hook(
@@ -305,17 +312,26 @@ class _Call:
             [{"role": "user", "content": given}] if isinstance(given, str) else [*given]
         )
         model, window = _model(kwargs)
+        sent_as, keeps_schemas = _sent_as(form, kwargs)
         self.beside: dict[str, Any] = {
             "model": model,
             "window": window,
-            "sent_as": _sent_as(form, kwargs),
+            "sent_as": sent_as,
             "system": kwargs.get(self._form.system) or None,
-            "tools": [
-                *(kwargs.get("tools") or ()),
-                *(kwargs.get("functions") or ()),
-                *_answer(kwargs),
-            ],
         }
+        tools = [*(kwargs.get("tools") or ()), *(kwargs.get("functions") or ())]
+        ways = answer_ways(_answer(kwargs))
+        self._tools = [[*way, *tools] for way in (ways[:1] if keeps_schemas else ways)]
+
+    def tools(self, trimmer: Trimmer[Any]) -> list[Any]:
+        """Return the tools of the call, and the schema of its answer as it is charged most."""
+        first = self.messages[0] if self.messages else {}
+        return trimmer.dearest(
+            self._tools,
+            has_system=bool(self.beside["system"]) or item_of(first, "role") in SYSTEM_ROLES,
+            model=self.beside["model"],
+            sent_as=self.beside["sent_as"],
+        )
 
     def arguments(self, messages: Sequence[Any], system: Any) -> dict[str, Any]:
         """Write what fits as the arguments it is given in; a text that stands alone stays a text."""
@@ -336,22 +352,30 @@ def _model(kwargs: Mapping[str, Any]) -> tuple[str | None, Budget | None]:
     return name, None if is_known else _listed_window(model)
 
 
-def _sent_as(form: str, kwargs: Mapping[str, Any]) -> str | None:
-    """Tell the wire form in which LiteLLM sends a call; None where it does not know the model."""
+def _sent_as(form: str, kwargs: Mapping[str, Any]) -> tuple[str | None, bool]:
+    """Tell the wire form in which LiteLLM sends a call; None where it does not know the model.
+
+    Also, whether it sends the schema of an answer as such: for some models it writes a function of it.
+    """
     try:
         model, provider, *_ = litellm.get_llm_provider(
             str(kwargs.get("model")), custom_llm_provider=kwargs.get("custom_llm_provider")
         )
     except BadRequestError:
-        return None
+        return None, False
     for word, (providers, sent) in NATIVE.items():
         if word in model and provider in providers:
-            return sent
+            is_kept = sent == form or (
+                sent == "gemini"
+                and litellm.supports_response_schema(model=model, custom_llm_provider=provider)
+            )
+            return sent, is_kept
     if form == "anthropic":
         is_items = provider == "openai" and not litellm.use_chat_completions_url_for_anthropic_messages
     else:
         is_items = provider in OPENAI and (form == "openai_responses" or _is_bridged(model, provider, kwargs))
-    return "openai_responses" if is_items or model.startswith("responses/") else "openai_chat"
+    is_items = is_items or model.startswith("responses/")
+    return "openai_responses" if is_items else "openai_chat", provider in OPENAI
 
 
 def _is_bridged(model: str, provider: str, kwargs: Mapping[str, Any]) -> bool:
@@ -385,22 +409,14 @@ def _listed_window(model: str) -> Budget | None:
     return None
 
 
-def _answer(kwargs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Write the schema of an answer as that of a function: it is sent beside them."""
+def _answer(kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Write the schema that a call asks an answer to follow; None: it asks for none."""
     within = [kwargs.get(key) for key in ("text", "output_config")]
     asked = [kwargs.get(key) for key in ("response_format", "text_format", "output_format")]
     asked += [one.get("format") for one in within if isinstance(one, Mapping)]
-    return [
-        {"type": "function", "function": {"name": "answer", "parameters": schema}}
-        for schema in map(_schema, asked)
-        if schema
-    ]
-
-
-def _schema(asked: Any) -> Any:
-    if isinstance(asked, Mapping):
-        return (asked.get("json_schema") or asked).get("schema")
-    return asked.model_json_schema() if hasattr(asked, "model_json_schema") else None
+    said = (type_to_response_format_param(one) if isinstance(one, type) else one for one in asked)
+    parts = (answer_part(one) for one in said if isinstance(one, Mapping))
+    return next((part for part in parts if part), None)
 
 
 def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Callable[P, R]:

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from trimtab._fit import Fitted
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
+from trimtab.formats import get_format
 from trimtab.integrations.base import (
     BudgetLike,
     FitOptions,
@@ -17,8 +18,10 @@ from trimtab.integrations.base import (
     Schemas,
     Trimmer,
     afinish,
+    answer_part,
     clamped_strides,
     tell,
+    warn_stored,
 )
 from trimtab.session import Session
 
@@ -59,6 +62,10 @@ def trim_filter(
     the call, for the agent's model. What the run and its session keep stays whole, and items that stay are
     the very objects of the call.
 
+    A call that goes on from what the server keeps (`previous_response_id`, `auto_previous_response_id`,
+    `conversation_id`) has what is new alone. With results of calls that the server has it is sent as it is,
+    with a warning; one with nothing but messages looks like any other, and is fitted by itself.
+
     Args:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
@@ -87,12 +94,14 @@ def trim_filter(
         strategy=_STEADY,
         hands_system=True,
     )
-    schemas = Schemas(_schemas)
+    tools_of, offs_of, answers_of = Schemas(_tools), Schemas(_offs), Schemas(_answers)
 
     async def trim(data: CallModelData[Any]) -> ModelInputData:
         agent, given = data.agent, data.model_data
+        if _goes_on(given.input):
+            warn_stored("what the input answers is not in it")
+            return given
         tools = await agent.get_all_tools(RunContextWrapper(data.context))
-        beside = [] if agent.output_type in (None, str) else [agent.output_type]
 
         async def fit(items: list[TResponseInputItem]) -> Fitted[Any]:
             sent = await trimmer.afit(
@@ -100,7 +109,11 @@ def trim_filter(
                 model=_model_name(agent),
                 sent_as="openai_chat" if isinstance(agent.model, OpenAIChatCompletionsModel) else None,
                 system=given.instructions,
-                tools=schemas.of([*tools, *agent.handoffs, *beside]),
+                tools=[
+                    *answers_of.of([agent.output_type]),
+                    *tools_of.of(tools),
+                    *offs_of.of(agent.handoffs),
+                ],
             )
             return sent.fitted
 
@@ -188,6 +201,15 @@ class TrimSession:
         return None
 
 
+def _goes_on(items: Sequence[Any]) -> bool:
+    """Tell whether the server keeps what was said before: results are here, and nothing of the model."""
+    kinds = {_FORM.kind(item) for item in items if isinstance(item, dict)}
+    return "tool" in kinds and "assistant" not in kinds
+
+
+_FORM = get_format("openai_responses")
+
+
 def _gave_way(fitted: Fitted[Any]) -> bool:
     return bool(fitted.report.evicted_message_count or fitted.changed)
 
@@ -213,21 +235,21 @@ def _model_name(agent: Agent[Any]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _schemas(tools: Sequence[Any]) -> list[Any]:
-    """Write tools, handoffs and the type of an answer as they are sent."""
-    offs = [one if isinstance(one, Handoff) else handoff(one) for one in tools if _is_handoff(one)]
-    others = [one for one in tools if not _is_handoff(one)]
-    answers = [one for one in others if isinstance(one, type | AgentOutputSchemaBase)]
-    sent = Converter.convert_tools([one for one in others if one not in answers], offs)
-    return [*sent.tools, *map(_answer, answers)]
+def _tools(tools: Sequence[Any]) -> list[Any]:
+    return [*Converter.convert_tools([*tools], []).tools]
 
 
-def _is_handoff(one: object) -> bool:
-    return isinstance(one, Agent | Handoff)
+def _offs(offs: Sequence[Agent[Any] | Handoff[Any, Any]]) -> list[Any]:
+    made = [one if isinstance(one, Handoff) else handoff(one) for one in offs]
+    return [*Converter.convert_tools([], made).tools]
 
 
-def _answer(kind: Any) -> dict[str, Any]:
-    """Write the schema of an answer as that of a function: it is sent beside them."""
-    schema = kind if isinstance(kind, AgentOutputSchemaBase) else AgentOutputSchema(kind)
-    parameters = {} if schema.is_plain_text() else schema.json_schema()
-    return {"type": "function", "name": "final_output", "parameters": parameters}
+def _answers(kinds: Sequence[Any]) -> list[Any]:
+    """Write the schemas of answers as they are sent; a text has none."""
+    schemas = [
+        kind if isinstance(kind, AgentOutputSchemaBase) else AgentOutputSchema(kind)
+        for kind in kinds
+        if kind is not None
+    ]
+    asked = [Converter.get_response_format(schema) for schema in schemas if not schema.is_plain_text()]
+    return [answer_part(one) for one in asked if isinstance(one, Mapping)]

@@ -23,6 +23,7 @@ from trimtab.integrations.base import (
     FitOptions,
     OnFitted,
     Trimmer,
+    answer_part,
     form_of,
     join_system,
     known_facts,
@@ -120,7 +121,8 @@ class TrimCapability(AbstractCapability[Any]):
 
     async def _fit(self, request: ModelRequestContext) -> list[ModelMessage]:
         model = _smallest(request.model)
-        parameters = model.customize_request_parameters(request.model_request_parameters)
+        asked = request.model_settings, request.model_request_parameters
+        _, parameters = model.prepare_request(*asked)
         sent = await self._trimmer.afit(
             request.messages,
             model=model.model_name,
@@ -217,21 +219,25 @@ def _instructions(parameters: ModelRequestParameters, messages: Sequence[ModelMe
         texts = [text for text in told if text][:1]
     else:
         texts = [part.content for part in parts]
-    if parameters.prompted_output_instructions:
-        texts.append(parameters.prompted_output_instructions)
+    told = parameters.prompted_output_instructions
+    if told and told not in texts:  # a model that leaves the choice to others has not put it there yet
+        texts.append(told)
     return join_system(texts)
 
 
 def _tools(parameters: ModelRequestParameters) -> list[Wire]:
-    """List the schemas of a request: those of functions, and of the answer, whichever way it is asked for."""
+    """List the schemas of a request: of the answer, where it is asked for as such, and those of functions."""
+    asked = parameters.output_object
+    answers: list[Any] = []
+    is_told = parameters.output_mode == "prompted" and parameters.prompted_output_instructions
+    if asked is not None and not parameters.output_tools and not is_told:
+        named = {"name": asked.name or "final_result", "description": asked.description}
+        answers = [answer_part({**named, "schema": asked.json_schema})]
     tools = [
         _tool(tool.name, tool.description, tool.parameters_json_schema, tool.strict)
         for tool in parameters.declared_tool_defs.values()
     ]
-    asked = parameters.output_object
-    if asked is not None and not parameters.output_tools:
-        tools.append(_tool(asked.name or "answer", asked.description, asked.json_schema, asked.strict))
-    return tools
+    return [*answers, *tools]
 
 
 def _tool(name: str, description: str | None, schema: Any, strict: bool | None) -> Wire:

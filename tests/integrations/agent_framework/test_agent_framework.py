@@ -25,13 +25,16 @@ from agent_framework import (
     tool,
 )
 from agent_framework.anthropic import AnthropicClient
+from agent_framework.exceptions import ChatClientException
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 from pydantic import BaseModel, ValidationError
 
+from tests.integrations.answers import Whole, hold_answer
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, Loop, Question, agent, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
+from tests.judge.server import Provider, provider
 from trimtab import Budget, Context, Fitted, counter_for
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.agent_framework import TrimMiddleware, TrimStrategy
@@ -47,7 +50,7 @@ def _look(loop: Loop) -> FunctionTool:
     return look
 
 
-def _openai(served: Upstream) -> AsyncOpenAI:
+def _openai(served: Upstream | Provider) -> AsyncOpenAI:
     return AsyncOpenAI(base_url=f"{served.address}/v1", api_key="none", max_retries=0)
 
 
@@ -378,6 +381,28 @@ def test_what_is_sent_beside_the_messages_is_counted() -> None:
     for beside in ({}, {"instructions": "Look well."}, {"tools": [look]}):
         sent([NOW], TrimStrategy(700, **told, **beside))
     assert [one.report.tokens_after for one in seen] == [bare, *others[:2]]
+
+
+@pytest.mark.parametrize("kind", [OpenAIChatClient, OpenAIChatCompletionClient])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Whole,
+        Whole.model_json_schema(),
+        {"type": "json_schema", "json_schema": {"name": "whole", "schema": Whole.model_json_schema()}},
+        {"type": "json_object"},
+    ],
+    ids=["class", "schema", "format", "any"],
+)
+def test_the_schema_of_an_answer_is_charged_as_it_is_sent(asked: Any, kind: Any) -> None:
+    """A class is written as OpenAI's client does, which repeats what a reference with a description is to."""
+    seen: list[Fitted[Any]] = []
+    with provider() as server, contextlib.suppress(ValueError, ChatClientException):
+        client = kind(model="gpt-4o", async_client=_openai(server))
+        trim = TrimMiddleware(3_000, on_fitted=seen.append)
+        made = Agent(client, middleware=[trim], default_options={"response_format": asked})
+        asyncio.run(made.run("And now?"))
+    hold_answer(seen[0], server.bodies[0], model="gpt-4o")
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any, ClassVar
 
@@ -17,10 +18,12 @@ from google.adk.models.anthropic_llm import AnthropicLlm
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
-from pydantic import BaseModel, PrivateAttr
+from pydantic import BaseModel, PrivateAttr, TypeAdapter
 
+from tests.integrations.answers import Part, Whole, hold_answer
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
+from tests.judge.server import provider, variables
 from trimtab import Budget, Context, Fitted, counter_for, fit
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.google_adk import TrimPlugin
@@ -249,6 +252,41 @@ def test_what_is_sent_beside_the_contents_is_counted() -> None:
     assert len(asked.contents) == len(said) + 1
     whole = fit(asked.contents, 10_000, counter=COUNTER, format="gemini").report.tokens_after
     assert whole <= seen[0].report.tokens_after <= whole + 10
+
+
+@pytest.mark.parametrize("kind", [Whole, list[Part]], ids=["model", "list"])
+def test_the_schema_of_an_answer_is_charged_as_it_is_sent(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gemini has it for nothing; the same call by LiteLLM is charged as the dearer of what that may send."""
+    seen: list[Fitted[Any]] = []
+    trim = TrimPlugin(3_000, on_fitted=seen.append)
+    with provider() as server:
+        for key, value in variables(server.address).items():
+            monkeypatch.setenv(key, value)
+        model = Gemini(model="gemini-2.5-flash")
+        made = LlmAgent(name="looker", model=model, output_schema=kind)
+        with contextlib.suppress(ValueError):
+            asyncio.run(_ask(made, trim))
+    hold_answer(seen[0], server.bodies[0], model="gemini-2.5-flash")
+    schema = TypeAdapter(kind).json_schema()
+    asked = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    for name, body in (
+        ("gpt-4o", {"response_format": asked}),
+        ("claude-opus-4-5", {"output_format": {"type": "json_schema", "schema": schema}}),
+    ):
+        config = types.GenerateContentConfig(response_schema=kind)
+        fitted(_talk(0), trim, model=f"litellm/{name}", config=config)
+        form = "anthropic" if "claude" in name else "openai_chat"
+        talk = {"messages": [{"role": "user", "content": "And now?"}]}
+        hold_answer(seen[-1], (form, {**talk, **body}), model=name, most=3)
+
+
+async def _ask(agent: LlmAgent, plugin: TrimPlugin) -> None:
+    sessions = InMemorySessionService()
+    app = App(name="app", root_agent=agent, plugins=[plugin])
+    await sessions.create_session(app_name="app", user_id="u", session_id="s")
+    runner = Runner(app=app, session_service=sessions)
+    await _events(runner, _text("user", "Look."), RunConfig())
+    await runner.close()
 
 
 async def _run(model: BaseLlm, plugin: Any, *, streams: bool = False, own: Any = None) -> list[Any]:

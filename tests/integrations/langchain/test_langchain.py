@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from base64 import b64decode, b64encode
 from typing import Any, cast
 
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRequest, ModelResponse, wrap_model_call
+from langchain.agents.structured_output import (
+    ProviderStrategy,
+    StructuredOutputError,
+    ToolStrategy,
+)
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.tools import ToolException, tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphRecursionError
 from pydantic import Field
 
+from tests.integrations.answers import Part, Whole, hold_answer
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
-from trimtab import Budget, CharCounter, Context
+from tests.judge.server import provider
+from trimtab import Budget, CharCounter, Context, Fitted
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.langchain import TrimMiddleware, trim_messages
 from trimtab.models import facts_for
@@ -455,6 +464,32 @@ class _Converse(FakeListChatModel):
     @property
     def _llm_type(self) -> str:
         return "amazon_bedrock_converse_chat"
+
+
+@pytest.mark.parametrize("options", [{}, {"use_responses_api": True}], ids=["chat", "responses"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ToolStrategy(Whole),
+        ToolStrategy(Part | Whole),
+        ProviderStrategy(Whole),
+        Whole,
+        Part.model_json_schema(),
+    ],
+    ids=["tool", "tools", "schema", "by-the-model", "of-a-schema"],
+)
+def test_the_schema_of_an_answer_is_charged_as_it_is_sent(asked: Any, options: Any) -> None:
+    """An agent asks for it by a call or by its schema; a bare type goes by the model: the dearer counts."""
+    seen: list[Fitted[Any]] = []
+    with provider() as server, contextlib.suppress(StructuredOutputError, GraphRecursionError):
+        address = f"{server.address}/v1"
+        model = ChatOpenAI(model="gpt-4o", base_url=address, api_key="none", max_retries=0, **options)
+        trim = TrimMiddleware(3_000, on_fitted=seen.append)
+        agent = create_agent(model, [], response_format=asked, middleware=[trim])
+        talk = [message for _ in range(60) for message in (HumanMessage("word " * 25), AIMessage("so " * 25))]
+        agent.invoke({"messages": [*talk, HumanMessage("And now?")]}, {"recursion_limit": 3})
+    hold_answer(seen[0], server.bodies[0], model="gpt-4o", most=1.02)
+    assert 2_000 < seen[0].report.tokens_after <= 3_000
 
 
 def test_a_model_of_bedrock_is_charged_in_its_form() -> None:

@@ -12,6 +12,7 @@ import litellm
 import pytest
 from litellm.integrations.custom_logger import CustomLogger
 
+from tests.integrations.answers import Whole, hold_answer
 from tests.integrations.litellm.play import KEYS, Chat, Items, Messages, play, sdk
 from tests.integrations.loops import LOOPS, Loop, chat
 from tests.integrations.upstream import BUDGET_TOKENS, hold
@@ -235,6 +236,51 @@ def test_what_is_sent_beside_the_messages_is_counted() -> None:
     plain, *others = [fitted.report.tokens_after for fitted in seen]
     assert len(others) == 3
     assert all(tokens > plain for tokens in others)
+
+
+SCHEMA = {"type": "json_schema", "schema": Whole.model_json_schema()}
+
+
+@pytest.mark.parametrize(
+    ("call", "asked", "model", "most"),
+    [
+        pytest.param("chat", {"response_format": Whole}, "openai/gpt-4o", 1.01, id="gpt"),
+        pytest.param("chat", {"response_format": Whole}, "openai/responses/gpt-4o", 1.01, id="bridged"),
+        pytest.param("items", {"text_format": Whole}, "openai/gpt-4o", 1.01, id="responses"),
+        pytest.param(
+            "items", {"text": {"format": {**SCHEMA, "name": "x"}}}, "openai/gpt-4o", 1.01, id="text"
+        ),
+        pytest.param("chat", {"response_format": Whole}, "anthropic/claude-opus-4-5", 1.4, id="schema"),
+        pytest.param(
+            "chat", {"response_format": Whole}, "anthropic/claude-3-5-haiku-20241022", 1.2, id="forced"
+        ),
+        pytest.param("messages", {"output_format": SCHEMA}, "anthropic/claude-opus-4-5", 1.01, id="messages"),
+        pytest.param("chat", {"response_format": Whole}, "gemini/gemini-2.5-flash", 1.01, id="gemini"),
+    ],
+)
+def test_the_schema_of_an_answer_is_charged_as_it_is_sent(
+    call: str, asked: Any, model: str, most: float
+) -> None:
+    """As a schema, or as a function that is forced; where that goes by the model, the dearer counts."""
+    seen: list[Fitted[Any]] = []
+    calls: Any = {
+        "chat": litellm.acompletion,
+        "items": litellm.aresponses,
+        "messages": litellm.anthropic_messages,
+    }
+    talk = {"input" if call == "items" else "messages": [{"role": "user", "content": "And now?"}]}
+    named = {"model": model, "max_tokens": 9, "api_key": "k", "num_retries": 0}
+    maker, _, name = model.partition("/")
+    if call == "items":
+        named.pop("max_tokens")
+    with provider() as server:
+        paths = {"openai": "/v1", "anthropic": "", "gemini": f"/v1beta/models/{name}"}
+        litellm.callbacks = [TrimHandler(4_000, on_fitted=seen.append)]
+        try:
+            asyncio.run(calls[call](**named, **talk, **asked, api_base=f"{server.address}{paths[maker]}"))
+        finally:
+            litellm.callbacks = []
+    hold_answer(seen[0], server.bodies[0], model=model.rpartition("/")[2], most=most)
 
 
 def test_a_budget_is_said_in_every_way() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from itertools import pairwise
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 from agents import (
     Agent,
+    AgentOutputSchema,
+    ModelBehaviorError,
     OpenAIChatCompletionsModel,
     OpenAIResponsesModel,
     RunConfig,
@@ -28,8 +31,10 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
+from tests.integrations.answers import Part, Whole, hold_answer
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
+from tests.judge.server import answered, provider
 from trimtab import Budget, Context, Fitted, Session
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.openai_agents import TrimSession, trim_filter
@@ -207,6 +212,66 @@ def test_what_is_sent_beside_the_items_is_counted() -> None:
     plain, *others = [fitted.report.tokens_after for fitted in seen]
     assert len(others) == 4
     assert all(tokens > plain for tokens in others)
+
+
+@pytest.mark.parametrize("model", [OpenAIResponsesModel, OpenAIChatCompletionsModel])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Whole,
+        list[Part],
+        Part | None,
+        Part | Whole,
+        AgentOutputSchema(Whole, strict_json_schema=False),
+        str,
+    ],
+    ids=["model", "list", "optional", "union", "schema", "text"],
+)
+def test_the_schema_of_an_answer_is_charged_as_it_is_sent(kind: Any, model: Any) -> None:
+    """Whatever an agent may answer with, the count is that of the body."""
+    seen: list[Fitted[Any]] = []
+    with provider() as server, contextlib.suppress(ModelBehaviorError):
+        client = AsyncOpenAI(base_url=f"{server.address}/v1", api_key="none", max_retries=0)
+        asked: Agent[Any] = Agent("asked", model=model("gpt-4o", client), output_type=kind)
+        config = RunConfig(call_model_input_filter=trim_filter(3_000, on_fitted=seen.append))
+        asyncio.run(Runner.run(asked, _talk(0), run_config=config))
+    hold_answer(seen[0], server.bodies[0], model="gpt-4o")
+
+
+def test_results_of_calls_that_the_server_keeps_are_all_sent() -> None:
+    """Without them it would refuse the call; how large that is nobody here sees, and a warning says so."""
+    calls = [
+        {"type": "function_call", "id": f"fc_{at}", "call_id": f"c{at}", "name": "look", "arguments": "{}"}
+        for at in range(6)
+    ]
+
+    @function_tool
+    def look() -> str:
+        """Look around."""
+        return "sun " * 900
+
+    def answer(form: str, body: dict[str, Any]) -> Any:
+        said = answered(form, "gpt-4o")
+        return said if "previous_response_id" in body else {**said, "output": calls}
+
+    with provider(answer) as server:
+        client = AsyncOpenAI(base_url=f"{server.address}/v1", api_key="none", max_retries=0)
+        asked: Agent[Any] = Agent("asked", model=OpenAIResponsesModel("gpt-4o", client), tools=[look])
+        config = RunConfig(call_model_input_filter=trim_filter(1_000))
+        with pytest.warns(UserWarning, match="the server adds messages"):
+            asyncio.run(Runner.run(asked, "Look.", run_config=config, auto_previous_response_id=True))
+    _, last = server.bodies[-1]
+    assert [item["call_id"] for item in last["input"]] == [call["call_id"] for call in calls]
+    assert all(len(item["output"]) == 3_600 for item in last["input"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_history_whose_first_call_a_limit_cut_off_is_fitted() -> None:
+    """It begins with a result alone, but holds what the model said, so that no server keeps that."""
+    talk = _talk(30)[2:]
+    given, _ = sent(talk, trim_filter(600, model="gpt-4o"))
+    assert given[-1] == talk[-1]
+    assert len(given) < len(talk) / 2
 
 
 def test_a_streamed_call_is_fitted_once() -> None:

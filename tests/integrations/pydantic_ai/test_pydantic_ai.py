@@ -40,8 +40,10 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from tests.integrations.answers import Part, Whole, hold_answer
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, LookError, Loop, Question, agent, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
+from tests.judge.server import Provider, provider
 from trimtab import Budget, Context, Fitted
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.pydantic_ai import TrimCapability, history_processor
@@ -67,12 +69,12 @@ def _done(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 LIMITS = UsageLimits(request_limit=None)
 
 
-def _chat_model(served: Upstream) -> Model:
+def _chat_model(served: Upstream | Provider) -> Model:
     provider = OpenAIProvider(base_url=f"{served.address}/v1", api_key="none")
     return OpenAIChatModel("gpt-4o", provider=provider)
 
 
-def _responses_model(served: Upstream) -> Model:
+def _responses_model(served: Upstream | Provider) -> Model:
     provider = OpenAIProvider(base_url=f"{served.address}/v1", api_key="none")
     return OpenAIResponsesModel("gpt-4o", provider=provider)
 
@@ -280,6 +282,22 @@ def test_the_schema_of_an_answer_is_counted() -> None:
     plain, *others = [one.report.tokens_after for one in (seen[0], *seen[1:])]
     assert len(others) >= 3
     assert all(tokens > plain + 20 for tokens in others)
+
+
+@pytest.mark.parametrize("model", [_chat_model, _responses_model])
+@pytest.mark.parametrize(
+    "kind",
+    [Whole, ToolOutput(Whole), NativeOutput(Whole), NativeOutput([Part, Whole]), PromptedOutput(Whole)],
+    ids=["default", "tool", "native", "of-two", "prompted"],
+)
+def test_the_schema_of_an_answer_is_charged_as_it_is_sent(kind: Any, model: Any) -> None:
+    """As a tool, as the schema of the request, or as text of the instructions."""
+    seen: list[Fitted[Any]] = []
+    with provider() as server, contextlib.suppress(UnexpectedModelBehavior):
+        trim = TrimCapability(4_000, on_fitted=seen.append)
+        made: Any = Agent(model(server), instructions="Be brief.", capabilities=[trim], output_type=kind)
+        made.run_sync("And now?")
+    hold_answer(seen[0], server.bodies[0], model="gpt-4o")
 
 
 def test_a_processor_of_the_history_writes_what_it_gives() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 from trimtab.counting.base import AdditiveCounter, TextFunction
 from trimtab.counting.cache import TextCache
 from trimtab.counting.media import base64_of, image_size, is_seen, media_tokens
-from trimtab.counting.schemas import system_texts, with_functions
+from trimtab.counting.schemas import split_beside, system_texts
 from trimtab.formats import Format, Media, Pieces, get_format
 from trimtab.formats.tools import function_in
 from trimtab.formats.values import compact_json, mapping_of
@@ -132,7 +132,7 @@ class MistralCounter(AdditiveCounter):
 
         Output schemas cost nothing: they are not shown to the model.
         """
-        tools, _ = with_functions(tools, extra)
+        tools, _ = split_beside(tools, extra)
         counts = self._cache.young
         texts = system_texts(system)
         tokens = self.framing.per_request_tokens

@@ -20,7 +20,7 @@ from trimtab._shared.lazy import package_of
 from trimtab.counting.base import AdditiveCounter, CountRequest, TextFunction
 from trimtab.counting.cache import TextCache
 from trimtab.counting.media import media_tokens
-from trimtab.counting.schemas import function_tool, system_texts, with_functions
+from trimtab.counting.schemas import function_tool, split_beside, system_texts
 from trimtab.errors import ConfigurationError, CountingError
 from trimtab.formats import Format, Media, get_format
 from trimtab.formats.values import as_dict, compact_json, mapping_of
@@ -409,7 +409,7 @@ class TemplateCounter(AdditiveCounter):
 
         Output schemas cost nothing: servers hold the model to them and do not show them.
         """
-        tools, _ = with_functions(tools, extra)
+        tools, _ = split_beside(tools, extra)
         texts = system_texts(system)
         key = compact_json(["\n".join(texts), template_tools(tools), has_system and not texts])
         return self._fixed.young[key]
@@ -436,7 +436,7 @@ class TemplateCounter(AdditiveCounter):
         Raises:
             CountingError: The template refuses the request, in its words.
         """
-        tools, _ = with_functions(tools, extra)
+        tools, _ = split_beside(tools, extra)
         found = [read_entry(message, self._format) for message in messages]
         texts = system_texts(system)
         leading = [{"role": "system", "content": "\n".join(texts)}] if texts else []
