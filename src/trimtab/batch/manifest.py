@@ -79,13 +79,13 @@ class Manifest:
         except OSError as error:
             raise ConfigurationError(f"{folder}: {error.strerror or error}") from error
         try:
-            manifest._read(jobs=jobs, overwrite=overwrite)
+            manifest.read(jobs=jobs, overwrite=overwrite)
         except BaseException:
             manifest.close()
             raise
         return manifest
 
-    def _read(self, *, jobs: Sequence[Job], overwrite: bool) -> None:
+    def read(self, *, jobs: Sequence[Job], overwrite: bool) -> None:
         """Read what is done, and begin the list where nothing is."""
         path, header = self.folder / _LIST, self._header
         lines = _whole_lines(path)
