@@ -176,7 +176,7 @@ class BatchTask(Options):
         ]
 
     def prepare(self, *, load: bool = True) -> Work:
-        """Read the policy, load the tokenizer and try one short message, once for a process.
+        """Read the policy, load the tokenizer and try one message, once a process.
 
         So what is wrong with all rows is said before the first, whoever hands over the tables.
 
