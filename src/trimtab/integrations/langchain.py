@@ -134,7 +134,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         if same or not self.persist:
             return response
         # All of it anew: a message that is put in (a summary) would stand behind the answer otherwise.
-        kept = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *_kept(request, fits), *response.result]
+        kept = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *_state_of(request, fits), *response.result]
         return ExtendedModelResponse(model_response=response, command=Command(update={"messages": kept}))
 
 
@@ -337,7 +337,7 @@ def _with(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> ModelReques
     return request.override(system_message=messages[0], messages=messages[1:])
 
 
-def _kept(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> list[BaseMessage]:
+def _state_of(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> list[BaseMessage]:
     """List what the state keeps: what was sent of it, and what other middleware had left out, where it is."""
     lead = 0 if request.system_message is None else 1
     places = [None if place is None else place - lead for place in fits.places]
@@ -455,7 +455,7 @@ def _other_part(block: Mapping[str, Any]) -> dict[str, Any]:
     """Write a block that langchain-core cannot: a medium of its kind, and what else it says as JSON."""
     kind = str(block.get("type") or next(iter(block), ""))  # Bedrock's blocks say by a key what they are
     mime = block.get("mime_type") or (f"{kind}/*" if kind in ("audio", "image", "video") else "application/*")
-    part = {"type": kind, **_encoded(block, mime)}
+    part = {"type": kind, **_with_media(block, mime)}
     if kind in _MEDIA and part == {"type": kind, **block}:  # no bytes: what it holds is base64, or elsewhere
         part["data"] = part.pop("base64", part.get("data", ""))
         part["mime_type"] = mime
@@ -466,13 +466,13 @@ _MEDIA = ("audio", "file", "image", "media", "text-plain", "video")
 """Kinds of LangChain's blocks that hold a medium, or say where one is."""
 
 
-def _encoded(value: Any, mime: str) -> Any:
+def _with_media(value: Any, mime: str) -> Any:
     """Write bytes in a block as the medium they are: JSON has none."""
     if isinstance(value, bytes):
         return {"mime_type": mime, "data": b64encode(value).decode()}
     if isinstance(value, Mapping):
-        return {key: _encoded(one, mime) for key, one in value.items()}
-    return [_encoded(one, mime) for one in value] if isinstance(value, list) else value
+        return {key: _with_media(one, mime) for key, one in value.items()}
+    return [_with_media(one, mime) for one in value] if isinstance(value, list) else value
 
 
 def _write(message: BaseMessage | None, wire: list[Any]) -> BaseMessage:
