@@ -9,7 +9,7 @@ import sys
 import threading
 from _thread import interrupt_main
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -67,7 +67,7 @@ def _begin(stop: Connection, make: Callable[..., Callable[[Any], Any]], argument
 
 
 @contextmanager
-def _hold_interrupts() -> Iterator[None]:
+def _hold_interrupts() -> Generator[None]:
     """Keep Ctrl-C back until processes are started; these begin with it held and let it come when they can.
 
     One that met it while it imported would end with a traceback of its own.

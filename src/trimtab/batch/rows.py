@@ -70,7 +70,7 @@ class Options:
         # An iterator would be read by the first row.
         object.__setattr__(self, "pending_calls", check_pending_calls(self.pending_calls) or ())
         for one in fields(Options):
-            value = getattr(self, one.name)
+            value = vars(self)[one.name]
             if one.name in ("operation", *OPTIONS[self.operation]) or value == one.default:
                 continue
             takers = ", ".join(repr(name) for name in OPERATIONS if one.name in OPTIONS[name])
