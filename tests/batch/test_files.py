@@ -8,10 +8,12 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from tests.batch.conversations import lines_of, table_of
 from trimtab import Budget, fit, observe
 from trimtab.batch import BatchSummary, BatchTask, count_table, fit_table, run_batch
 from trimtab.errors import BatchError, ConfigurationError, ContextError
+from trimtab.formats import get_format
 from trimtab.telemetry import TelemetryEvent
 
 FIT = BatchTask(operation="fit", budget=600, counter="chars:4")
@@ -491,6 +494,51 @@ def test_an_input_that_changed_is_no_run_to_go_on_with(tmp_path: Path) -> None:
         run_batch(COUNT, source, target=tmp_path / "out.jsonl", workers=1, chunk_bytes=10)
 
 
+def test_an_input_with_fewer_row_groups_than_it_had_is_said_to_be_changed(tmp_path: Path) -> None:
+    """Arrow says that a number is out of bounds, and not of what."""
+    table = pa.table({"messages": [json.dumps(CHAT)] * 200})
+    source = _parquet(tmp_path / "in.parquet", table, rows=2)
+
+    def put(done: BatchSummary) -> None:
+        _parquet(tmp_path / "other.parquet", table, rows=200).replace(source)
+
+    with pytest.raises(BatchError, match=r"in\.parquet was changed or removed during the run"):
+        run_batch(COUNT, source, target=tmp_path / "out.parquet", workers=1, on_progress=put)
+
+
+def test_a_changed_input_is_done_anew_as_the_error_says(tmp_path: Path) -> None:
+    """Also where a file of the run is in its place already."""
+    (tmp_path / "in").mkdir()
+    for name in "abc":
+        (tmp_path / "in" / f"{name}.jsonl").write_bytes(LINE)
+
+    def grow(done: BatchSummary) -> None:
+        if done.rows == 2:
+            (tmp_path / "in" / "c.jsonl").write_bytes(LINE * 2)
+
+    with pytest.raises(BatchError) as raised:
+        run_batch(COUNT, tmp_path / "in", target=tmp_path / "out", workers=1, on_progress=grow)
+    (folder,) = re.findall(r"remove (\S+) and start anew, with overwrite=True,", str(raised.value))
+    shutil.rmtree(folder)
+    assert run_batch(COUNT, tmp_path / "in", target=tmp_path / "out", workers=1, overwrite=True).rows == 4
+
+
+class Turns(type(get_format("openai_chat"))):  # type: ignore[misc]
+    """A wire form of somebody's own."""
+
+    name = "turns"
+    rules = replace(get_format("openai_chat").rules, body_key="turns")
+
+
+def test_lines_are_bodies_of_a_form_of_ones_own(tmp_path: Path) -> None:
+    """What key has the messages, the form says."""
+    (tmp_path / "in.jsonl").write_text(json.dumps({"id": 1, "turns": CHAT}))
+    task = BatchTask(operation="count", counter="chars:4", format=Turns())
+    assert run_batch(task, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1).errors == {}
+    counted = json.loads((tmp_path / "out.jsonl").read_text())["tokens"]
+    assert [counted] == COUNT(pa.table({"messages": [json.dumps(CHAT)]})).column("tokens").to_pylist()
+
+
 @pytest.mark.parametrize("change", ["replace", "shorten", "grow", "remove"])
 def test_an_input_that_changes_during_a_run_ends_it(tmp_path: Path, change: str) -> None:
     """No results are put in their place, neither mixed ones nor some of half a line; it is said why."""
@@ -507,7 +555,7 @@ def test_an_input_that_changes_during_a_run_ends_it(tmp_path: Path, change: str)
             other.write_bytes(LINE.replace(b"tea", b"ale") * (200 if change == "replace" else 9))
             other.replace(source)
 
-    with pytest.raises(BatchError, match=r"in\.jsonl was changed during the run.* start anew"):
+    with pytest.raises(BatchError, match=r"in\.jsonl was changed or removed during the run.* start anew"):
         run_batch(COUNT, source, target=out, workers=1, chunk_bytes=300, on_progress=act)
     assert not out.exists()
     source.write_bytes(LINE * 3)
@@ -524,7 +572,7 @@ def test_an_input_that_changes_after_its_last_piece_is_not_put_in_place(tmp_path
     def touch(done: BatchSummary) -> None:
         (tmp_path / "in" / "a.jsonl").write_bytes(LINE * 2)
 
-    with pytest.raises(BatchError, match=r"a\.jsonl was changed during the run"):
+    with pytest.raises(BatchError, match=r"a\.jsonl was changed or removed during the run"):
         run_batch(COUNT, tmp_path / "in", target=tmp_path / "out.jsonl", workers=1, on_progress=touch)
     assert not (tmp_path / "out.jsonl").exists()
 

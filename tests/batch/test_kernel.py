@@ -365,3 +365,16 @@ except MissingExtraError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'trimtab[batch]'" in done.stdout
+
+
+def _first_two(request: Any) -> list[Any]:
+    messages = list(request)
+    return [messages[0], messages[1]]
+
+
+def test_a_policy_of_ones_own_need_not_do_with_one_message() -> None:
+    """What is tried before the first row is short, and is no row."""
+    chat = [{"role": "system", "content": "Be kind."}, *CHAT[:1]]
+    task = BatchTask(operation="replay", policy=_first_two, budget=50, counter="chars:4")
+    done = task(pa.table({"messages": [json.dumps(chat)]}))
+    assert done.column("error").to_pylist() == [None]

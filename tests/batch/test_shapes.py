@@ -119,6 +119,10 @@ def test_chunks_of_a_dictionary_have_more_words_than_one_could(index: pa.DataTyp
     assert [json.loads(one) for one in fitted.column("messages").to_pylist()] == [SHORT] * 300
     kept = fit_table(pa.table({"messages": pa.chunked_array(parts)}), budget=900, counter="chars:4")
     assert kept.column("messages").to_pylist() == chats
+    few = fit_table(
+        pa.table({"messages": pa.array(chats[:100] * 3).dictionary_encode().cast(kind)}), budget=900
+    )
+    assert few.column("messages").num_chunks == 1  # files of Arrow's own take a dictionary once
 
 
 def _columns(*names: str) -> pa.StructArray:

@@ -70,16 +70,23 @@ def _begin(stop: Connection, make: Callable[..., Callable[[Any], Any]], argument
 def _hold_interrupts() -> Generator[None]:
     """Keep Ctrl-C back until processes are started; these begin with it held and let it come when they can.
 
-    One that met it while it imported would end with a traceback of its own.
+    One that met it while it imported, or was left without what it begins with, would end with a traceback of
+    its own.
     """
-    if sys.platform == "win32":
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # A mask is inherited, and is that of one thread: another would take the signal, and tell the main one.
+    before = None if sys.platform == "win32" else signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    came: list[int] = []
+    is_told = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT)
+    handler = signal.signal(signal.SIGINT, lambda number, frame: came.append(number)) if is_told else None
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+        if sys.platform != "win32" and before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _end_with(parent: int, stop: Connection) -> None:

@@ -120,9 +120,10 @@ class Manifest:
         """
         for path in inputs:
             if tuple(_state(path)) not in self._inputs:
+                anew = "start anew, with overwrite=True," if self.outputs else "start anew"
                 raise BatchError(
-                    f"{path} was changed during the run, so no results of it are put in their place: remove"
-                    f" {self.folder} and start anew when nobody writes to the file"
+                    f"{path} was changed or removed during the run, so no results of it are put in their"
+                    f" place: remove {self.folder} and {anew} when nobody writes to the file"
                 )
 
     def part(self, index: int, /) -> Path:

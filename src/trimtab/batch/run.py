@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from os import PathLike, cpu_count, fspath, sep
-from os.path import abspath
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -18,7 +17,7 @@ from trimtab.batch.files import CHUNK_BYTES, Assembly, Form, Job, Unit, form_of,
 from trimtab.batch.local import Assignment, Engine, LocalEngine
 from trimtab.batch.manifest import Manifest, header_of
 from trimtab.batch.task import BatchTask
-from trimtab.errors import BatchError, ConfigurationError
+from trimtab.errors import BatchError
 from trimtab.replay.policies import read_policy
 
 EngineName = Literal["local", "ray"]
@@ -90,8 +89,8 @@ def run_batch(
         ConfigurationError: An option of the task is none, a file cannot be read or has no column of
             conversations, the target is there already, or a stopped run did something else.
         MissingExtraError: Without `pip install 'trimtab[batch]'`, or with Ray `'trimtab[ray]'`.
-        BatchError: Workers die again and again, an input is changed meanwhile, or what a stopped run left is
-            damaged. What is done is kept.
+        BatchError: Workers die again and again, or what a stopped run left is damaged: what is done is kept.
+            Or an input is changed meanwhile, and the run has to begin anew.
 
     Example:
         >>> import pathlib, tempfile
@@ -113,7 +112,8 @@ def run_batch(
         task = replace(task, policy=read_policy(task.policy))
     task.prepare(load=False)  # workers count; here it is enough that they can
     schemas = [schema_of(task, job) for job in jobs]
-    place = Path(abspath(target))  # which has a name also where it is given as `.`
+    given = Path(target)
+    place = given.resolve() if given.name in ("", "..") else given.absolute()
     folder = place.with_name(f".{place.name}.trimtab")
     with closing(Manifest.open(folder, header=header, jobs=jobs, overwrite=overwrite)) as manifest:
         run = _Run(task, jobs, schemas, manifest, _engine(engine, workers))
@@ -167,8 +167,8 @@ class _Run:
                 self._put(unit, fresh=fresh)
                 yield
             self._move_to(len(self._jobs))
-        except (ConfigurationError, OSError) as error:
-            # A file that is another one by now lacks pieces: that it is another is to be said.
+        except Exception as error:
+            # A file that is another one by now lacks pieces, or has others: that it is another is to be said.
             self._manifest.check(path for job in self._jobs[self._at :] for path in job.inputs)
             if not isinstance(error, OSError):
                 raise

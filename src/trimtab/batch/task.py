@@ -218,8 +218,10 @@ class BatchTask(Options):
                 work_of(trial)([form.message("user", ["tea"])])
         except (ConfigurationError, FormatError, MissingExtraError):
             raise
-        except ContextError:
-            return  # it does not fit, or something does not answer: rows are set aside for that
+        except Exception:
+            # It does not fit, or something does not answer: rows are set aside for that. Or code of the
+            # user's own cannot do with so short a one: rows say so.
+            return
 
     def run(self, table: Table, numbers: Sequence[int], /, *, file: str | None = None) -> Table:
         """Do it with every row.
@@ -312,7 +314,7 @@ class BatchTask(Options):
                         f"the line has a key {taken[0]!r} already: give a prefix, which stands before the"
                         " name of each result, or write Parquet"
                     )
-                if self.column not in value and not (self.column in _BODY_KEYS and _has_messages(value)):
+                if self.column not in value and not (self._is_body_key() and self._is_body(value)):
                     keys = ", ".join([*value][:9]) or "none"
                     raise FormatError(
                         f"the line has no key {self.column!r} (it begins with {keys}): name the key of its"
@@ -336,7 +338,7 @@ class BatchTask(Options):
         key = self.column
         if not isinstance(value, Mapping) or key not in value:
             return work(value)
-        if key in _BODY_KEYS and not _has_messages(value[key]):
+        if self._is_body_key() and not self._is_body(value[key]):
             return work(value)
         conversation = conversation_in(value[key])
         row = work(conversation)
@@ -344,6 +346,18 @@ class BatchTask(Options):
             return Row(row.results)
         made = json_text(row.value) if isinstance(value[key], str) else row.value
         return Row(row.results, {**value, key: made})
+
+    def _is_body_key(self) -> bool:
+        """Tell whether bodies have their messages under the name of the column."""
+        return self.column in self._body_keys()
+
+    def _is_body(self, value: Any) -> bool:
+        """Tell whether it is an object with a key under which bodies have their messages."""
+        return isinstance(value, Mapping) and not self._body_keys().isdisjoint(value)
+
+    def _body_keys(self) -> frozenset[str]:
+        own = () if self.format == "auto" else (self.format,)
+        return frozenset(get_format(one).rules.body_key for one in (*formats(), *own))
 
     def _cell(self, cell: Any, value: Any, row: Row, kind: Any) -> Any:
         """Return what the column holds then: the same text where nothing left."""
@@ -371,13 +385,6 @@ class _Cells(NamedTuple):
 
 ID = "id"
 """Key and column of the id of a line."""
-_BODY_KEYS = frozenset(get_format(name).rules.body_key for name in formats())
-"""Keys under which request bodies have their messages."""
-
-
-def _has_messages(value: Any) -> bool:
-    """Tell whether it is an object with a key under which bodies have their messages."""
-    return isinstance(value, Mapping) and not _BODY_KEYS.isdisjoint(value)
 
 
 def _lines(column: str) -> Schema:
@@ -402,15 +409,19 @@ def _error_cells(error: ContextError, place: _Place, id: str | None, text: str |
 
 
 def _array(values: list[Any], kind: Any) -> Any:
-    """Make an array; of a dictionary in chunks, each with no more words than the index type can count."""
+    """Make an array; of a dictionary with more words than its index type can count in chunks."""
     pa = pyarrow()
     if pa.types.is_dictionary(kind):
-        most = min(ROWS_AT_ONCE, 1 << (kind.index_type.bit_width - 1))  # one bit is the sign
-        words = [
+        words = pa.array(values, type=kind.value_type).dictionary_encode()
+        is_signed = pa.types.is_signed_integer(kind.index_type)
+        most = 1 << (kind.index_type.bit_width - is_signed)
+        if len(words.dictionary) <= most:
+            return words.cast(kind)
+        pieces = [
             pa.array(values[start : start + most], type=kind.value_type).dictionary_encode().cast(kind)
             for start in range(0, len(values), most)
         ]
-        return pa.chunked_array(words, type=kind)
+        return pa.chunked_array(pieces, type=kind)
     try:
         return pa.array(values, type=kind)
     except UnicodeEncodeError:
