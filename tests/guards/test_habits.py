@@ -88,8 +88,8 @@ def _hands_on(node: ast.AST) -> bool:
 def test_a_broad_except_raises_on() -> None:
     """`except Exception` only at a seam that raises our error from the cause.
 
-    Hooks of a session (SPEC E8) and observers (design/031) are the exception: what they raise is logged. So is
-    the message that a batch tries before its first row: what its rows raise is raised.
+    Hooks of a session (SPEC E8) and observers (design/031) are the exception: what they raise is logged. So
+    is the message that a batch tries before its first row: what its rows raise is raised.
     """
     silent = [
         source.where(node)
