@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trimtab import Context, Fitted
+from trimtab import Budget, Context, Fitted, fit
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.integrations.base import BudgetLike, OnFitted, Outcome, Schemas, Trimmer
 from trimtab.strategies import Summarize
@@ -230,3 +230,76 @@ def test_what_a_function_raises_ends_the_call() -> None:
         asyncio.run(adapter(on_fitted=fail).afit(TALK))
     with pytest.raises(RuntimeError, match="no disk"):
         adapter(on_fitted=fail_now).fit(TALK)
+
+
+JAPANESE = "これは日本語の文章です。" * 6
+CODE = "função não é só código; x_y={'a':1} " * 4
+PICTURE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "high"}}
+SPOKEN: list[dict[str, Any]] = [
+    {"role": "assistant" if at % 2 else "user", "content": f"m{at} {JAPANESE if at % 3 else CODE}"}
+    for at in range(60)
+]
+MIXED: list[dict[str, Any]] = [
+    *SPOKEN,
+    {"role": "user", "content": [{"type": "text", "text": "And this?"}, PICTURE]},
+]
+SENT: list[tuple[str | None, str]] = [
+    ("gpt-4o", "openai_chat"),
+    ("claude-opus-4-5", "anthropic"),
+    ("gpt-4", "openai_responses"),
+    (None, "openai_chat"),
+]
+
+
+@pytest.mark.parametrize("first", range(len(SENT)))
+@pytest.mark.parametrize("talk", [SPOKEN, MIXED], ids=["texts", "picture"])
+@pytest.mark.parametrize("is_context", [False, True])
+def test_a_call_that_any_of_several_models_may_be_sent_is_over_for_none(
+    first: int, talk: list[Any], is_context: bool
+) -> None:
+    """Whichever of them has the smallest window: what counts is the dearest, tools and system text, too."""
+    budget = Context(4_000).add("history", []) if is_context else 4_000
+    trimmer = Trimmer[Any](budget, format="openai_chat", on_fitted=None, options={})
+    (model, sent_as), *others = [*SENT[first:], *SENT[:first]]
+    told: Any = {"model": model, "sent_as": sent_as, "others": others}
+    beside: Any = {"system": "Be brief.", "tools": trimmer.dearest([[], LOOK], has_system=True, **told)}
+    sent = trimmer.fit(talk, **told, **beside)
+    counts = [
+        fit(sent.messages, 8_000, model=name, format="openai_chat", charge_as=form, **beside).report
+        for name, form in SENT
+    ]
+    most = max(report.tokens_after for report in counts)
+    assert most <= sent.fitted.report.tokens_after <= 4_000
+    assert (beside["tools"], len(sent.messages) < len(talk)) == (LOOK, True)
+    assert not sent.fitted.report.exact
+
+
+def test_models_that_count_alike_are_counted_as_each() -> None:
+    """One that is named twice is counted once; a count that is exact for each of them is exact."""
+    trimmer = Trimmer[Any](900, format="openai_chat", on_fitted=None, options={})
+    alone, twice, both = (
+        trimmer.fit(TALK, model="gpt-4o", others=others).fitted.report
+        for others in ((), [("gpt-4o", None)], [("gpt-4o-mini", None)])
+    )
+    assert alone == twice
+    assert (both.tokens_after, both.exact) == (alone.tokens_after, True)
+
+
+def test_the_margin_of_several_models_is_the_largest() -> None:
+    """`margin="auto"` holds for each, and a form that the user names is that of each."""
+    budget = Budget(4_000, margin="auto")
+    trimmer = Trimmer[Any](budget, format="openai_chat", on_fitted=None, options={"charge_as": "anthropic"})
+    model, *others = (("gpt-4o", None), ("claude-opus-4-5", None))
+    both, alone = (
+        trimmer.fit(SPOKEN, model=name, others=rest).fitted.report
+        for name, rest in ((model[0], others), (others[0][0], ()))
+    )
+    assert both.margin_tokens >= alone.margin_tokens > 0
+
+
+@pytest.mark.parametrize("options", [{"model": "gpt-4o"}, {"counter": "chars:4"}], ids=str)
+def test_what_the_user_counts_by_counts_for_every_model(options: Any) -> None:
+    """A model or a counter that is named is the user's word on how to count."""
+    trimmer = Trimmer[Any](900, format="openai_chat", on_fitted=None, options=options)
+    alone = trimmer.fit(SPOKEN, model="gpt-4o").fitted.report
+    assert trimmer.fit(SPOKEN, model="gpt-4o", others=[("claude-opus-4-5", None)]).fitted.report == alone

@@ -24,6 +24,7 @@ from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.conversation.units import pins_given, resolve_pins
 from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter
+from trimtab.counting.dearest import DearestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.errors import ConfigurationError, UnknownNameError
@@ -106,6 +107,9 @@ class CallOptions(TypedDict, total=False):
     model."""
     sent_as: str | None
     """The wire form in which the framework sends the messages, where that is known."""
+    others: Sequence[tuple[str | None, str | None]]
+    """Models that may be sent the same messages in its place, each with its wire form: what counts is the
+    dearest of all, unless the user named a model or gave a counter."""
     system: Any
     """System text that the framework sends beside the messages: counted, and not returned."""
     tools: Any
@@ -211,11 +215,12 @@ class Trimmer(Generic[M]):
         model: str | None = None,
         window: Budget | None = None,
         sent_as: str | None = None,
+        others: Sequence[tuple[str | None, str | None]] = (),
         system: Any = None,
         tools: Any = None,
         limit_tokens: int | None = None,
     ) -> Steps[Outcome[M]]:
-        given, write = self._ask(model, sent_as, system, tools), self._write_of(system)
+        given, write = self._ask(model, sent_as, system, tools, others), self._write_of(system)
         if isinstance(self._budget, Context):
             self._check_texts(self._budget)
             blocks = Blocks(self._budget, messages, self._format, self._read, given)
@@ -237,6 +242,7 @@ class Trimmer(Generic[M]):
         has_system: bool,
         model: str | None = None,
         sent_as: str | None = None,
+        others: Sequence[tuple[str | None, str | None]] = (),
     ) -> list[Any]:
         """Return the tools of a call that are charged most, of those that its framework may send.
 
@@ -247,11 +253,12 @@ class Trimmer(Generic[M]):
             has_system: Whether the call begins with system text.
             model: As for `fit`.
             sent_as: As for `fit`.
+            others: As for `fit`.
         """
         known = [*ways]
-        if len(known) == 1:
+        if all(way == known[0] for way in known[1:]):
             return known[0]
-        given = self._ask(model, sent_as, None, None)
+        given = self._ask(model, sent_as, None, None, others)
         own = given.get("counter")
         if own is None and isinstance(self._budget, Context):
             own = self._budget._policy.counter
@@ -276,17 +283,29 @@ class Trimmer(Generic[M]):
         lead = leading_system(system, self._format)
         return lambda message, wire: None if message is None and wire == lead else write(message, wire)
 
-    def _ask(self, model: str | None, sent_as: str | None, system: Any, tools: Any) -> dict[str, Any]:
+    def _ask(
+        self,
+        model: str | None,
+        sent_as: str | None,
+        system: Any,
+        tools: Any,
+        others: Sequence[tuple[str | None, str | None]] = (),
+    ) -> dict[str, Any]:
         """Say with what a call is fitted; a model that nobody knows is counted by estimate."""
         name = self._model(model)
-        given = {
+        given: dict[str, Any] = {
             "model": known_name(name),
             "system": system,
             "tools": tools or None,
             "format": self._format.name,
         }
-        charge_as = None if self._counts else sent_as
-        return {"charge_as": charge_as, **self._options, **given}
+        sent = dict.fromkeys((known_name(one), form) for one, form in ((name, sent_as), *others))
+        if self._counts:
+            sent_as = None
+        elif len(sent) > 1 and "model" not in self._options:
+            counters: list[Any] = [counter_of(None, one, self._format, charge_as=form) for one, form in sent]
+            sent_as, given["counter"] = None, DearestCounter(counters, format=self._format)
+        return {"charge_as": sent_as, **self._options, **given}
 
     @property
     def _counts(self) -> bool:

@@ -218,18 +218,22 @@ class TrimHandler(CustomLogger):
             self._done[log] = _Done(form, sent.fitted, is_whole=not kwargs.get("previous_response_id"))
         return {**kwargs, **call.arguments(sent.messages, sent.fitted.system)}
 
-    def fit_call(self, kwargs: Mapping[str, Any], *, format: str) -> dict[str, Any]:
+    def fit_call(
+        self, kwargs: Mapping[str, Any], *, format: str, others: Sequence[Mapping[str, Any]] = ()
+    ) -> dict[str, Any]:
         """Fit a call; returns the arguments that have its messages and system text.
 
         Args:
             kwargs: What the call is given, by name.
             format: "openai_chat", "anthropic" or "openai_responses".
+            others: What the call is given in place of some of these where another deployment is asked: it is
+                counted as the dearest of them.
 
         Raises:
             WindowExceededError: What must stay does not fit.
         """
         with _window_errors(kwargs):
-            call = _Call(format, kwargs)
+            call = _Call(format, kwargs, others)
             trimmer = self._trimmers[format]
             sent = trimmer.fit(call.messages, **call.beside, tools=call.tools(trimmer))
         return call.arguments(sent.messages, sent.fitted.system)
@@ -304,7 +308,9 @@ def _window_errors(kwargs: Mapping[str, Any]) -> Iterator[None]:
 class _Call:
     """A call by its arguments: what is fitted, and what is counted beside it."""
 
-    def __init__(self, form: str, kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, form: str, kwargs: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         self._kwargs, self._form = kwargs, FORMS[form]
         given = kwargs.get(self._form.messages) or []
         self._text = given if isinstance(given, str) else None
@@ -312,16 +318,18 @@ class _Call:
             [{"role": "user", "content": given}] if isinstance(given, str) else [*given]
         )
         model, window = _model(kwargs)
-        sent_as, keeps_schemas = _sent_as(form, kwargs)
+        calls = [kwargs, *({**kwargs, **one} for one in others)]
+        sent, keeps_schemas = zip(*(_sent_as(form, one) for one in calls), strict=True)
         self.beside: dict[str, Any] = {
             "model": model,
             "window": window,
-            "sent_as": sent_as,
+            "sent_as": sent[0],
+            "others": [(_model(one)[0], sent_as) for one, sent_as in zip(calls[1:], sent[1:], strict=True)],
             "system": kwargs.get(self._form.system) or None,
         }
         tools = [*(kwargs.get("tools") or ()), *(kwargs.get("functions") or ())]
         ways = answer_ways(_answer(kwargs))
-        self._tools = [[*way, *tools] for way in (ways[:1] if keeps_schemas else ways)]
+        self._tools = [[*way, *tools] for way in (ways[:1] if all(keeps_schemas) else ways)]
 
     def tools(self, trimmer: Trimmer[Any]) -> list[Any]:
         """Return the tools of the call, and the schema of its answer as it is charged most."""
@@ -331,6 +339,7 @@ class _Call:
             has_system=bool(self.beside["system"]) or item_of(first, "role") in SYSTEM_ROLES,
             model=self.beside["model"],
             sent_as=self.beside["sent_as"],
+            others=self.beside["others"],
         )
 
     def arguments(self, messages: Sequence[Any], system: Any) -> dict[str, Any]:
@@ -424,7 +433,8 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
 
     It takes the same arguments, and is fitted by the `TrimHandler` in `litellm.callbacks`. `completion`,
     `responses` and the others of this module are made so; `trim_call(router.completion)` is that of a Router,
-    fitted for the deployment with the smallest window of those that it may take, its fallbacks among them.
+    fitted for the smallest window of the deployments that it may take, its fallbacks among them, and counted
+    as the dearest of them.
 
     Args:
         function: A call of LiteLLM's, sync or async.
@@ -453,9 +463,10 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
         is_routed = isinstance(router, Router)
         if is_awaited or (_has_attempts(format, named) and not is_routed):
             return send(**named)  # its callbacks are asked, now that all is named
-        deployment = _deployment(router, named) if is_routed else {}
+        deployments = _deployments(router, named) if is_routed else []
+        smallest, *others = deployments or [{}]
         for handler in handlers:
-            named |= handler.fit_call({**named, **deployment}, format=format)
+            named |= handler.fit_call({**named, **smallest}, format=format, others=others)
         call_id = named.setdefault("litellm_call_id", str(uuid4()))
         _FITTED.add(call_id)
         try:
@@ -474,23 +485,24 @@ def _by_name(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, 
     return {**{name: named[name] for name in named if name not in others}, **named.get("".join(others), {})}
 
 
-def _deployment(router: Router, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what a Router calls the model that it is asked for.
+def _deployments(router: Router, named: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """List what a Router may call the model that it is asked for, that with the smallest window first.
 
-    Which of several deployments it takes it decides later, and whether it falls back: what fits the smallest
-    window fits each.
+    Which of them it takes it decides later, and whether it falls back: what fits the smallest window fits
+    each, if it is counted as the dearest.
     """
     found = [
         {"model": one["litellm_params"].get("model"), "model_info": one.get("model_info")}
         for group in _groups(router, named)
         for one in router.get_model_list(model_name=group) or []
     ]
-    return min(found, key=_least_tokens, default={})
+    return sorted(found, key=_least_tokens)
 
 
 def _groups(router: Router, named: Mapping[str, Any]) -> list[str]:
     """List the names that a Router may ask for: the model's own, what it falls back to, and what these do."""
-    settings = [named.get(key, getattr(router, key)) or [] for key in FALLBACKS]
+    falls_back = named.get("disable_fallbacks") is not True
+    settings = [named.get(key, getattr(router, key)) or [] for key in FALLBACKS if falls_back]
     groups = [str(named.get("model"))]
     for group in groups:
         for fallbacks in settings:

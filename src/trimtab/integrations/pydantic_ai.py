@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from math import inf
@@ -34,6 +35,7 @@ package_of("pydantic-ai", package="pydantic_ai", needed_by="trimtab.integrations
 
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     BaseToolCallPart,
     BaseToolReturnPart,
@@ -69,8 +71,8 @@ class TrimCapability(AbstractCapability[Any]):
     """Fits what an agent sends its model, at each request.
 
     Counted are the instructions, the tools and the messages of the request, for the model that serves it; of
-    those of a `FallbackModel`, for the one with the smallest window. Messages that stay are the very objects
-    of the agent's history.
+    those of a `FallbackModel`, for the smallest window, and as the dearest of them. Messages that stay are
+    the very objects of the agent's history.
 
     Args:
         budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
@@ -120,17 +122,17 @@ class TrimCapability(AbstractCapability[Any]):
         return request_context
 
     async def _fit(self, request: ModelRequestContext) -> list[ModelMessage]:
-        model = _smallest(request.model)
+        models = _models(request.model)
         asked = request.model_settings, request.model_request_parameters
-        _, parameters = model.prepare_request(*asked)
-        sent = await self._trimmer.afit(
-            request.messages,
-            model=model.model_name,
-            sent_as=form_of(model, _FORMS),
-            system=_instructions(parameters, request.messages),
-            tools=_tools(parameters),
-        )
-        return sent.messages
+        parameters: list[ModelRequestParameters] = []
+        for model in models:
+            with suppress(UserError):  # a model that refuses the request is not sent it
+                parameters.append(model.prepare_request(*asked)[1])
+        parameters = parameters or [request.model_request_parameters]
+        known = _known_of(models)
+        system = max((_instructions(one, request.messages) or "" for one in parameters), key=len) or None
+        tools = self._trimmer.dearest(map(_tools, parameters), has_system=system is not None, **known)
+        return (await self._trimmer.afit(request.messages, **known, system=system, tools=tools)).messages
 
 
 def history_processor(
@@ -152,7 +154,7 @@ def history_processor(
     trimmer = _trimmer(budget, on_fitted, options, DEEP, keeps=True)
 
     async def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
-        return (await trimmer.afit(messages, model=_smallest(ctx.model).model_name)).messages
+        return (await trimmer.afit(messages, **_known_of(_models(ctx.model)))).messages
 
     return process
 
@@ -184,16 +186,23 @@ def _is_base(kind: Any) -> bool:
     return issubclass(kind, CompactionPart) or kind.part_kind.endswith(("-delta", "-baseline"))
 
 
-def _smallest(model: Model) -> Model:
-    """Return the model that a request is fitted for.
+def _models(model: Model) -> list[Model]:
+    """List the models that a request is fitted for, that with the smallest window first.
 
-    A `FallbackModel` is asked once for all its attempts: what fits the smallest window fits each.
+    A `FallbackModel` is asked once for all its attempts: what fits the smallest window fits each, if it is
+    counted as the dearest.
     """
     if isinstance(model, WrapperModel):
-        return _smallest(model.wrapped)
+        return _models(model.wrapped)
     if isinstance(model, FallbackModel):
-        return min(map(_smallest, model.models), key=_window_tokens)
-    return model
+        return sorted((one for each in model.models for one in _models(each)), key=_window_tokens)
+    return [model]
+
+
+def _known_of(models: Sequence[Model]) -> dict[str, Any]:
+    """Say of the models of a request what they are, and in which form each is sent it."""
+    first, *others = [(one.model_name, form_of(one, _FORMS)) for one in models]
+    return {"model": first[0], "sent_as": first[1], "others": others}
 
 
 def _window_tokens(model: Model) -> float:

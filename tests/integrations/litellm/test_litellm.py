@@ -494,6 +494,56 @@ def test_a_call_of_a_router_that_is_not_awaited_fits_its_fallbacks(
     assert [one.report.input_tokens for one in seen] == [400]
 
 
+JAPANESE = "これは日本語の文章です。" * 20
+"""A text that Claude is charged a tenth more for than gpt-4o."""
+
+
+@pytest.mark.parametrize("is_group", [True, False], ids=["deployments", "fallback"])
+@pytest.mark.parametrize("names", [("claude-opus-4-5", "gpt-4o"), ("gpt-4o", "claude-opus-4-5")])
+def test_a_call_of_a_router_that_is_not_awaited_is_over_for_none_of_its_models(
+    names: tuple[str, str], is_group: bool
+) -> None:
+    """Whichever is asked, and has the smallest window: what counts is the dearest count."""
+    models = [
+        {"model_name": group, "litellm_params": {"model": name, "mock_response": "done"}}
+        for group, name in zip(("fast", "fast" if is_group else "next"), names, strict=True)
+    ]
+    router = litellm.Router(
+        model_list=models, num_retries=0, fallbacks=[] if is_group else [{"fast": ["next"]}]
+    )
+    talk = [{"role": "assistant" if at % 2 else "user", "content": JAPANESE} for at in range(61)]
+    schema: Any = {"type": "object", "properties": {"place": {"type": "string"}}}
+    asked: Any = {"type": "json_schema", "json_schema": {"name": "place", "schema": schema}}
+    seen: list[Any] = []
+    counts: list[Any] = []
+    try:
+        litellm.callbacks = [TrimHandler(4_000, on_fitted=seen.append)]
+        trim_call(router.completion)("fast", talk, response_format=asked)
+        litellm.callbacks = [TrimHandler(100_000, on_fitted=counts.append)]
+        for name in names:
+            alone: Any = {"model": name, "messages": seen[0].messages, "response_format": asked}
+            ours.completion(**alone, mock_response="done")
+    finally:
+        litellm.callbacks = []
+    assert len(seen[0].messages) < len(talk)
+    assert max(one.report.tokens_after for one in counts) <= seen[0].report.tokens_after <= 4_000
+
+
+def test_a_call_that_has_no_fallbacks_is_not_cut_to_theirs(served: Provider) -> None:
+    """`disable_fallbacks=True` of a call, as a Router takes it."""
+    params: Any = {"model": "openai/gpt-4o", "api_base": f"{served.address}/v1", "api_key": "none"}
+    models = [
+        {"model_name": name, "litellm_params": params, "model_info": info}
+        for name, info in {"fast": {}, "small": SMALL}.items()
+    ]
+    router = litellm.Router(model_list=models, num_retries=0, fallbacks=[{"fast": ["small"]}])
+    seen: list[Any] = []
+    litellm.callbacks = [TrimHandler(on_fitted=seen.append)]
+    for is_disabled in (True, False):
+        trim_call(router.completion)("fast", _talk(3), disable_fallbacks=is_disabled)
+    assert [one.report.input_tokens for one in seen] == [111_616, 400]
+
+
 def test_each_attempt_of_a_call_with_fallbacks_is_fitted_for_its_model() -> None:
     """Awaited or not, each has what its own window holds."""
     call: Any = {"model": "openai/gpt-4o", "messages": _talk(30), **KEYS}

@@ -21,7 +21,7 @@ from pydantic_ai import (
     UsageLimits,
 )
 from pydantic_ai.capabilities import AbstractCapability, ModelFallback, ProcessHistory
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -370,7 +370,57 @@ def test_a_fallback_model_is_sent_what_fits_its_smallest_window(models: Sequence
         process = history_processor("50%", on_fitted=seen.append)
         Agent(model, capabilities=[ProcessHistory(process)]).run_sync("And now?", message_history=_talk(3))
     assert [one.report.input_tokens for one in seen] == [4_096] * 6
-    assert all(one.report.exact for one in seen)
+    is_known = all(one.model_name != "mine" for one in models)
+    assert all(one.report.exact is is_known for one in seen)
+
+
+JAPANESE = "これは日本語の文章です。" * 20
+"""A text that Claude is charged a tenth more for than gpt-4o."""
+
+
+@pytest.mark.parametrize("names", [("claude-opus-4-5", "gpt-4o"), ("gpt-4o", "claude-opus-4-5")])
+def test_a_fallback_model_is_sent_what_is_over_for_none_of_its_models(names: tuple[str, str]) -> None:
+    """Whichever is asked first, and has the smallest window: what counts is the dearest count."""
+    shown: list[list[ModelMessage]] = []
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        shown.append(messages)
+        return ModelResponse([TextPart("done")])
+
+    talk: list[ModelMessage] = [
+        message
+        for _ in range(30)
+        for message in (ModelRequest([UserPromptPart(JAPANESE)]), ModelResponse([TextPart(JAPANESE)]))
+    ]
+    model = FallbackModel(*(FunctionModel(answer, model_name=name) for name in names))
+    for ours in (TrimCapability(4_000), ProcessHistory(history_processor(4_000))):
+        Agent(model, capabilities=[ours]).run_sync("And now?", message_history=talk)
+        counts: list[Any] = []
+        for name in names:
+            trim = TrimCapability(100_000, on_fitted=counts.append)
+            alone = FunctionModel(_done, model_name=name)
+            Agent(alone, capabilities=[trim]).run_sync(None, message_history=shown[-1])
+        assert len(shown[-1]) < len(talk)
+        assert max(one.report.tokens_after for one in counts) <= 4_000
+
+
+def test_a_model_that_refuses_a_request_is_no_reason_to_send_none() -> None:
+    """One of a `FallbackModel` that knows no such answer is passed over in counting."""
+
+    class Unable(FunctionModel):
+        def prepare_request(self, *asked: Any) -> Any:
+            raise UserError("no such answer")
+
+    seen: list[Any] = []
+    for first in (FunctionModel(_done, model_name="gpt-4o"), None):
+        models = [one for one in (first, Unable(_done, model_name="gpt-4")) if one is not None]
+        agent = Agent(FallbackModel(*models), capabilities=[TrimCapability(on_fitted=seen.append)])
+        if first is None:
+            with pytest.raises(UserError, match="no such answer"):
+                agent.run_sync("And now?")
+        else:
+            assert agent.run_sync("And now?").output == "done"
+    assert seen
 
 
 @pytest.mark.parametrize("is_first", [True, False])
