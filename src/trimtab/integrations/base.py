@@ -499,15 +499,22 @@ def answer_part(asked: Mapping[str, Any], /, *, name: str = "answer") -> dict[st
             bare JSON schema.
         name: Its name where none is said.
     """
-    held = asked.get("format") or asked
-    held = held.get("json_schema") or held
-    schema = held.get("schema") or held.get("response_schema")
+    held = asked
+    for key in ("format", "json_schema"):
+        held = _mapping_in(held, key) or held
+    schema = _mapping_in(held, "schema") or _mapping_in(held, "response_schema")
     if schema is None and held.get("type") not in ("json_object", "json_schema", "text"):
         held, schema = {}, held
     if not schema:
         return None
     named = {"name": held.get("name") or name, "description": held.get("description")}
     return output_schema({**{key: text for key, text in named.items() if text}, "schema": schema})
+
+
+def _mapping_in(held: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    """Return what stands under a key; None: a word of JSON Schema, whose `format` is a text, or nothing."""
+    found = held.get(key)
+    return found if isinstance(found, Mapping) else None
 
 
 def answer_ways(part: dict[str, Any] | None, /) -> list[list[Any]]:
