@@ -270,7 +270,9 @@ def test_a_block_for_system_messages_says_itself_what_leaves() -> None:
 def test_a_conversation_that_begins_with_no_message_is_refused_with_its_block() -> None:
     """And with its place in it. A text alone may stand in a block; a number is nothing."""
     for given in ([5], [*long_talk("openai_chat", RULE)[:1], 5]):
-        with pytest.raises(FormatError, match=r"block 'history': messages\[\d\]: a message must be") as failed:
+        with pytest.raises(
+            FormatError, match=r"block 'history': messages\[\d\]: a message must be"
+        ) as failed:
             trimmer(blocks(), "openai_chat", []).fit(given)
         at = len(given) - 1
         place = failed.value.block, failed.value.index, failed.value.path

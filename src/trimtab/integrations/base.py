@@ -47,7 +47,7 @@ BudgetLike: TypeAlias = int | float | Budget | Context | str | PathLike[str] | N
 whose block "history" is filled; None: the model's window less what its answer may take."""
 
 OnFitted: TypeAlias = Callable[[Fitted[Any]], Coroutine[Any, Any, object] | object]
-"""Called with what each fit gave. A coroutine that it returns is awaited, where the call is; a task or another
+"""Called with what each fit gave. A coroutine that it returns is awaited, where the call is; a task or a
 future runs by itself, and no call waits for it."""
 
 

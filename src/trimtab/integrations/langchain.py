@@ -340,7 +340,8 @@ def _with(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> ModelReques
 def _state_of(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> list[BaseMessage]:
     """List what the state keeps: what was sent of it, and what other middleware had left out, where it is.
 
-    Where that put in messages that the state has not, they may stand for some of its own: it is what was sent.
+    Where that put in messages that the state has not, they may stand for some of its own: it keeps what was
+    sent.
     """
     lead = 0 if request.system_message is None else 1
     places = [None if place is None else place - lead for place in fits.places]

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from trimtab._fitting.blocks import is_text
 from trimtab._fitting.layout import blocks_in_order, items_of, messages_of
 from trimtab._fitting.request import known_budget, with_beside
 from trimtab.budget import Budget
@@ -78,9 +77,7 @@ def _count_head(messages: Sequence[Any], format: Format) -> int:
     """Count the system messages that a conversation begins with; what is no message ends them."""
     count = 0
     with suppress(FormatError):  # the engine says the same, and where in its block that stands
-        for one in messages:
-            if is_text(one) or format.kind(mapping_of(one)) != "system":
-                break
+        while count < len(messages) and format.kind(mapping_of(messages[count])) == "system":
             count += 1
     return count
 

@@ -285,7 +285,9 @@ def test_the_schema_of_an_answer_is_charged_as_it_is_sent(kind: Any, monkeypatch
         hold_answer(seen[-1], (form, {**talk, **body}), model=name, most=3)
 
 
-@pytest.mark.parametrize("model", ["projects/p/locations/l/publishers/google/models/{}", "vertex_ai/{}", "{}"])
+@pytest.mark.parametrize(
+    "model", ["projects/p/locations/l/publishers/google/models/{}", "vertex_ai/{}", "{}"]
+)
 def test_gemini_is_charged_nothing_for_the_schema_of_an_answer(model: str) -> None:
     """On Vertex, too, which has rows of its own."""
     seen: list[Fitted[Any]] = []

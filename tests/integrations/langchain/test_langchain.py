@@ -189,7 +189,9 @@ def test_the_state_is_what_was_sent_where_other_middleware_puts_messages_in(has_
     state = cast("Any", {"messages": talk} if has_messages else {})
     said: Any = [*talk[:-1], HumanMessage("Read this first. And now?")]
     system = SystemMessage(SYSTEM)
-    asked: Any = ModelRequest(model=_Scripted(responses=[]), messages=said, system_message=system, state=state)
+    asked: Any = ModelRequest(
+        model=_Scripted(responses=[]), messages=said, system_message=system, state=state
+    )
     seen: list[ModelRequest[Any]] = []
 
     def answer(request: ModelRequest[Any]) -> ModelResponse[Any]:
