@@ -217,6 +217,32 @@ def test_an_async_function_is_refused_where_nothing_is_awaited(budget: Any) -> N
     assert log.fits == []
 
 
+def test_a_task_that_a_function_starts_runs_by_itself() -> None:
+    """Awaited or not, the call goes on at once, and neither what it waits for nor its error is the call's."""
+
+    async def run() -> list[Fitted[Any]]:
+        logs, fits, is_open = list[asyncio.Future[None]](), list[Fitted[Any]](), asyncio.Event()
+
+        async def log(fitted: Fitted[Any]) -> None:
+            await is_open.wait()
+            fits.append(fitted)
+            raise RuntimeError("no disk")
+
+        def start(fitted: Fitted[Any]) -> asyncio.Future[None]:
+            logs.append(asyncio.ensure_future(log(fitted)))
+            return logs[-1]
+
+        sent = [adapter(on_fitted=start).fit(TALK), await adapter(on_fitted=start).afit(TALK)]
+        assert fits == []
+        is_open.set()
+        await asyncio.wait(logs)
+        assert [str(one.exception()) for one in logs] == ["no disk", "no disk"]
+        assert [one.fitted for one in sent] == fits
+        return fits
+
+    assert len(asyncio.run(run())) == 2
+
+
 def test_what_a_function_raises_ends_the_call() -> None:
     """Awaited or not, it is the program's own error."""
 

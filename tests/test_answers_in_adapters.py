@@ -50,6 +50,15 @@ def test_the_form_of_an_answer_is_read_as_each_api_is_told_it(asked: dict[str, A
     assert answer_part({"type": "text"}) is None
 
 
+@pytest.mark.parametrize("key", ["format", "json_schema", "schema", "response_schema"])
+def test_a_bare_schema_keeps_a_word_that_another_api_has_for_what_holds_one(key: str) -> None:
+    """JSON Schema says by `format` what a text is: "date-time", or "enum" in Gemini's."""
+    bare = {"type": "string", key: "date-time"}
+    part = answer_part(bare)
+    assert part is not None
+    assert part["response_format"]["json_schema"]["schema"] == bare
+
+
 async def _count_later(messages: list[Any]) -> int:
     return sum(len(str(message)) for message in messages)
 

@@ -114,6 +114,7 @@ def test_parts_fill_the_blocks_of_their_names(policy: Path, parts: Any, kept: li
         ),
         ({"system": 5}, "block 'system': content is text, a message, a list of messages or None, not int"),
         ({"history": [5]}, "messages[0]"),
+        ([5], "block 'history': messages[0]: a message must be a mapping"),
         ([PARTS], "a list of objects with parts, not of messages: write one a line (JSONL)"),
         ({"role": "user", "content": "Hi"}, "a single message, not a list of them"),
         ("Hi", "a conversation is a list of messages"),

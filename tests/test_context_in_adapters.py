@@ -252,6 +252,7 @@ def test_leading_system_messages_that_have_no_room_are_an_error_with_its_numbers
     needed = failed.value.needed_tokens
     assert needed is not None
     assert failed.value.limit_tokens == 60
+    assert "Raise the budget or the cap, pin less, or shorten system text." in str(failed.value)
     with pytest.raises(BudgetExceededError):
         fits(needed - 1)
     fits(needed)
@@ -267,8 +268,13 @@ def test_a_block_for_system_messages_says_itself_what_leaves() -> None:
 
 
 def test_a_conversation_that_begins_with_no_message_is_refused_with_its_block() -> None:
-    """A text alone may stand in a block; a number is nothing."""
-    with pytest.raises(FormatError) as failed:
-        trimmer(blocks(), "openai_chat", []).fit([5])
-    assert failed.value.block == "history"
+    """And with its place in it. A text alone may stand in a block; a number is nothing."""
+    for given in ([5], [*long_talk("openai_chat", RULE)[:1], 5]):
+        with pytest.raises(
+            FormatError, match=r"block 'history': messages\[\d\]: a message must be"
+        ) as failed:
+            trimmer(blocks(), "openai_chat", []).fit(given)
+        at = len(given) - 1
+        place = failed.value.block, failed.value.index, failed.value.path
+        assert place == ("history", at, f"messages[{at}]")
     assert trimmer(blocks(), "openai_chat", []).fit(["Hi"]).messages == said("openai_chat")

@@ -228,8 +228,8 @@ def _totals(tokens: Sequence[int], order: Sequence[int]) -> list[int]:
 def _budget_error(name: str, needed_tokens: int, limit_tokens: int, what: str) -> BudgetExceededError:
     return BudgetExceededError(
         f"block {name!r} does not fit: what must stay takes {needed_tokens:,} tokens and {what} is"
-        f" {limit_tokens:,}, {needed_tokens - limit_tokens:,} too few. Raise the budget or the cap, or pin"
-        " less.",
+        f" {limit_tokens:,}, {needed_tokens - limit_tokens:,} too few. Raise the budget or the cap, pin"
+        " less, or shorten system text.",
         needed_tokens=needed_tokens,
         limit_tokens=limit_tokens,
         block=name,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
-from inspect import isawaitable, signature
+from inspect import signature
 from itertools import groupby
 from operator import is_
 from os import PathLike
@@ -18,7 +18,7 @@ from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.request import Ask, check, counter_of, leading_system
-from trimtab._shared.checks import answers_later, in_words, is_later, near_names
+from trimtab._shared.checks import answers_later, in_words, near_names
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.budget import Budget
 from trimtab.context import Context
@@ -47,8 +47,9 @@ BudgetLike: TypeAlias = int | float | Budget | Context | str | PathLike[str] | N
 """Tokens; a `Budget`; a share of the model's window as text, `"80%"`; a `Context`, or the path of a policy,
 whose block "history" is filled; None: the model's window less what its answer may take."""
 
-OnFitted: TypeAlias = Callable[[Fitted[Any]], Awaitable[object] | object]
-"""Called with what each fit gave; what it returns is awaited, where that has to be and the call is."""
+OnFitted: TypeAlias = Callable[[Fitted[Any]], Coroutine[Any, Any, object] | object]
+"""Called with what each fit gave. A coroutine that it returns is awaited, where the call is; a task or a
+future runs by itself, and no call waits for it."""
 
 
 def clamped_strides(target_ratio: float, /) -> Cascade:
@@ -387,13 +388,13 @@ def tell(on_fitted: OnFitted | None, fitted: Fitted[Any]) -> Steps[None]:
     Raises:
         ConfigurationError: It has to be awaited, and the call is not.
     """
-    said: Any = None if on_fitted is None else on_fitted(fitted)
-    if isawaitable(said):
+    said = None if on_fitted is None else on_fitted(fitted)
+    if isinstance(said, Coroutine):
         yield Question(partial(_refuse, said), lambda: said)
 
 
-def _refuse(said: object) -> NoReturn:
-    is_later(said)  # which closes it: nobody will await it
+def _refuse(said: Coroutine[Any, Any, object]) -> NoReturn:
+    said.close()  # Python warns of one that nobody awaits
     raise _async_error()
 
 
@@ -518,15 +519,22 @@ def answer_part(asked: Mapping[str, Any], /, *, name: str = "answer") -> dict[st
             bare JSON schema.
         name: Its name where none is said.
     """
-    held = asked.get("format") or asked
-    held = held.get("json_schema") or held
-    schema = held.get("schema") or held.get("response_schema")
+    held = asked
+    for key in ("format", "json_schema"):
+        held = _mapping_in(held, key) or held
+    schema = _mapping_in(held, "schema") or _mapping_in(held, "response_schema")
     if schema is None and held.get("type") not in ("json_object", "json_schema", "text"):
         held, schema = {}, held
     if not schema:
         return None
     named = {"name": held.get("name") or name, "description": held.get("description")}
     return output_schema({**{key: text for key, text in named.items() if text}, "schema": schema})
+
+
+def _mapping_in(held: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    """Return what stands under a key; None: a word of JSON Schema, whose `format` is a text, or nothing."""
+    found = held.get(key)
+    return found if isinstance(found, Mapping) else None
 
 
 def answer_ways(part: dict[str, Any] | None, /) -> list[list[Any]]:

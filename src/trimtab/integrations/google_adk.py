@@ -88,7 +88,7 @@ class TrimPlugin(BasePlugin):
         model = llm_request.model
         facts = known_facts(model)
         ways = answer_ways(None if asked is None else self._answers.of([asked])[0])
-        if facts is not None and facts.provider == "google":  # others are asked by way of LiteLLM
+        if facts is not None and facts.format == "gemini":  # on Vertex, too; others may be asked by a call
             del ways[1:]
         ways = [[*way, *(config.tools or ())] for way in ways]
         tools = self._trimmer.dearest(ways, has_system=bool(system), model=model)

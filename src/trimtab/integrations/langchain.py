@@ -338,13 +338,19 @@ def _with(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> ModelReques
 
 
 def _state_of(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> list[BaseMessage]:
-    """List what the state keeps: what was sent of it, and what other middleware had left out, where it is."""
+    """List what the state keeps: what was sent of it, and what other middleware had left out, where it is.
+
+    Where that put in messages that the state has not, they may stand for some of its own: it keeps what was
+    sent.
+    """
     lead = 0 if request.system_message is None else 1
     places = [None if place is None else place - lead for place in fits.places]
     sent = [(one, place) for one, place in zip(fits.messages, places, strict=True) if place != -1]
     shown = {one.id: at for at, one in enumerate(request.messages)}
-    kept = list[BaseMessage]()
-    for one in request.state["messages"]:
+    held, kept = request.state.get("messages", ()), list[BaseMessage]()
+    if not shown.keys() <= {one.id for one in held if one.id is not None}:
+        return [one for one, _ in sent]
+    for one in held:
         at = shown.get(one.id)
         if at is None:
             kept.append(one)

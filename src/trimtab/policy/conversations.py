@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from trimtab._fitting.blocks import is_text
-from trimtab._fitting.layout import blocks_in_order, in_block, items_of, messages_of
+from trimtab._fitting.layout import blocks_in_order, items_of, messages_of
 from trimtab._fitting.request import known_budget, with_beside
 from trimtab.budget import Budget
 from trimtab.context import Context, Fitted
@@ -62,8 +62,7 @@ def with_conversation(
     context = policy.clone(**changes)
     blocks = {block.name: block for block in policy.blocks}
     name = _name_for_conversations(blocks)
-    with in_block(name):
-        head = _count_head(messages, format) if policy._policy.read is None else 0
+    head = _count_head(messages, format) if policy._policy.read is None else 0
     apart = head > 0 and name != _SYSTEM and _SYSTEM in blocks
     parts = {_SYSTEM: messages[:head], name: messages[head:]} if apart else {name: messages}
     own = {name: () if name == HISTORY or blocks[name].is_empty else items_of(blocks[name]) for name in parts}
@@ -75,10 +74,12 @@ def with_conversation(
 
 
 def _count_head(messages: Sequence[Any], format: Format) -> int:
-    """Count the system messages that a conversation begins with."""
-    messages_only = takewhile(lambda one: not is_text(one), messages)
-    heads = takewhile(lambda one: format.kind(mapping_of(one)) == "system", messages_only)
-    return sum(1 for _ in heads)
+    """Count the system messages that a conversation begins with; what is no message ends them."""
+    count = 0
+    with suppress(FormatError):  # the engine says the same, and where in its block that stands
+        while count < len(messages) and format.kind(mapping_of(messages[count])) == "system":
+            count += 1
+    return count
 
 
 def own_system(policy: Context, format: Format, /) -> Any:

@@ -229,18 +229,23 @@ def test_what_is_sent_beside_the_contents_is_counted() -> None:
     trim = TrimPlugin(700, on_fitted=seen.append)
     tool = types.Tool(function_declarations=[types.FunctionDeclaration(name="look", description="Looks.")])
     fitted(_talk(1), trim)
-    schemas = (Look, list[Look], Look.model_json_schema(), types.Schema(type=types.Type.OBJECT, title="Look"))
+    sure = types.Schema(type=types.Type.STRING, format="enum", enum=["yes", "no"])
+    schemas = (
+        *(Look, list[Look], Look.model_json_schema()),
+        *(types.Schema(type=types.Type.OBJECT, title="Look"), sure),
+    )
     beside: list[dict[str, Any]] = [
         {"system_instruction": "Look well."},
         {"system_instruction": _text("user", "Look well.")},
         {"tools": [tool]},
         *({"response_schema": schema} for schema in schemas),
         {"response_json_schema": Look.model_json_schema()},
+        {"response_json_schema": {"type": "string", "format": "date-time"}},
     ]
     for config in beside:
         fitted(_talk(1), trim, config=types.GenerateContentConfig(**config))
     plain, *others = [one.report.tokens_after for one in seen]
-    assert len(others) == 8
+    assert len(others) == 10
     assert all(tokens > plain for tokens in others)
     seen.clear()
     said = [*_talk(1), _text("model", "It is sunny, too.")]
@@ -278,6 +283,20 @@ def test_the_schema_of_an_answer_is_charged_as_it_is_sent(kind: Any, monkeypatch
         form = "anthropic" if "claude" in name else "openai_chat"
         talk = {"messages": [{"role": "user", "content": "And now?"}]}
         hold_answer(seen[-1], (form, {**talk, **body}), model=name, most=3)
+
+
+@pytest.mark.parametrize(
+    "model", ["projects/p/locations/l/publishers/google/models/{}", "vertex_ai/{}", "{}"]
+)
+def test_gemini_is_charged_nothing_for_the_schema_of_an_answer(model: str) -> None:
+    """On Vertex, too, which has rows of its own."""
+    seen: list[Fitted[Any]] = []
+    trim = TrimPlugin(3_000, on_fitted=seen.append)
+    for config in ({}, {"response_schema": Whole}):
+        made = types.GenerateContentConfig(**config)
+        fitted(_talk(0), trim, model=model.format("gemini-2.5-flash"), config=made)
+    plain, asked = [one.report.tokens_after for one in seen]
+    assert asked == plain
 
 
 async def _ask(agent: LlmAgent, plugin: TrimPlugin) -> None:

@@ -182,6 +182,29 @@ def test_what_other_middleware_leaves_out_of_a_call_stays_in_the_state() -> None
     assert len(sent) == 2
 
 
+@pytest.mark.parametrize("has_messages", [True, False])
+def test_the_state_is_what_was_sent_where_other_middleware_puts_messages_in(has_messages: bool) -> None:
+    """What they stand for would stay beside them, and the state would grow by all of it at each call."""
+    talk = _talk(12)[1:]
+    state = cast("Any", {"messages": talk} if has_messages else {})
+    said: Any = [*talk[:-1], HumanMessage("Read this first. And now?")]
+    system = SystemMessage(SYSTEM)
+    asked: Any = ModelRequest(
+        model=_Scripted(responses=[]), messages=said, system_message=system, state=state
+    )
+    seen: list[ModelRequest[Any]] = []
+
+    def answer(request: ModelRequest[Any]) -> ModelResponse[Any]:
+        seen.append(request)
+        return ModelResponse(result=[AIMessage("Yes.")])
+
+    answered: Any = TrimMiddleware(300, persist=True).wrap_model_call(asked, answer)
+    kept = answered.command.update["messages"][1:-1]
+    assert kept == seen[0].messages
+    assert kept[-1] is said[-1]
+    assert len(kept) < len(said)
+
+
 def test_an_agent_that_is_awaited_is_fitted_alike() -> None:
     """The async hook gives the same requests, also with a counter that has to be awaited."""
 
