@@ -201,9 +201,10 @@ def test_an_async_function_is_told_of_a_fit_that_is_awaited(budget: Any) -> None
     assert len(log.fits) == 3
 
 
-@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("budget", [300, Context(300, model="gpt-4o").add("history", [])])
-def test_an_async_function_is_refused_where_nothing_is_awaited(budget: Any) -> None:
+def test_an_async_function_is_refused_where_nothing_is_awaited(
+    budget: Any, recwarn: pytest.WarningsRecorder
+) -> None:
     """At the call, and nothing is left unawaited; where no call ever is, when the adapter is made."""
     log = Log()
     for on_fitted in (log, lambda fitted: log(fitted)):
@@ -214,6 +215,7 @@ def test_an_async_function_is_refused_where_nothing_is_awaited(budget: Any) -> N
     adapter(budget, on_fitted=log.fits.append).check_sync()
     adapter(budget).check_sync()
     gc.collect()
+    assert [one for one in recwarn if "never awaited" in str(one.message)] == []
     assert log.fits == []
 
 

@@ -265,7 +265,7 @@ def test_results_of_calls_that_the_server_keeps_are_all_sent() -> None:
     assert all(len(item["output"]) == 3_600 for item in last["input"])
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error:what the input answers is not in it")
 def test_a_history_whose_first_call_a_limit_cut_off_is_fitted() -> None:
     """It begins with a result alone, but holds what the model said, so that no server keeps that."""
     talk = _talk(30)[2:]
