@@ -23,9 +23,9 @@ from trimtab.counting.base import RequestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.margin import margin_of, unsure_of
 from trimtab.counting.measurement import near_words
-from trimtab.errors import ConfigurationError, InvalidHistoryError, UnknownNameError
+from trimtab.errors import ConfigurationError, InvalidHistoryError
 from trimtab.formats import Format, Request, get_format, mapping_of
-from trimtab.models import facts_for, model_in
+from trimtab.models import facts_for, find_facts, model_in
 from trimtab.strategies.door import StrategyLike
 
 __all__ = [
@@ -142,14 +142,12 @@ def take_model(ask: Ask) -> tuple[str, ...]:
     named = model_in(ask.messages)
     if named is None:
         return ()
-    try:
-        facts_for(named)
-    except UnknownNameError:
-        if ask.counter is not None:
-            return ()
-        return (f"The model of the request body, {named!r}, is not known: tokens are estimated.",)
-    ask.model = named
-    return ()
+    if find_facts(named) is not None:
+        ask.model = named
+        return ()
+    if ask.counter is not None:
+        return ()
+    return (f"The model of the request body, {named!r}, is not known: tokens are estimated.",)
 
 
 def body_of(ask: Ask, format: Format) -> Request | None:
@@ -260,12 +258,8 @@ def budget_for(budget: Budget | float, model: str | None, /) -> Budget:
 
 def window_of(model: str | None, /) -> int | None:
     """Return the window of a model; None where it is not known."""
-    if model is None:
-        return None
-    try:
-        return facts_for(model).window_tokens
-    except UnknownNameError:  # with a counter of the caller's, any name will do
-        return None
+    facts = None if model is None else find_facts(model)  # with a counter of the caller's, any name will do
+    return None if facts is None else facts.window_tokens
 
 
 def window_note(model: str | None, budget: Budget, /) -> tuple[str, ...]:

@@ -161,11 +161,11 @@ def _can_dump(value: Any) -> bool:
 def _is_message(value: Any) -> bool:
     """Tell a message from a request body and from a list; a body has no role."""
     if isinstance(value, Mapping):
-        return "role" in value and not any(key in value for key in _BODY_KEYS)
+        return "role" in value and not any(key in value for key in BODY_KEYS)
     return _can_dump(value) and hasattr(value, "role")
 
 
-_BODY_KEYS = ("messages", "input", "contents")
+BODY_KEYS = ("messages", "input", "contents")
 """Where the forms that come with trimtab keep the messages of a body."""
 
 

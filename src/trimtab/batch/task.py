@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from trimtab._shared.checks import error_name
@@ -104,7 +105,7 @@ class BatchTask(Options):
 
     def options(self) -> dict[str, Any]:
         """Give what it was made with, by name."""
-        return {name: value for name, value in vars(self).items() if name != "_work"}
+        return {one.name: vars(self)[one.name] for one in fields(self) if one.init}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave behind what was made for this process: a tokenizer is loaded in each."""
@@ -314,7 +315,7 @@ class BatchTask(Options):
                         f"the line has a key {taken[0]!r} already: give a prefix, which stands before the"
                         " name of each result, or write Parquet"
                     )
-                if self.column not in value and not (self._is_body_key() and self._is_body(value)):
+                if self.column not in value and not (self.column in self._body_keys and self._is_body(value)):
                     keys = ", ".join([*value][:9]) or "none"
                     raise FormatError(
                         f"the line has no key {self.column!r} (it begins with {keys}): name the key of its"
@@ -338,7 +339,7 @@ class BatchTask(Options):
         key = self.column
         if not isinstance(value, Mapping) or key not in value:
             return work(value)
-        if self._is_body_key() and not self._is_body(value[key]):
+        if key in self._body_keys and not self._is_body(value[key]):
             return work(value)
         conversation = conversation_in(value[key])
         row = work(conversation)
@@ -347,15 +348,13 @@ class BatchTask(Options):
         made = json_text(row.value) if isinstance(value[key], str) else row.value
         return Row(row.results, {**value, key: made})
 
-    def _is_body_key(self) -> bool:
-        """Tell whether bodies have their messages under the name of the column."""
-        return self.column in self._body_keys()
-
     def _is_body(self, value: Any) -> bool:
         """Tell whether it is an object with a key under which bodies have their messages."""
-        return isinstance(value, Mapping) and not self._body_keys().isdisjoint(value)
+        return isinstance(value, Mapping) and not self._body_keys.isdisjoint(value)
 
+    @cached_property
     def _body_keys(self) -> frozenset[str]:
+        """Keys under which bodies have their messages, in the forms that there are and in the one given."""
         own = () if self.format == "auto" else (self.format,)
         return frozenset(get_format(one).rules.body_key for one in (*formats(), *own))
 

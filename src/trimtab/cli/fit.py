@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from trimtab._fit import fit as fit_one
-from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.checks import BODY_KEYS, in_words, near_names
 from trimtab.budget import Budget
 from trimtab.cli.options import (
     ROOM,
@@ -30,9 +30,6 @@ from trimtab.policy import policy_in, read_file, with_path
 from trimtab.policy.conversations import FittedRequest, fill, fit_conversation, write_fitted
 from trimtab.report.text import fate_counts
 from trimtab.strategies.data import KINDS_ALONE
-
-_BODY_KEYS = ("messages", "input", "contents")
-"""One of these makes a mapping a request body, unless it names a block."""
 
 
 class PolicyFit:
@@ -112,7 +109,7 @@ class PolicyFit:
             if any(map(self._holds_parts, value)):
                 raise FormatError("a list of objects with parts, not of messages: write one a line (JSONL)")
             return None
-        body = [key for key in _BODY_KEYS if key in value and key not in self._names]
+        body = [key for key in BODY_KEYS if key in value and key not in self._names]
         named = [key for key in value if key in self._names]
         if body and named and self._marks(value).issuperset(named):
             return None

@@ -10,7 +10,7 @@ from typing import Any
 from trimtab._shared.checks import move, unknown_name
 from trimtab._shared.lazy import public_dir
 from trimtab._shared.plugins import make_plugin, plugin_names
-from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
+from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats.anthropic import Anthropic
 from trimtab.formats.base import (
     REGISTRY,
@@ -341,9 +341,7 @@ def _sdk_form(kind: Any) -> str:
 
 def form_of(model: str) -> str:
     """Return the wire form of a model's provider; "" if the model is not known."""
-    from trimtab.models import facts_for
+    from trimtab.models import find_facts
 
-    try:
-        return facts_for(model).format
-    except UnknownNameError:
-        return ""
+    facts = find_facts(model)
+    return "" if facts is None else facts.format

@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypedDict, Typ
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.request import Ask, check, counter_of, leading_system
+from trimtab._fitting.request import Ask, check, counter_of, leading_system, window_of
 from trimtab._shared.checks import answers_later, in_words, near_names
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.budget import Budget
@@ -27,11 +27,11 @@ from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter
 from trimtab.counting.dearest import DearestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, known_fixed_count
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, get_format
 from trimtab.formats.base import output_schema
 from trimtab.history import ReadCache
-from trimtab.models import ModelFacts, facts_for
+from trimtab.models import ModelFacts, find_facts
 from trimtab.policy import load_policy
 from trimtab.policy.conversations import HISTORY, own_system, with_conversation
 from trimtab.strategies import Cascade, ClampResults, SlidingWindow, StrategyLike, TruncateText
@@ -293,14 +293,14 @@ class Trimmer(Generic[M]):
         others: Sequence[tuple[str | None, str | None]] = (),
     ) -> dict[str, Any]:
         """Say with what a call is fitted; a model that nobody knows is counted by estimate."""
-        name = self._model(model)
+        name = known_name(self._model(model))
         given: dict[str, Any] = {
-            "model": known_name(name),
+            "model": name,
             "system": system,
             "tools": tools or None,
             "format": self._format.name,
         }
-        sent = dict.fromkeys((known_name(one), form) for one, form in ((name, sent_as), *others))
+        sent = dict.fromkeys([(name, sent_as), *((known_name(one), form) for one, form in others)])
         if self._counts:
             sent_as = None
         elif len(sent) > 1 and "model" not in self._options:
@@ -325,10 +325,7 @@ class Trimmer(Generic[M]):
         percent = _percent_in(self._budget)
         assert percent is not None  # nothing else is taken
         name = self._model(model)
-        facts = known_facts(name)
-        window_tokens = None if facts is None else facts.window_tokens
-        if window is not None:
-            window_tokens = window.window
+        window_tokens = known_window(name) if window is None else window.window
         if window_tokens is None:
             raise ConfigurationError(
                 f"budget={self._budget!r} is a share of the model's window, and that of {name!r} is"
@@ -726,14 +723,15 @@ def known_name(model: str | None) -> str | None:
     A host that is known may have windows and prices of its own; one nobody knows ("mine/gpt-4o") is left out.
     """
     names = [] if model is None else [model, model.rpartition("/")[2]]
-    for name in names:
-        with suppress(UnknownNameError):
-            facts_for(name)
-            return name
-    return None
+    return next((name for name in names if find_facts(name) is not None), None)
 
 
 def known_facts(model: str | None) -> ModelFacts | None:
     """Look a model up; None if the call names none, or one that nobody knows."""
     name = known_name(model)
-    return None if name is None else facts_for(name)
+    return None if name is None else find_facts(name)
+
+
+def known_window(model: str | None) -> int | None:
+    """Return the tokens of a model's window; None if nobody knows them."""
+    return window_of(known_name(model))

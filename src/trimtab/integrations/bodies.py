@@ -29,8 +29,8 @@ from trimtab.integrations.base import (
     Trimmer,
     afinish,
     finish,
-    known_facts,
     known_name,
+    known_window,
     warn_stored,
 )
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent
@@ -191,14 +191,13 @@ class Bodies(Trimmer[Any]):
         if self._exactly:
             return self._tokens(model, None)
         output, name = self._output_of(request), known_name(self._model(model))
-        facts = known_facts(name)
-        window = None if facts is None else facts.window_tokens
         if self._budget is None:
             limit = known_budget(None, name)
             if limit is not None and output:
                 limit = Budget(limit.window, output_reserve=output)
         else:
             limit = self._tokens(model, None)
+            window = known_window(name)
             if isinstance(self._budget, str) and output and window and limit:
                 limit = Budget(max(1, min(limit.window, window - output)))
         estimated = baseline is not None and baseline.bills and baseline.estimates

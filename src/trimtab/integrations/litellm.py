@@ -34,8 +34,8 @@ from trimtab.integrations.base import (
     answer_part,
     answer_ways,
     clamped_strides,
-    known_facts,
     known_name,
+    known_window,
 )
 
 package_of("litellm", package="litellm", needed_by="trimtab.integrations.litellm")
@@ -356,9 +356,7 @@ def _model(kwargs: Mapping[str, Any]) -> tuple[str | None, Budget | None]:
     name = next(filter(None, map(known_name, named)), model)
     if info.get("max_input_tokens") is not None:
         return name, Budget(info["max_input_tokens"])
-    facts = known_facts(name)
-    is_known = facts is not None and facts.window_tokens is not None
-    return name, None if is_known else _listed_window(model)
+    return name, None if known_window(name) is not None else _listed_window(model)
 
 
 def _sent_as(form: str, kwargs: Mapping[str, Any]) -> tuple[str | None, bool]:
@@ -518,8 +516,7 @@ def _least_tokens(deployment: Mapping[str, Any]) -> float:
     name, window = _model(deployment)
     if window is not None:
         return window.input_tokens
-    facts = known_facts(name)
-    return inf if facts is None or facts.window_tokens is None else facts.window_tokens
+    return known_window(name) or inf
 
 
 completion = trim_call(litellm.completion)

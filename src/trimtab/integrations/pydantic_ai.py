@@ -27,7 +27,7 @@ from trimtab.integrations.base import (
     answer_part,
     form_of,
     join_system,
-    known_facts,
+    known_window,
 )
 from trimtab.strategies import Strategy
 
@@ -207,8 +207,7 @@ def _known_of(models: Sequence[Model]) -> dict[str, Any]:
 
 def _window_tokens(model: Model) -> float:
     """Say what a model's window holds; what nobody knows is held for the largest."""
-    facts = known_facts(model.model_name)
-    return inf if facts is None or facts.window_tokens is None else facts.window_tokens
+    return known_window(model.model_name) or inf
 
 
 _FORMS = {

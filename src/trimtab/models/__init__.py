@@ -205,11 +205,7 @@ def facts_for(model: str, /) -> ModelFacts:
         >>> facts_for("claude-opus-77").counted_as
         'claude-opus-4-7'
     """
-    if not isinstance(model, str):
-        raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
-    if not _READ:
-        _read_environment()
-    found = _FACTS.get(model) or _find(model) or _by_maker(model)
+    found = find_facts(model)
     if found is not None:
         return found
     near = near_models(model)
@@ -222,6 +218,19 @@ def facts_for(model: str, /) -> ModelFacts:
     )
 
 
+def find_facts(model: str, /) -> ModelFacts | None:
+    """Look a model up as `facts_for` does; None if nobody knows it, without a search for names like it.
+
+    Raises:
+        ConfigurationError: It is no name, or the file that `TRIMTAB_MODELS` names cannot be read.
+    """
+    if not isinstance(model, str):
+        raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
+    if not _READ:
+        _read_environment()
+    return _FACTS.get(model) or _find(model) or _by_maker(model)
+
+
 def model_in(body: object, /) -> str | None:
     """Return the model a request body names; None if it names none, or is no body."""
     held = body if isinstance(body, Mapping) else {}
@@ -232,12 +241,7 @@ def model_in(body: object, /) -> str | None:
 def known_model_in(body: object, /) -> str | None:
     """Return the model a request body names, if it is known."""
     named = model_in(body)
-    if named is not None:
-        try:
-            facts_for(named)
-        except UnknownNameError:
-            return None
-    return named
+    return None if named is None or find_facts(named) is None else named
 
 
 def near_models(model: str, /) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any, TypeAlias
 
 from trimtab._fitting.request import leading_system
-from trimtab._shared.checks import is_number, is_whole
+from trimtab._shared.checks import BODY_KEYS, is_number, is_whole
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, format_of
 from trimtab.formats.values import entry_of
@@ -19,7 +19,6 @@ from trimtab.stores import Event
 Messages: TypeAlias = Sequence[Any]
 """Messages of any wire form."""
 
-_BODY_KEYS = ("messages", "input", "contents")
 _SHAPE = '{"at": 12, "evidence": [3, 5]} or {"text": "Where is it?", "evidence": [3, 5]}'
 
 _Refusal: TypeAlias = type[ConfigurationError] | type[FormatError]
@@ -246,7 +245,7 @@ def _why_not(question: Question, count: int) -> str | None:
 
 def _is_log(source: object) -> bool:
     if isinstance(source, Mapping):
-        return "events" in source and not any(key in source for key in _BODY_KEYS)
+        return "events" in source and not any(key in source for key in BODY_KEYS)
     return isinstance(source, Sequence) and bool(source) and isinstance(source[0], Event)
 
 
@@ -255,7 +254,7 @@ def _is_bodies(source: object) -> bool:
         return False
     return all(
         isinstance(one, Mapping) and "role" not in one and "type" not in one
-        and any(key in one for key in _BODY_KEYS)
+        and any(key in one for key in BODY_KEYS)
         for one in source
     )  # fmt: skip
 

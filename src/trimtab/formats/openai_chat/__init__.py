@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trimtab.errors import UnknownNameError
 from trimtab.formats.base import (
     BYTES_PER_TOKEN,
     CALL_WEIGHT,
@@ -305,12 +304,10 @@ class OpenAIChat(Format):
 
         Their Chat Completions know no `cache_control`, which is for providers behind a gateway.
         """
-        from trimtab.models import facts_for  # not above: most fits mark nothing
+        from trimtab.models import find_facts  # not above: most fits mark nothing
 
-        try:
-            own = model is not None and facts_for(model).provider == "openai"
-        except UnknownNameError:
-            own = False
+        facts = None if model is None else find_facts(model)
+        own = facts is not None and facts.provider == "openai"
         return 0 if own else super().most_marks(model)
 
     def redact(self, message: Dict, /) -> Dict:
