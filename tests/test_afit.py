@@ -441,7 +441,7 @@ def test_objects_are_told_apart_by_what_they_hold() -> None:
         content: str = Field(default="", repr=False)
 
     async def chars(messages: list[Any]) -> int:
-        return sum(len(message.content) for message in messages)
+        return sum(len(message["content"]) for message in messages)
 
     context = (
         Context(600, counter=chars).add("a", [Quiet(content="a" * 5)]).add("b", [Quiet(content="b" * 500)])

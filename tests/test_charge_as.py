@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
 from typing import Any
 
@@ -130,3 +131,75 @@ def test_every_form_can_be_charged_as_every_other() -> None:
         assert counter.charge_as(name) is counter
         for other in formats():
             assert counter.charge_as(other).format.name == name
+
+
+ROWS = {"rows": [[at, at + 1, {"ok": True, "n": at}] for at in range(60)], "wo": "Zürich"}
+"""Arguments of which a fifth is what `json.dumps` writes between them."""
+
+
+def _one_call(form: str) -> list[dict[str, Any]]:
+    """Write a question, a call with the arguments held as an object, and its result."""
+    if form == "anthropic":
+        asked = {"type": "tool_use", "id": "c", "name": "s", "input": ROWS}
+        said = {"type": "tool_result", "tool_use_id": "c", "content": "ok"}
+    elif form == "bedrock":
+        asked = {"toolUse": {"toolUseId": "c", "name": "s", "input": ROWS}}
+        said = {"toolResult": {"toolUseId": "c", "content": [{"json": ROWS}]}}
+    else:
+        asked = {"functionCall": {"id": "c", "name": "s", "args": ROWS}}
+        said = {"functionResponse": {"id": "c", "name": "s", "response": ROWS}}
+    parts, by_model = ("parts", "model") if form == "gemini" else ("content", "assistant")
+    text = {"type": "text", "text": "hi"} if form == "anthropic" else {"text": "hi"}
+    return [
+        {"role": role, parts: [part]} for role, part in (("user", text), (by_model, asked), ("user", said))
+    ]
+
+
+def _as_text(form: str, read: str) -> list[dict[str, Any]]:
+    """Write the same as LiteLLM writes it for OpenAI: `json.dumps(input)` of version 1.108.7."""
+    arguments = json.dumps(ROWS)
+    said = "ok" if read == "anthropic" else arguments
+    if form == "openai_responses":
+        return [
+            {"role": "user", "content": "hi"},
+            {"type": "function_call", "call_id": "c", "name": "s", "arguments": arguments},
+            {"type": "function_call_output", "call_id": "c", "output": said},
+        ]
+    call = {"id": "c", "type": "function", "function": {"name": "s", "arguments": arguments}}
+    return [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": said},
+    ]
+
+
+@pytest.mark.parametrize("sent", ["openai_chat", "openai_responses"])
+@pytest.mark.parametrize("read", ["anthropic", "bedrock", "gemini"])
+def test_objects_are_charged_as_the_text_that_is_sent_of_them(read: str, sent: str) -> None:
+    """It was compact JSON that was charged: 873 tokens of 1,049, called within the budget."""
+    there = fit(_as_text(sent, read), 9_999, model="gpt-4o", format=sent).report.tokens_after
+    charged = fit(_one_call(read), 9_999, model="gpt-4o", format=read, charge_as=sent).report.tokens_after
+    assert there <= charged <= there * 1.02 + 8  # a name stands in the response of Gemini once more
+    one_by_one = _known("gpt-4o", read).charge_as(sent)
+    tokens = sum(one_by_one.count_message(message) for message in _one_call(read))
+    assert tokens + one_by_one.fixed_tokens(None, None, has_system=False) == charged
+    # as is, and in a form that takes objects, nothing changes
+    at_home = _known("gpt-4o", read).count(_one_call(read))
+    assert at_home < there
+    assert _known("gpt-4o", read).charge_as("anthropic").count(_one_call(read)) < there
+
+
+def test_an_object_where_the_form_takes_text_is_charged_with_spaces() -> None:
+    """As those write it who take one: Ollama's templates and those of open models, and SDKs' users."""
+    chat = written("u1", "openai_chat")
+    for arguments in (ROWS, json.dumps(ROWS, ensure_ascii=False)):
+        call = {"id": "c", "type": "function", "function": {"name": "s", "arguments": arguments}}
+        chat.append({"role": "assistant", "tool_calls": [call]})
+        chat.append({"role": "tool", "tool_call_id": "c", "content": "ok"})
+    sizes = [_known("gpt-4o", "openai_chat").count_message(message) for message in chat]
+    assert sizes[1] == sizes[3]
+    items = [
+        {"type": "function_call", "call_id": "c", "name": "s", "arguments": arguments}
+        for arguments in (ROWS, json.dumps(ROWS, ensure_ascii=False))
+    ]
+    assert len({_known("gpt-4o", "openai_responses").count_message(item) for item in items}) == 1

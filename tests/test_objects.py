@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -409,3 +410,59 @@ def test_a_cache_serves_conversations_that_take_turns() -> None:
         for turns, tokens in ((short, 3), (long, 15), (long[:2], 10)):
             fitted = fit(turns, 40, counter=WORDS, read=read, write=write)
             assert fitted.report.tokens_after == tokens
+
+
+class _Counts:
+    """A counter of single messages that writes them as JSON, and may walk back by itself."""
+
+    def count(self, messages: list[Any]) -> int:
+        return sum(map(self.count_message, messages))
+
+    def count_message(self, message: Any) -> int:
+        return len(json.dumps(message)) // 4
+
+    def count_back(
+        self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None]
+    ) -> int:
+        while stop > start and room_tokens >= 0:
+            stop -= 1
+            sizes[stop] = self.count_message(messages[stop])
+            room_tokens -= sizes[stop] or 0
+        return stop
+
+
+class _CountsLater:
+    """The same, awaited."""
+
+    async def count_message(self, message: Any) -> int:
+        return len(json.dumps(message)) // 4
+
+    async def fixed_tokens(self, *_: Any, **__: Any) -> int:
+        return 0
+
+
+async def _later(messages: list[Any]) -> int:
+    return len(json.dumps(messages)) // 4
+
+
+@pytest.mark.parametrize(
+    "counter",
+    [
+        lambda messages: len(str(messages)) // 4,
+        lambda messages: sum(len(repr(message)) for message in messages) // 4,
+        lambda messages: len(json.dumps(messages)) // 4,
+        _Counts(),
+        _CountsLater(),
+        _later,
+    ],
+    ids=["str", "repr", "json", "walks", "awaited", "awaited list"],
+)
+def test_a_counter_that_looks_at_a_message_as_text_sees_the_message(counter: Any) -> None:
+    """It saw `<Unread object at 0x…>`: 450 tokens were said of 3,750."""
+    turns = [Turn((user("word " * 100),)) for _ in range(30)]
+    given: dict[str, Any] = {"format": "openai_chat", "counter": counter, "read": read_each, "write": write}
+    later = isinstance(counter, _CountsLater) or counter is _later
+    fitted = asyncio.run(afit(turns, 500, **given)) if later else fit(turns, 500, **given)
+    sent = [turn.said[0] for turn in fitted.messages]
+    assert 2 <= len(sent) <= 4
+    assert len(json.dumps(sent)) // 4 <= 500 < len(json.dumps([*sent, sent[0]])) // 4

@@ -38,7 +38,7 @@ class TestPieces:
         assert (found.texts, found.parts) == (texts, parts)
 
     def test_calls_are_names_and_arguments_as_text(self) -> None:
-        """Arguments left as a dict are written as compact JSON; nothing of a call is lost."""
+        """Arguments left as a dict are written as `json.dumps` writes them; nothing of a call is lost."""
         message = calling(
             function_call("a", "add", '{"x": 1}'),
             custom_call(),
@@ -49,7 +49,7 @@ class TestPieces:
         assert CHAT.pieces(message).calls == (
             ("add", '{"x": 1}'),
             ("shell", "ls -l"),
-            ("sub", '{"y":[1,"é"]}'),
+            ("sub", '{"y": [1, "é"]}'),
             ("", ""),
             ("old", "{}"),
         )
@@ -129,6 +129,31 @@ class TestPieces:
         assert [medium.kind for medium in found.media] == ["image", "audio"]
         assert [medium.data for medium in found.media] == [PNG, f"data:audio/wav;base64,{PNG}"]
         assert found.other[-1] == '{"lang":"en"}'
+
+    @pytest.mark.parametrize(
+        ("image", "data"),
+        [
+            (PNG, PNG),
+            (b"\x89PNG", "iVBORw=="),
+            (bytearray(b"\x89PNG"), "iVBORw=="),
+            ({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}, None),
+        ],
+        ids=["ollama", "bytes", "bytearray", "openrouter"],
+    )
+    def test_pictures_beside_the_content_are_pictures(self, image: Any, data: str | None) -> None:
+        """Ollama's native form has them in base64, which counted as text: 12,543 tokens."""
+        found = CHAT.pieces({"role": "user", "content": "What is this?", "images": [image, image]})
+        assert (found.texts, found.other) == (("What is this?",), ())
+        assert [medium.kind for medium in found.media] == ["image", "image"]
+        assert found.media[0].data == (data or f"data:image/png;base64,{PNG}")
+
+    @pytest.mark.parametrize("kind", ["image", "audio", "video"])
+    @pytest.mark.parametrize("key", ["", "base64"])
+    def test_data_in_parts_of_open_models_is_no_text(self, kind: str, key: str) -> None:
+        """Chat templates take it under the name of its kind, or under "base64"."""
+        found = CHAT.pieces({"role": "user", "content": [{"type": kind, key or kind: PNG}]})
+        assert PNG not in "".join(found.other)
+        assert [(medium.kind, medium.data) for medium in found.media] == [(kind, PNG)]
 
     def test_an_sdk_object_reads_like_its_dict(self) -> None:
         """Nested objects in a plain dict are read as well."""

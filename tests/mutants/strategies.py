@@ -652,8 +652,8 @@ STRATEGIES = (
         ("methods_of", 'found.keys() & {"count", "count_message"}', "found"),
         (
             "_count_whole",
-            "[*before, *request.messages], request.system",
-            "[*request.messages], request.system",
+            "[*before, *messages], request.system",
+            "[*messages], request.system",
         ),
         ("_system_message", "if key not in SETTINGS}", "}"),
         (

@@ -188,9 +188,11 @@ class _AwaitedMessages(OwnAdditiveCounter):
         while index > start and room_tokens >= 0:
             index -= 1
             if sizes[index] is None:
-                if answers_later(self._each) and self._key(messages[index]) not in self._answers.known:
-                    self._break_off(messages[max(start, index - _BATCH + 1) : index + 1])
-                sizes[index] = self.count_message(messages[index])
+                message = mapping_of(messages[index])
+                if answers_later(self._each) and self._key(message) not in self._answers.known:
+                    batch = messages[max(start, index - _BATCH + 1) : index + 1]
+                    self._break_off([*map(mapping_of, batch)])
+                sizes[index] = self.count_message(message)
             room_tokens -= sizes[index] or 0
         return index
 

@@ -9,7 +9,7 @@ from trimtab.counting.base import AdditiveCounter, CountRequest, RequestCounter,
 from trimtab.counting.schemas import SETTINGS
 from trimtab.errors import FormatError
 from trimtab.formats import Format
-from trimtab.formats.values import Dict, compact_json
+from trimtab.formats.values import Dict, compact_json, mapping_of
 
 Methods = Mapping[str, Callable[..., Any]]
 """What a counter can do, by name."""
@@ -97,18 +97,24 @@ class _OwnWalker(OwnAdditiveCounter):
     def count_back(
         self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
     ) -> int:
+        if any(type(message) is not dict for message in messages[start:stop]):
+            messages = [*messages[:start], *map(mapping_of, messages[start:stop]), *messages[stop:]]
         low: int = self._methods["count_back"](messages, start, stop, room_tokens, sizes)
         return low
 
 
 def _count_whole(methods: Methods, request: CountRequest) -> int:
-    """Ask about a whole request; what it does not take stands before the messages as one system message."""
+    """Ask about a whole request; what it does not take stands before the messages as one system message.
+
+    Messages are plain dicts, whatever the caller's are: a counter may write one as JSON, or as text.
+    """
+    messages = map(mapping_of, request.messages)
     if (ask := methods.get("count_request")) is not None:
         before = _system_message(None, None, request.extra)
-        tokens: int = ask([*before, *request.messages], request.system, request.tools)
+        tokens: int = ask([*before, *messages], request.system, request.tools)
     else:
         before = _system_message(request.system, request.tools, request.extra)
-        tokens = methods["count"]([*before, *request.messages])
+        tokens = methods["count"]([*before, *messages])
     return tokens
 
 

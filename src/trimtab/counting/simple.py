@@ -196,7 +196,7 @@ class FunctionCounter(TextCounter):
         content = message.get("content")
         tokens = self.framing.per_message_tokens
         if not has_chat_content(self._format):
-            return tokens + self._body(self._format.pieces(message), counts)
+            return tokens + self._body(self._reader.pieces(message), counts)
         if isinstance(content, str):
             tokens += counts[content] if content else 0
         else:
@@ -210,7 +210,7 @@ class FunctionCounter(TextCounter):
             tokens += counts[result_id]
         if message.keys() <= _READ_KEYS:
             return tokens
-        rest = self._format.pieces({key: value for key, value in message.items() if key not in _READ_KEYS})
+        rest = self._reader.pieces({key: value for key, value in message.items() if key not in _READ_KEYS})
         return tokens + self._body(rest, counts)
 
 

@@ -74,7 +74,7 @@ class TextCounter(AdditiveCounter):
             cache: Remembers counts by text; one of its own if None.
         """
         self._cache = TextCache(count_text, name=name) if cache is None else cache
-        self._format = get_format(format)
+        self._format = self._reader = get_format(format)
         self.name = name
         self.exact = exact
         self._exact_form = self._format.name if exact else None
@@ -92,7 +92,7 @@ class TextCounter(AdditiveCounter):
         """
         twin = super().with_format(format)
         if twin is not self:
-            form = twin._format.name
+            twin._reader, form = twin._format, twin._format.name
             twin.exact = form == self._exact_form
             twin.framing = self._framings.get(form, self._framings[""])
             twin.margin = self._margins.get(form, self._margins[""])
@@ -102,7 +102,8 @@ class TextCounter(AdditiveCounter):
     def charge_as(self, format: str | Format, /) -> Self:
         """Return the same counter for messages sent in another wire form.
 
-        A call or a result that becomes a message of its own there is charged the frame of one. Errs high:
+        A call or a result that becomes a message of its own there is charged the frame of one, and what is an
+        object here and text there as the widest that is written of it. Errs high:
         by the frame of a message that holds nothing else, and by what is saved where messages become one.
         """
         sent, read = get_format(format), self._format
@@ -110,6 +111,7 @@ class TextCounter(AdditiveCounter):
             return self
         twin = copy.copy(self.with_format(sent))
         twin._format, twin.exact, twin._prices = read, False, None
+        twin._reader = read._write_as(sent)
         twin.framing = _between(twin.framing, read, sent, self._cache.young)
         return twin
 
@@ -248,6 +250,7 @@ class TextCounter(AdditiveCounter):
             per_result_tokens=framing.per_result_tokens,
             thoughts_counted=framing.thoughts_counted if thinks else None,
             sealed_chars_per_token=framing.sealed_chars_per_token,
+            write_json=self._reader._write_json,
         )
 
     def _base(self, role: str, counts: TextCounts) -> int:
@@ -256,7 +259,7 @@ class TextCounter(AdditiveCounter):
         return tokens + framing.per_result_tokens if role in _RESULT_ROLES else tokens
 
     def _any_message(self, message: Any, counts: TextCounts) -> int:
-        pieces = self._format.pieces(message)
+        pieces = self._reader.pieces(message)
         return max(0, self._body(pieces, counts) + self._base(pieces.role, counts))
 
     def _body(self, pieces: Pieces, counts: TextCounts) -> int:

@@ -20,6 +20,7 @@ from trimtab.formats.values import (
     Path,
     as_list,
     as_text,
+    ascii_json,
     compact_json,
     entry_of,
     item_of,
@@ -47,6 +48,7 @@ class Prices:
             base.
         thoughts_counted: Whether reasoning that can be read is charged; None: what thinks is counted in full.
         sealed_chars_per_token: Characters of encrypted reasoning a token; None where it is not charged.
+        write_json: Writes what a message holds as an object, as arguments of calls.
         scale: What a message costs in the end, to the nearest token: so many times its price, by so many.
     """
 
@@ -59,6 +61,7 @@ class Prices:
     per_result_tokens: int = 0
     thoughts_counted: bool | None = None
     sealed_chars_per_token: float | None = None
+    write_json: Callable[[Any], str] = compact_json
     scale: tuple[int, int] = (1, 1)
 
     def sealed_tokens(self, chars: int, /) -> int:
@@ -159,6 +162,7 @@ class Rules:
         results_are_messages: A result is a message of kind "tool" of its own, and each such message is one;
             else parts may be.
         calls_are_messages: A call is a message of its own; else it is a part of what the model said.
+        arguments_are_text: What a call asks for is text that holds JSON; else an object.
         result_frame: What is charged around the text of a result, where that is written as JSON.
         results_follow_call: Every result stands directly after the message with its call (other results
             between).
@@ -197,6 +201,7 @@ class Rules:
 
     results_are_messages: bool = False
     calls_are_messages: bool = False
+    arguments_are_text: bool = False
     result_frame: str = ""
     results_follow_call: bool = True
     results_lead: bool = False
@@ -326,6 +331,25 @@ class Format(ABC):
     """What errors call it, if not by its name."""
     rules: Rules = Rules()
     """What it demands of a conversation."""
+    _write_json: Callable[[Any], str] = staticmethod(compact_json)
+    """Writes what a message holds as an object, to be counted: arguments, what a tool returned."""
+    _write_sent: Callable[[Any], str] = staticmethod(ascii_json)
+    """Writes the same where a framework sends it as text, in another wire form.
+
+    LiteLLM writes `json.dumps(input)`. Others leave what is not ASCII as it is, which is shorter.
+    """
+
+    def _write_as(self, sent: Format, /) -> Format:
+        """Return this form for messages sent in another, whose objects may become text there.
+
+        Args:
+            sent: The other.
+        """
+        if self.rules.arguments_are_text or not sent.rules.arguments_are_text:
+            return self
+        made = object.__new__(type(self))
+        vars(made).update(vars(self), _write_json=self._write_sent)
+        return made
 
     # What is there.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Literal
 
 from trimtab.errors import FormatError
@@ -16,14 +16,25 @@ _KINDS: tuple[Literal["image", "audio", "video"], ...] = ("image", "audio", "vid
 class Found:
     """What was found in one message so far, until it is `Pieces`; each form reads parts its own way."""
 
-    __slots__ = ("calls", "media", "other", "parts", "sealed_chars", "texts", "thoughts", "tools")
+    __slots__ = (
+        "calls",
+        "media",
+        "other",
+        "parts",
+        "sealed_chars",
+        "texts",
+        "thoughts",
+        "tools",
+        "write_json",
+    )
 
     carried: ClassVar[frozenset[str]]
     """Keys that are not charged, wherever they stand."""
     noun: ClassVar[str] = "a message"
     """What an error calls the message."""
 
-    def __init__(self) -> None:
+    def __init__(self, write_json: Callable[[Any], str] = compact_json) -> None:
+        self.write_json = write_json
         self.texts: list[str] = []
         self.calls: list[tuple[str, str]] = []
         self.media: list[Media] = []
@@ -75,18 +86,18 @@ class Found:
             self.read_unknown({key: value})
 
     def read_unknown(self, value: Any) -> None:
-        """Take a value as compact JSON, what is encoded in it as a medium."""
+        """Take a value as JSON, what is encoded in it as a medium."""
         if value is not None:
             self.other.append(self.to_json(value))
 
     def to_json(self, value: Any) -> str:
-        """Write a value as compact JSON; what is encoded in it is taken as a medium.
+        """Write a value as JSON; what is encoded in it is taken as a medium.
 
         Raises:
             FormatError: It is nested too deep, or in a circle.
         """
         try:
-            return compact_json(self.without_data(value))
+            return self.write_json(self.without_data(value))
         except RecursionError as error:
             raise FormatError(f"{self.noun} is nested too deep to be written as JSON") from error
 

@@ -40,6 +40,10 @@ class LateDict(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.read())
 
+    def __repr__(self) -> str:
+        """Show the message: some look at one as text."""
+        return repr(self.read())
+
 
 def mapping_of(message: Any) -> Dict:
     """Read a message as a plain dict.
@@ -165,8 +169,34 @@ def compact_json(value: Any) -> str:
     Raises:
         FormatError: It contains itself, or is nested too deep.
     """
+    return _encode(value, _encoder(_plain))
+
+
+def python_json(value: Any) -> str:
+    """Write a value as `json.dumps(value, ensure_ascii=False)` does, with a space behind commas and colons.
+
+    Frameworks write what they hold as an object so where a wire form takes a text.
+
+    Raises:
+        FormatError: It contains itself, or is nested too deep.
+    """
+    return _encode(value, _encoder(_plain, spaces=" "))
+
+
+def ascii_json(value: Any) -> str:
+    """Write a value as `json.dumps(value)` does: with spaces, and escapes for all that is not ASCII.
+
+    Nobody's JSON is longer, but for line breaks.
+
+    Raises:
+        FormatError: It contains itself, or is nested too deep.
+    """
+    return _encode(value, _encoder(_plain, spaces=" ", ascii=True))
+
+
+def _encode(value: Any, encode: Callable[[Any], str]) -> str:
     try:
-        return _encoder(_plain)(value)
+        return encode(value)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"it cannot be written as JSON: {error}") from error
 
@@ -184,16 +214,20 @@ def plain_json(value: Any) -> str:
 
 
 @cache
-def _encoder(default: Callable[[Any], Any] | None) -> Callable[[Any], str]:
+def _encoder(
+    default: Callable[[Any], Any] | None, *, spaces: str = "", ascii: bool = False
+) -> Callable[[Any], str]:
     """Make what `JSONEncoder.encode` makes anew in each call: most of what writing a short value takes."""
     import json  # not above: loaded where a message holds what is no text
 
-    made = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=default, skipkeys=True)
+    comma, colon = f",{spaces}", f":{spaces}"
+    made = json.JSONEncoder(ensure_ascii=ascii, separators=(comma, colon), default=default, skipkeys=True)
     make = vars(json.encoder).get("c_make_encoder")  # as `iterencode` asks: not every Python has it
     if make is None:
         return made.encode
     # Without a table of what a value stands in, which threads could not share.
-    chunks = make(None, made.default, json.encoder.encode_basestring, None, ":", ",", False, True, True)
+    write_text = json.encoder.encode_basestring_ascii if ascii else json.encoder.encode_basestring
+    chunks = make(None, made.default, write_text, None, colon, comma, False, True, True)
 
     def encode(value: Any) -> str:
         try:
@@ -209,11 +243,11 @@ def _plain(value: Any) -> Any:
     return str(value) if entry is None else entry
 
 
-def to_text(value: Any) -> str:
-    """Return text as it is, nothing as "", anything else as JSON (arguments left as a dict)."""
+def to_text(value: Any, write: Callable[[Any], str] = compact_json) -> str:
+    """Return text as it is, nothing as "", anything else as JSON (arguments held as an object)."""
     if isinstance(value, str):
         return value
-    return "" if value is None else compact_json(value)
+    return "" if value is None else write(value)
 
 
 def type_name(value: Any) -> str:

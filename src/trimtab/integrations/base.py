@@ -159,7 +159,7 @@ class Trimmer(Generic[M]):
         self,
         budget: BudgetLike,
         *,
-        format: str,
+        format: str | Format,
         read: Read[M] | None = None,
         write: Write[M] | None = None,
         cache: Callable[..., ReadCache[M, Any]] = ReadCache,
@@ -298,7 +298,7 @@ class Trimmer(Generic[M]):
             "model": name,
             "system": system,
             "tools": tools or None,
-            "format": self._format.name,
+            "format": self._format,
         }
         sent = dict.fromkeys([(name, sent_as), *((known_name(one), form) for one, form in others)])
         if self._counts:

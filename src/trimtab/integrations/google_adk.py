@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
+from trimtab.formats import Gemini
+from trimtab.formats.values import python_json
 from trimtab.integrations.base import (
     BudgetLike,
     CopyCache,
@@ -69,7 +71,7 @@ class TrimPlugin(BasePlugin):
         # The framework copies all contents at each call.
         self._trimmer: Trimmer[types.Content] = Trimmer(
             budget,
-            format="gemini",
+            format=_Contents(),
             read=_read,
             write=_write,
             cache=CopyCache,
@@ -91,9 +93,20 @@ class TrimPlugin(BasePlugin):
         if facts is not None and facts.format == "gemini":  # on Vertex, too; others may be asked by a call
             del ways[1:]
         ways = [[*way, *(config.tools or ())] for way in ways]
-        tools = self._trimmer.dearest(ways, has_system=bool(system), model=model)
-        sent = await self._trimmer.afit(contents, model=model, system=system, tools=tools)
+        # LiteLLM and the classes for Claude write another form
+        sent_as = None if facts is None or facts.format == "gemini" else facts.format
+        tools = self._trimmer.dearest(ways, has_system=bool(system), model=model, sent_as=sent_as)
+        sent = await self._trimmer.afit(contents, model=model, sent_as=sent_as, system=system, tools=tools)
         llm_request.contents = sent.messages
+
+
+class _Contents(Gemini):
+    """The form of its contents, whose objects `LiteLlm` writes with spaces.
+
+    That is `json.dumps(args, ensure_ascii=False)`, of responses too (google-adk 2.13).
+    """
+
+    _write_sent = staticmethod(python_json)
 
 
 def _read(content: types.Content) -> dict[str, Any]:

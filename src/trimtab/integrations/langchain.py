@@ -412,7 +412,10 @@ def _role_of(kind: type[BaseMessage]) -> str:
 
 
 def _calls(message: AIMessage) -> list[dict[str, Any]]:
-    made = [(call["id"], call["name"], json.dumps(call["args"])) for call in message.tool_calls]
+    made = [
+        (call["id"], call["name"], json.dumps(call["args"], ensure_ascii=False))
+        for call in message.tool_calls
+    ]
     made += [(call["id"], call["name"] or "", call["args"] or "") for call in message.invalid_tool_calls]
     return [
         {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}

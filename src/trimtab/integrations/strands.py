@@ -16,6 +16,8 @@ from typing import Any, Unpack
 
 from trimtab._fit import Fitted
 from trimtab._shared.lazy import package_of
+from trimtab.formats import Anthropic
+from trimtab.formats.values import python_json
 from trimtab.integrations.base import (
     DEEP,
     STEADY,
@@ -144,7 +146,7 @@ class _Calls:
         # them at each call, and where a guardrail redacts it changes in place what the manager is shown.
         self.trimmer: Trimmer[Any] = Trimmer(
             budget,
-            format="anthropic",
+            format=_Messages(),
             read=_read,
             write=_write,
             cache=CopyCache,
@@ -176,6 +178,15 @@ _FORMS = {
     ),
 }
 """Wire forms by the class of a model; that of Anthropic sends what is read."""
+
+
+class _Messages(Anthropic):
+    """The form its messages are read in, whose objects its models for other forms write with spaces.
+
+    That is `json.dumps(input, ensure_ascii=False)` in those of OpenAI, Mistral and the others (strands 1.62).
+    """
+
+    _write_sent = staticmethod(python_json)
 
 
 def _schema(tool: Mapping[str, Any]) -> Wire:

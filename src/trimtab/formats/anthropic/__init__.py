@@ -231,7 +231,7 @@ class Anthropic(Format):
         return {call_id: str(item_of(blocks[at], "name") or "") for at, call_id in calls_in(message)}
 
     def pieces(self, message: Dict, /) -> Pieces:
-        return pieces_of(message)
+        return pieces_of(message, self._write_json)
 
     def full_text(self, message: Dict, /) -> str:
         try:

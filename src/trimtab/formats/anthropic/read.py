@@ -8,7 +8,16 @@ from typing import Any, Literal, TypeAlias
 from trimtab.formats.base import Media, Pieces, TextSlot
 from trimtab.formats.content import Found
 from trimtab.formats.structure import Kind, Structure, complete_ids
-from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, to_text
+from trimtab.formats.values import (
+    Dict,
+    Path,
+    as_dict,
+    as_list,
+    as_text,
+    compact_json,
+    item_of,
+    to_text,
+)
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 """Signed by the provider; sent back as they came, or not at all."""
@@ -283,13 +292,13 @@ _SEALED = frozenset({"encrypted_content", "encrypted_stdout", "encrypted_index"}
 """Fields the provider alone can read: only their size is known."""
 
 
-def pieces_of(message: Dict) -> Pieces:
+def pieces_of(message: Dict, write_json: Callable[[Any], str] = compact_json) -> Pieces:
     """List what of a message is charged for; see `Format.pieces`."""
     content = message.get("content")
     role = message.get("role")
     if isinstance(content, str) and message.keys() == _MESSAGE_KEYS and isinstance(role, str):
         return Pieces(role=role, texts=(content,), parts=1)
-    found = _Found()
+    found = _Found(write_json)
     blocks = as_list(content)
     if blocks is None:
         found.read_text(content)
@@ -369,7 +378,9 @@ class _Found(Found):
                 read(self, block.get(key))
         self.read_rest(block, keys)
         if kind in CALLS:
-            self.calls.append((as_text(block.get("name")) or "", to_text(block.get("input"))))
+            self.calls.append(
+                (as_text(block.get("name")) or "", to_text(block.get("input"), self.write_json))
+            )
         elif kind == "thinking" and as_text(block.get("thinking")) is None:
             self.read_sealed_thought(block.get("signature"))
 

@@ -18,7 +18,7 @@ from trimtab.formats.anthropic.read import (
 )
 from trimtab.formats.base import Prices
 from trimtab.formats.structure import Kind, Structure, complete_ids
-from trimtab.formats.values import Dict, compact_json
+from trimtab.formats.values import Dict
 
 __all__ = ["NOTHING", "Read", "Walk", "said_text"]
 
@@ -130,7 +130,7 @@ class Walk:
                 if given.__class__ is not str:
                     if given.__class__ is not dict:
                         raise KeyError
-                    given = compact_json(given)
+                    given = prices.write_json(given)
                 tokens += prices.per_call_tokens + counts[given] + prices.name_factor * counts[name]
                 calls.append(said_text(block["id"]))
                 width, known = 4, _CALL_KEYS

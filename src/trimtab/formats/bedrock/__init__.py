@@ -231,7 +231,7 @@ class Bedrock(Format):
         }
 
     def pieces(self, message: Dict, /) -> Pieces:
-        return pieces_of(message)
+        return pieces_of(message, self._write_json)
 
     def full_text(self, message: Dict, /) -> str:
         try:

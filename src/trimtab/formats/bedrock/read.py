@@ -164,7 +164,7 @@ class _Found(Found):
             self.read_unknown({CALL: value})
             return
         self.read_rest(call, ("name", "input"))
-        self.calls.append((as_text(call.get("name")) or "", to_text(call.get("input"))))
+        self.calls.append((as_text(call.get("name")) or "", to_text(call.get("input"), self.write_json)))
 
     def read_result(self, value: object) -> None:
         """Take the result of a call."""
@@ -269,9 +269,9 @@ _READERS: dict[str, _Reader] = {
 """How the blocks are read that are charged by more than their JSON."""
 
 
-def pieces_of(message: Dict) -> Pieces:
+def pieces_of(message: Dict, write_json: Callable[[Any], str] = compact_json) -> Pieces:
     """List what of a message is charged for; see `Format.pieces`."""
-    content, found = message.get("content"), _Found()
+    content, found = message.get("content"), _Found(write_json)
     blocks = as_list(content)
     if blocks is None:
         found.read_text(content)

@@ -10,7 +10,7 @@ from trimtab.formats.anthropic.walk import NOTHING, Read, said_text
 from trimtab.formats.anthropic.walk import Walk as AnthropicWalk
 from trimtab.formats.bedrock.read import Views, kind_of, view_of
 from trimtab.formats.structure import Kind
-from trimtab.formats.values import Dict, compact_json
+from trimtab.formats.values import Dict
 
 _CALL_KEYS = frozenset({"toolUseId", "name", "input"})
 _RESULT_KEYS = frozenset({"toolUseId", "content", "status"})
@@ -63,7 +63,7 @@ class Walk(AnthropicWalk):
                 if given.__class__ is not str:
                     if given.__class__ is not dict:
                         raise KeyError
-                    given = compact_json(given)
+                    given = prices.write_json(given)
                 tokens += prices.per_call_tokens + counts[given] + prices.name_factor * counts[name]
                 calls.append(said_text(data["toolUseId"]))
             elif key == "toolResult":

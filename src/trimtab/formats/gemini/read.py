@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, NamedTuple
 
@@ -16,7 +16,16 @@ from trimtab.errors import FormatError
 from trimtab.formats.base import Media, Pieces
 from trimtab.formats.content import Found
 from trimtab.formats.structure import Kind
-from trimtab.formats.values import Dict, as_dict, as_list, as_text, item_of, plain_json, to_text
+from trimtab.formats.values import (
+    Dict,
+    as_dict,
+    as_list,
+    as_text,
+    compact_json,
+    item_of,
+    plain_json,
+    to_text,
+)
 
 DATA_KEYS = (
     "text",
@@ -300,9 +309,9 @@ PLACEHOLDER_CHARS = 64
 """Longest of the texts that the API takes in place of a signature ("skip_thought_signature_validator")."""
 
 
-def pieces_of(message: Dict) -> Pieces:
+def pieces_of(message: Dict, write_json: Callable[[Any], str] = compact_json) -> Pieces:
     """List what of a content is charged for; see `Format.pieces`."""
-    found = GeminiFound()
+    found = GeminiFound(write_json)
     listed = as_list(message.get("parts"))
     if listed is None:
         found.read_unknown(message.get("parts"))
@@ -321,8 +330,12 @@ def pieces_of(message: Dict) -> Pieces:
     )
 
 
-def json_without_data(value: Any) -> str:
+def json_without_data(value: Any, write_json: Callable[[Any], str] = compact_json) -> str:
     """Write what holds no encoded data as JSON.
+
+    Args:
+        value: The data.
+        write_json: Writes it.
 
     Raises:
         KeyError: It may hold some.
@@ -331,7 +344,7 @@ def json_without_data(value: Any) -> str:
     text = plain_json(value)
     if _ENCODED in text:
         raise KeyError
-    return text
+    return text if write_json is compact_json else write_json(value)
 
 
 _ENCODED = '"data'

@@ -133,7 +133,7 @@ class Walk:
                 call_id = f"{CALL_PREFIX}{name}:{number}"
             if key in _CALLS:
                 asked = data.get("args")
-                arguments = "" if asked is None else json_without_data(asked)
+                arguments = "" if asked is None else json_without_data(asked, prices.write_json)
                 tokens += prices.per_call_tokens + counts[arguments] + prices.name_factor * counts[name]
                 if signature is not None and len(signature) > PLACEHOLDER_CHARS:
                     sealed_chars += len(signature)
@@ -142,9 +142,8 @@ class Walk:
                 answer = data["response"]
                 if answer is None or "parts" in data:
                     raise KeyError
-                tokens += (
-                    prices.per_result_tokens + counts[json_without_data({"name": name, "response": answer})]
-                )
+                said = json_without_data({"name": name, "response": answer}, prices.write_json)
+                tokens += prices.per_result_tokens + counts[said]
                 results.append(call_id)
             else:
                 raise KeyError

@@ -98,6 +98,7 @@ class OpenAIChat(Format):
     name = "openai_chat"
     title = "Chat Completions"
     rules = Rules(
+        arguments_are_text=True,
         results_are_messages=True,
         body_marks=_BODY_MARKS,
         mark_keys=("cache_control", "prompt_cache_breakpoint"),

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
 from trimtab.formats.base import Media, Pieces
 from trimtab.formats.content import Found
 from trimtab.formats.foreign import ROLES
-from trimtab.formats.values import Dict, as_dict, as_list, as_text, to_text
+from trimtab.formats.values import Dict, as_dict, as_list, as_text, python_json, to_text
 
 LEGACY_PREFIX = "function:"
 """Stands before the function's name in place of the id a legacy call does not have."""
 
 _PLAIN_KEYS = frozenset({"role", "content"})
 _READ_KEYS = frozenset(
-    {"role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id", "audio"}
+    {"role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id", "audio", "images"}
 )
 # Not part of the prompt: stored beside it, marks for the cache, and the SDK's parsed copy of the content.
 _CARRIED_KEYS = frozenset({"metadata", "cache_control", "prompt_cache_breakpoint", "parsed"})
 _CALL_KEYS = frozenset({"id", "type", "function", "custom", "index"})
+_KINDS = ("image", "audio", "video")
+"""Types of parts of open models' templates: data stands under "base64", or a key called like the type."""
 _MIME_KEYS = ("media_type", "mime_type", "mimeType")
 
 
@@ -40,12 +43,16 @@ def result_id_of(message: Dict) -> str | None:
 
 
 def call_text(call: Dict) -> tuple[str, str]:
-    """Return a call's tool name and its arguments as text, "" for what is missing."""
+    """Return a call's tool name and its arguments as text, "" for what is missing.
+
+    Arguments that are an object are written as those write them who take any: Ollama, and the templates of
+    open models, whose filter `tojson` is `json.dumps` with spaces (transformers 5.1, 2026-11).
+    """
     function = as_dict(call.get("function"))
     if function is not None:
-        return to_text(function.get("name")), to_text(function.get("arguments"))
+        return to_text(function.get("name")), to_text(function.get("arguments"), python_json)
     custom = as_dict(call.get("custom")) or {}
-    return to_text(custom.get("name")), to_text(custom.get("input"))
+    return to_text(custom.get("name")), to_text(custom.get("input"), python_json)
 
 
 def pieces_of(message: Dict) -> Pieces:
@@ -60,6 +67,7 @@ def pieces_of(message: Dict) -> Pieces:
         found.texts.append(message["refusal"])
     if message.get("audio") is not None:
         found.read_audio(message["audio"])
+    found.read_images(message.get("images"))
     found.read_calls(message)
     found.read_rest(message, _READ_KEYS)
     return found.pieces(
@@ -86,7 +94,13 @@ class OpenAIFound(Found):
 
     def takes(self, entry: Mapping[Any, Any], key: Any, item: Any) -> bool:
         """Tell whether a value is data whose type stands beside it."""
-        if key != "data" or not isinstance(item, str):
+        if not isinstance(item, str):
+            return False
+        kind = entry.get("type")
+        if kind in _KINDS and key in (kind, "base64"):
+            self.media.append(Media(kind, None, item, None))
+            return True
+        if key != "data":
             return False
         mime = next((entry[key] for key in _MIME_KEYS if isinstance(entry.get(key), str)), None)
         if mime is not None:
@@ -145,6 +159,16 @@ class _Found(OpenAIFound):
             self.read_unknown({"audio": audio})
         else:
             self.media.append(Media("audio", None, as_text(entry.get("data")), as_text(entry.get("id"))))
+
+    def read_images(self, images: Any) -> None:
+        """Take pictures that stand beside the content: Ollama's in base64, OpenRouter's as parts."""
+        for image in as_list(images) or (() if images is None else (images,)):
+            if isinstance(image, bytes | bytearray):
+                self.media.append(Media("image", None, b64encode(image).decode("ascii"), None))
+            elif isinstance(image, str):
+                self.media.append(Media("image", None, image, None))
+            else:
+                self.read_part(image)
 
     def read_calls(self, message: Dict) -> None:
         """Take tool calls and the legacy function call; what is no call goes as JSON."""

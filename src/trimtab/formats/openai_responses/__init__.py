@@ -106,6 +106,7 @@ class OpenAIResponses(Format):
     name = "openai_responses"
     title = "Responses"
     rules = Rules(
+        arguments_are_text=True,
         results_are_messages=True,
         calls_are_messages=True,
         results_follow_call=False,

@@ -12,7 +12,7 @@ from typing import Any
 from trimtab.formats.base import Media, Pieces
 from trimtab.formats.openai_chat.read import OpenAIFound
 from trimtab.formats.structure import Kind, complete_ids
-from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, to_text
+from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, compact_json, python_json, to_text
 
 OUTPUT_OF = {
     "function_call": "function_call_output",
@@ -248,6 +248,8 @@ _ASKED: dict[str, tuple[str, ...]] = {
     "code_interpreter_call": ("code",),
     "image_generation_call": ("revised_prompt",),
 }
+_ASKED_AS_TEXT = ("function_call", "mcp_call", "mcp_approval_request")
+"""Calls whose arguments are text with JSON; of an object the SDK's user makes that, with spaces."""
 _BRING_TOOLS = ("additional_tools", "tool_search_output")
 _RESULT_KEYS = ("output", "outputs", "results", "result", "error")
 # What is asked for, and what only the caller's machine has to know of it.
@@ -371,7 +373,7 @@ def call_text(item: Dict) -> tuple[str, str]:
     """Return the name of the tool an item calls and what it asks for, as text."""
     keys = _ASKED.get(type_of(item), ())
     asked = next((item[key] for key in keys if item.get(key) is not None), None)
-    return tool_name(item), to_text(asked)
+    return tool_name(item), to_text(asked, python_json if type_of(item) in _ASKED_AS_TEXT else compact_json)
 
 
 class _Found(OpenAIFound):
