@@ -1,9 +1,10 @@
-"""Counts against bills: recorded requests by provider and kind, beside what else counts tokens.
+"""Counts against bills: recorded requests by provider, project and kind, beside what else counts tokens.
 
-    python bench/accuracy.py [--half made] [--misses] [--json FILE]
+    python bench/accuracy.py [--quick] [--half made] [--provider NAME] [--misses] [--json FILE]
 
-Reads golden_usage.jsonl and pi_coding_sessions in TRIMTAB_DATA (default ../shared/data); needs no network.
-Rules were made on one half of the distinct requests, by a hash of the request; the table is of the other.
+Reads golden_usage.jsonl, golden_usage_2.jsonl and pi_coding_sessions in TRIMTAB_DATA (default
+../shared/data); needs no network. Rules were made on one half of the distinct requests, by a hash of the
+request; the table is of the other. `--quick` asks no other counter and learns from no bill: some seconds.
 Exits with 1 if a count of either half calls itself exact and misses its bill, by however little.
 """
 
@@ -12,10 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
@@ -26,47 +26,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 # Below the line that says where these are: a script of bench/ reads the bills as the tests do.
 import accuracy_baseline  # noqa: E402
+from accuracy_aims import aims, aims_table, by_provider, misses, projects_table  # noqa: E402
+from accuracy_cases import DATA, LEAST_TOKENS, PART, Case, cases, is_missed  # noqa: E402
 from rivals import RIVALS, as_chat, asked, missing  # noqa: E402
 
-from tests.billed import KINDS, Billed, Half, billed  # noqa: E402
-from trimtab.counting import CountRequest, UsageBaseline, counter_for, measure  # noqa: E402
-from trimtab.errors import UnknownNameError  # noqa: E402
+from tests.billed import KINDS, Billed, billed  # noqa: E402
+from trimtab.counting import CountRequest, UsageBaseline, counter_for  # noqa: E402
 from trimtab.formats import get_format  # noqa: E402
-
-DATA = Path(os.environ.get("TRIMTAB_DATA", ROOT.parent / "shared" / "data"))
-LEAST_TOKENS, PART = 3, 0.02
-"""A count is missed if it is farther off than so many tokens, and than so much of the bill."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One request with its bill and all counts of it."""
-
-    request: Billed
-    tokens: int
-    is_exact: bool
-    margin_tokens: int | None
-    others: dict[str, int | None]
-
-    @property
-    def off(self) -> int:
-        """Tokens above the bill."""
-        return self.tokens - self.request.tokens
-
-    @property
-    def missed(self) -> bool:
-        """Whether the count is farther off than a few tokens or percent."""
-        return is_missed(self.tokens, self.request.tokens)
-
-    @property
-    def error(self) -> float:
-        """How far off, as a part of the bill."""
-        return abs(self.off) / self.request.tokens
-
-    @property
-    def inside(self) -> bool:
-        """Whether the bill lies within the margin."""
-        return self.margin_tokens is not None and abs(self.off) <= self.margin_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,41 +45,19 @@ class Row:
     missed: int
     median_error: float
     p95_error: float
+    above: int
+    """Bills above count and margin."""
     inside: float
     median_margin: float | None
     others: dict[str, tuple[float, int]]
     """By name: median error, and how many missed or raised."""
 
 
-def is_missed(tokens: int | None, billed_tokens: int) -> bool:
-    """Tell whether a count is farther off than the table allows; None is."""
-    return tokens is None or abs(tokens - billed_tokens) > max(LEAST_TOKENS, PART * billed_tokens)
-
-
-def cases(half: Half, *, rivals: bool = True) -> tuple[list[Case], dict[str, int]]:
-    """Count every request of a half; also how many are of models nobody knows, by name."""
-    found: list[Case] = []
-    unknown: dict[str, int] = defaultdict(int)
-    for one in billed(DATA / "golden_usage.jsonl", half):
-        try:
-            count = measure(one.request, model=one.model, format=one.format)
-        except UnknownNameError:
-            unknown[one.model] += 1
-            continue
-        others: dict[str, int | None] = {}
-        if rivals and one.apart is None:
-            messages, tools = as_chat(one.request, one.format)
-            others = {name: asked(RIVALS[name], one.model, messages, tools) for name in _there()}
-        found.append(
-            Case(
-                request=one,
-                tokens=count.tokens,
-                is_exact=count.exact,
-                margin_tokens=count.margin_tokens,
-                others=others,
-            )
-        )
-    return found, unknown
+def with_others(case: Case) -> Case:
+    """Ask the other counters about a request, too."""
+    messages, tools = as_chat(case.request.request, case.request.format)
+    model = case.request.model
+    return replace(case, others={name: asked(RIVALS[name], model, messages, tools) for name in _there()})
 
 
 def _there() -> list[str]:
@@ -145,6 +89,7 @@ def row(name: str, some: Sequence[Case]) -> Row:
         missed=sum(case.missed for case in some),
         median_error=median(errors),
         p95_error=p95(errors),
+        above=sum(case.is_above for case in some),
         inside=sum(case.inside for case in some) / len(some),
         median_margin=median(margins) if margins else None,
         others=others,
@@ -167,28 +112,17 @@ def rows(some: Iterable[Case]) -> list[Row]:
 def table(listed: Sequence[Row]) -> str:
     """Write rows as text."""
     names = _there() if any(one.others for one in listed) else []
-    head = f"{'':<32}{'n':>4}{'exact':>7}{'missed':>8}{'median':>8}{'p95':>8}{'inside':>8}{'margin':>8}"
+    head = f"{'':<32}{'n':>4}{'exact':>7}{'missed':>8}{'median':>8}{'p95':>8}{'above':>7}"
+    head += f"{'inside':>8}{'margin':>8}"
     lines = [head + "".join(f"{name:>17}" for name in names)]
     for one in listed:
         margin = "-" if one.median_margin is None else f"{one.median_margin:.1%}"
         line = (
             f"{one.name:<32}{one.requests:>4}{one.exact:>7}{one.missed:>8}{one.median_error:>8.1%}"
-            f"{one.p95_error:>8.1%}{one.inside:>8.0%}{margin:>8}"
+            f"{one.p95_error:>8.1%}{one.above:>7}{one.inside:>8.0%}{margin:>8}"
         )
         shown = (one.others.get(name, (float("nan"), 0)) for name in names)
         lines.append(line + "".join(f"{error:>9.1%} ({missed:>3})  " for error, missed in shown).rstrip())
-    return "\n".join(lines)
-
-
-def misses(some: Iterable[Case]) -> str:
-    """List what was missed, by name."""
-    lines = [
-        f"  {case.request.provider:<17}{case.request.kind:<8}{case.off:>+6} of {case.request.tokens:>6}"
-        f"  margin {case.margin_tokens if case.margin_tokens is not None else '-':>5}"
-        f"  {case.request.model}  {case.request.name}"
-        for case in some
-        if case.missed or not case.inside
-    ]
     return "\n".join(lines)
 
 
@@ -198,12 +132,8 @@ def going_on(found: Sequence[Case]) -> list[tuple[Case, Case]]:
     Returns:
         (cold, calibrated) of each.
     """
-    everything = [
-        *billed(DATA / "golden_usage.jsonl", "made"),
-        *billed(DATA / "golden_usage.jsonl", "held out"),
-    ]
     tests: dict[tuple[str, str], list[Billed]] = defaultdict(list)
-    for one in everything:
+    for one in billed(DATA):
         if one.apart is None:
             tests[one.name.rpartition("#")[0], one.model].append(one)
     pairs = []
@@ -240,8 +170,8 @@ def _after(earlier: Billed, case: Case) -> Case:
     tokens = baseline.count_request(
         CountRequest(body.messages, system=body.system, tools=body.tools, extra=body.extra)
     )
-    margin = baseline.margin_tokens(tokens)
-    return replace(case, tokens=tokens, margin_tokens=margin, others={})
+    margin, over = baseline.margin_tokens(tokens), baseline.over_margin_tokens(tokens)
+    return replace(case, tokens=tokens, margin_tokens=margin, over_margin_tokens=over, others={})
 
 
 def exact_misses(some: Iterable[Case]) -> list[Case]:
@@ -251,12 +181,9 @@ def exact_misses(some: Iterable[Case]) -> list[Case]:
 
 def coverage(some: Sequence[Case]) -> str:
     """Write by provider how many counts are exact, how many have a margin, and how many of these hold."""
-    by: dict[str, list[Case]] = defaultdict(list)
-    for case in some:
-        by[case.request.provider].append(case)
     heads = (("n", 4), ("exact", 7), ("of these missed", 17), ("no margin", 11), ("within", 8))
     lines = [f"{'':<20}" + "".join(f"{head:>{width}}" for head, width in (*heads, ("median margin", 15)))]
-    for name, cases_of in sorted(by.items()):
+    for name, cases_of in by_provider(some).items():
         bounded = [case for case in cases_of if case.margin_tokens is not None]
         within = f"{sum(case.inside for case in bounded) / len(bounded):.0%}" if bounded else "-"
         margins = [(case.margin_tokens or 0) / case.request.tokens for case in bounded]
@@ -269,35 +196,74 @@ def coverage(some: Sequence[Case]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Print the tables; return the exit code."""
+def _options() -> argparse.Namespace:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--half", choices=("made", "held out"), default="held out")
-    options.add_argument("--misses", action="store_true", help="list what was missed")
+    options.add_argument("--quick", action="store_true", help="our counts alone")
+    options.add_argument("--provider", help="requests to providers whose name begins so, alone")
+    options.add_argument("--misses", action="store_true", help="list each request that fails an aim")
     options.add_argument("--json", type=Path, metavar="FILE", help="also write the rows there")
-    given = options.parse_args()
+    return options.parse_args()
+
+
+def main() -> int:
+    """Print the tables; return the exit code."""
+    given = _options()
     logging.disable()  # litellm logs what it does not know
-    found, unknown = cases(given.half)
-    held = [case for case in found if case.request.apart is None]
-    apart: dict[str, list[Case]] = defaultdict(list)
-    for case in found:
-        if case.request.apart is not None:
-            apart[case.request.apart].append(case)
-    listed = rows(held)
+    found, unnamed = cases(given.half)
+    other_half, _ = cases("made" if given.half == "held out" else "held out")
+    if given.provider:
+        found, other_half = (
+            [case for case in some if case.request.provider.startswith(given.provider)]
+            for some in (found, other_half)
+        )
+    held = [case for case in found if case.apart is None]
+    listed = rows(held if given.quick else map(with_others, held))
     print(
         f"Counts against bills, the half that is {given.half};"
-        f" missed: beyond {LEAST_TOKENS} tokens and {PART:.0%}."
+        f" missed: beyond {LEAST_TOKENS} tokens and {PART:.0%}. Above: the bill is above count and margin."
     )
-    print("Behind each other counter: its median error, and in brackets how many it missed.\n")
-    if absent := missing():
-        print(f"Not installed, so not asked: {', '.join(absent)}.\n")
+    if not given.quick:
+        print("Behind each other counter: its median error, and in brackets how many it missed.\n")
+        if absent := missing():
+            print(f"Not installed, so not asked: {', '.join(absent)}.\n")
     print(table(listed))
-    print("\nSet apart: their bill includes what they do not hold\n")
+    print("\nBy project\n\n" + projects_table(held))
+    _print_apart(found, unnamed)
+    if not given.quick:
+        _print_learned(held)
+    both = [*found, *other_half]
+    print(
+        "\nExact counts and margins by provider, both halves, what is set apart included\n\n" + coverage(both)
+    )
+    missed = exact_misses(both)
+    print(
+        "\nCounts that call themselves exact and miss: "
+        + ("none" if not missed else f"{len(missed)}\n" + misses(missed, every=True))
+    )
+    print("\nAims\n\n" + aims_table(aims(held, missed)))
+    if given.misses:
+        print("\nMissed, or outside the margin\n\n" + misses(held))
+    if given.json is not None:
+        given.json.write_text(json.dumps([asdict(one) for one in listed], indent=1) + "\n", "utf-8")
+    return 1 if missed else 0
+
+
+def _print_apart(found: Sequence[Case], unnamed: Mapping[str, int]) -> None:
+    apart: dict[str, list[Case]] = defaultdict(list)
+    for case in found:
+        if case.apart is not None:
+            said = case.apart if case.unknown else f"{case.apart} (says nothing of it)"
+            apart[said].append(case)
+    print("\nSet apart: their bill includes what they do not hold, and the count says so\n")
     print(table([row(name, some) for name, some in sorted(apart.items())]))
     print(
         "\nNot counted, of models nobody described: "
-        + ", ".join(f"{name} {n}" for name, n in unknown.items())
+        + ", ".join(f"{name} {n}" for name, n in unnamed.items())
     )
+
+
+def _print_learned(held: Sequence[Case]) -> None:
     after: dict[str, list[tuple[Case, Case]]] = defaultdict(list)
     for pair in going_on(held):
         after[pair[0].request.provider].append(pair)
@@ -310,20 +276,6 @@ def main() -> int:
     print("\nGoing on from a bill of the same test\n\n" + table([replace(one, others={}) for one in shown]))
     print("\nThe new part of each call of a coding session, after the bills before it\n")
     print(accuracy_baseline.table(accuracy_baseline.pi_rows(DATA)))
-    other_half, _ = cases("made" if given.half == "held out" else "held out", rivals=False)
-    both = [*found, *other_half]
-    print(
-        "\nExact counts and margins by provider, both halves, what is set apart included\n\n" + coverage(both)
-    )
-    missed = exact_misses(both)
-    print(
-        "\nCounts that call themselves exact and miss: " + ("none" if not missed else "\n" + misses(missed))
-    )
-    if given.misses:
-        print("\nMissed, or outside the margin\n\n" + misses(held))
-    if given.json is not None:
-        given.json.write_text(json.dumps([asdict(one) for one in listed], indent=1) + "\n", "utf-8")
-    return 1 if missed else 0
 
 
 if __name__ == "__main__":

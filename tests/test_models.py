@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -445,7 +446,12 @@ def test_a_margin_grows_with_its_count(tokens: int, least: int, per_mille: int) 
     margin = Margin(tokens=least, per_mille=per_mille)
     assert margin.of(tokens) * 1_000 >= least * 1_000 + tokens * per_mille
     assert margin.of(tokens) <= margin.of(tokens + 1)
-    assert margin.of(tokens, is_plain=True) == margin.of(tokens) - least
+    assert margin.of(tokens, is_plain=True) == margin.of(tokens)
+    assert margin.over_of(tokens) == min(tokens, margin.of(tokens))
+    narrow = replace(margin, plain_tokens=0, over_per_mille=0)
+    assert narrow.of(tokens, is_plain=True) == margin.of(tokens) - least
+    assert narrow.over_of(tokens) == min(tokens, least)
+    assert narrow.over_of(tokens, is_plain=True) == 0
 
 
 def test_another_name_of_a_model_is_taken_and_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -537,7 +543,7 @@ def test_an_estimate_has_the_margin_its_model_was_registered_with(monkeypatch: p
     monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
     register_model(ModelFacts(name="acme-estimated", margin=Margin(tokens=5, per_mille=500)))
     found = measure(QUESTION, model="acme-estimated")
-    assert found.margin_tokens == -(-found.tokens // 2)
+    assert found.margin_tokens == 5 + -(-found.tokens // 2)
     assert counter_for("acme-estimated").margin_tokens(100) == 55
 
 

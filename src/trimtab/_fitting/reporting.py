@@ -15,6 +15,7 @@ from trimtab._fitting.settle import BlockDecision, Outcome
 from trimtab.budget import Budget
 from trimtab.conversation import State
 from trimtab.conversation.validity import validate
+from trimtab.counting.margin import known_over_margin
 from trimtab.counting.measurement import unknown_in, unknown_notes
 from trimtab.counting.simple import CharCounter, FixedCounter
 from trimtab.counting.sizes import Shares, Sizes, counter_name, shared_out
@@ -57,6 +58,7 @@ def report_of(
             format=work.format,
             leads_system=leads_system,
             unknown=unknown,
+            tokens_after=settled.tokens,
         ),
         notes=(
             *work.notes,
@@ -68,7 +70,6 @@ def report_of(
         planned=is_planned(settled),
         shares=isinstance(work.sizes, Shares),
         tokens_before=before_tokens,
-        tokens_after=settled.tokens,
         fits=settled.fits,
         kept_message_count=block.kept_message_count,
         changed_message_count=block.changed_message_count,
@@ -123,6 +124,7 @@ def about(
     format: Format,
     leads_system: bool,
     unknown: tuple[str, ...],
+    tokens_after: int,
 ) -> dict[str, Any]:
     """List what a report says of the request as a whole; `sizes` has its fixed part."""
     system_tokens, tools_tokens = sizes.fixed_parts(leads_system)
@@ -136,10 +138,12 @@ def about(
         "output_reserve_tokens": budget.output_reserve,
         "overhead_tokens": budget.overhead_tokens,
         "margin_tokens": budget.margin,
+        "over_margin_tokens": known_over_margin(counter, tokens_after),
         "input_tokens": budget.input_tokens,
         "fixed_tokens": sizes.fixed_tokens(leads_system),
         "system_tokens": system_tokens,
         "tools_tokens": tools_tokens,
+        "tokens_after": tokens_after,
     }
 
 
@@ -490,6 +494,7 @@ def context_report_of(outcome: Outcome, *, recount: Recount) -> Report:
         format=outcome.format,
         leads_system=leads_system,
         unknown=unknown,
+        tokens_after=outcome.tokens,
     )
     if outcome.fixed_tokens is not None:
         head["fixed_tokens"] = outcome.fixed_tokens
@@ -506,7 +511,6 @@ def context_report_of(outcome: Outcome, *, recount: Recount) -> Report:
         planned=any(is_planned(decision.settled) for decision in decisions),
         shares=composition.is_black_box,
         tokens_before=_before_tokens(outcome, blocks, sum(row.tokens for row in lead)),
-        tokens_after=outcome.tokens,
         fits=outcome.error is None,
         kept_message_count=sum(block.kept_message_count for block in blocks),
         changed_message_count=sum(block.changed_message_count for block in blocks),

@@ -194,6 +194,7 @@ def _count_work(options: Options) -> Work:
                 "tokens": found.tokens,
                 "exact": found.exact,
                 "margin_tokens": found.margin_tokens,
+                "over_margin_tokens": found.over_margin_tokens,
                 "counter": found.counter,
                 "unknown": list(found.unknown),
             }

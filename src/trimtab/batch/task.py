@@ -76,8 +76,8 @@ class BatchTask(Options):
         >>> import pyarrow
         >>> chat = '[{"role": "user", "content": "What is tea?"}]'
         >>> task = BatchTask(operation="count", counter="chars:4")
-        >>> task(pyarrow.table({"id": ["a"], "messages": [chat]})).column_names
-        ['id', 'messages', 'tokens', 'exact', 'margin_tokens', 'counter', 'unknown', 'error']
+        >>> task(pyarrow.table({"id": ["a"], "messages": [chat]})).column_names[2:]
+        ['tokens', 'exact', 'margin_tokens', 'over_margin_tokens', 'counter', 'unknown', 'error']
     """
 
     column: str = "messages"
@@ -450,6 +450,7 @@ def _result_types(operation: Operation) -> dict[str, Any]:
             "tokens": pa.int64(),
             "exact": pa.bool_(),
             "margin_tokens": pa.int64(),
+            "over_margin_tokens": pa.int64(),
             "counter": pa.string(),
             "unknown": pa.list_(pa.string()),
         },
@@ -553,8 +554,9 @@ def count_table(
 ) -> Table:
     """Count the tokens of each row's conversation, as a provider would charge them.
 
-    Behind all columns stand `tokens`, `exact`, `margin_tokens` (how far the bill may be off, either way),
-    `counter`, `unknown` (what has a cost nobody can know) and `error`. Errors are those of `fit_table`.
+    Behind all columns stand `tokens`, `exact`, `margin_tokens` (how far the bill may be above the count),
+    `over_margin_tokens` (how far below), `counter`, `unknown` (what has a cost nobody can know) and `error`.
+    Errors are those of `fit_table`.
 
     Args:
         table: A `pyarrow.Table`.

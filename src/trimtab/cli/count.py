@@ -33,24 +33,8 @@ def _count(value: Any, asked: RequestOptions, *, each: bool) -> Answer:
     number = plural(len(messages), "message")
 
     def data() -> dict[str, Any]:
-        data = {
-            "tokens": found.tokens,
-            "exact": found.exact,
-            "counter": found.counter,
-            "model": taken.model,
-            "format": found.format,
-            "total_message_count": len(messages),
-            "messages_tokens": messages_tokens,
-            "media_tokens": found.media_tokens,
-            "system_tokens": system_tokens,
-            "tools_tokens": found.tools_tokens,
-            "output_schema_tokens": found.output_schema_tokens,
-            "framing_tokens": found.framing_tokens,
-            "fixed_tokens": found.tokens - messages_tokens - (found.media_tokens or 0),
-            "margin_tokens": found.margin_tokens,
-            "unknown": list(found.unknown),
-            "notes": list(found.notes),
-        }
+        data = _data(found, messages_tokens, system_tokens)
+        data |= {"model": taken.model, "total_message_count": len(messages)}
         listed = [{"index": index, "role": role, "tokens": tokens} for index, role, tokens in rows]
         return {**data, "messages": listed} if each else data
 
@@ -63,9 +47,11 @@ def _count(value: Any, asked: RequestOptions, *, each: bool) -> Answer:
             table, parts = [(number, messages_tokens)], {"media": found.media_tokens, **parts}
         table += [(name, tokens) for name, tokens in parts.items() if tokens]
         table += [(f"total, {how}", found.tokens)]
-        table += [("margin, either way", found.margin_tokens)] if found.margin_tokens else []
+        low, high = found.over_margin_tokens, found.margin_tokens
+        table += [("margin, either way", high)] if high and low == high else []
         digits = len(f"{found.tokens:,}")
         lines = [f"{tokens:>{digits},}  {name}" for name, tokens in table]
+        lines += [f"{'':>{digits}}  margin -{low or 0:,} / +{high:,}"] if high and low != high else []
         lines += (f"{'?':>{digits}}  {plain(phrase)}" for phrase in found.unknown)
         return "\n".join([*lines, *(f"{'!':>{digits}}  {plain(note)}" for note in found.notes)])
 
@@ -76,6 +62,28 @@ def _count(value: Any, asked: RequestOptions, *, each: bool) -> Answer:
         text=text,
         row=lambda: f"{plural(found.tokens, 'token')} in {number}, {how}",
     )
+
+
+def _data(found: Count, messages_tokens: int, system_tokens: int) -> dict[str, Any]:
+    return {
+        "tokens": found.tokens,
+        "exact": found.exact,
+        "counter": found.counter,
+        "model": None,
+        "format": found.format,
+        "total_message_count": 0,
+        "messages_tokens": messages_tokens,
+        "media_tokens": found.media_tokens,
+        "system_tokens": system_tokens,
+        "tools_tokens": found.tools_tokens,
+        "output_schema_tokens": found.output_schema_tokens,
+        "framing_tokens": found.framing_tokens,
+        "fixed_tokens": found.tokens - messages_tokens - (found.media_tokens or 0),
+        "margin_tokens": found.margin_tokens,
+        "over_margin_tokens": found.over_margin_tokens,
+        "unknown": list(found.unknown),
+        "notes": list(found.notes),
+    }
 
 
 def _how(found: Count, *, is_own: bool) -> str:

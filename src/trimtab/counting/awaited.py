@@ -127,12 +127,20 @@ class AsyncRequestCounter:
         raise NotImplementedError
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far a count may be from the bill, either way; None if it does not say.
+        """Say how far the bill may be above a count; None if it does not say.
 
         Args:
             tokens: The count.
         """
         return None
+
+    def over_margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far the bill may be below a count; as far as above if not said.
+
+        Args:
+            tokens: The count.
+        """
+        return self.margin_tokens(tokens)
 
     def digests(self) -> Digests:
         """Return what keys the messages it is asked about."""
@@ -162,6 +170,9 @@ class _AwaitedRequests(RequestCounter):
 
     def margin_tokens(self, tokens: int, /) -> int | None:
         return self._counter.margin_tokens(tokens)
+
+    def over_margin_tokens(self, tokens: int, /) -> int | None:
+        return self._counter.over_margin_tokens(tokens)
 
     def count_request(self, request: CountRequest, /) -> int:
         asked = (request.messages, request.system, request.tools, request.extra)

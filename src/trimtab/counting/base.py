@@ -152,12 +152,20 @@ class RequestCounter:
         return self
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far a count may be from the bill, either way; None if it does not say.
+        """Say how far the bill may be above a count; None if it does not say.
 
         Args:
             tokens: The count.
         """
         return None
+
+    def over_margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far the bill may be below a count; as far as above if not said.
+
+        Args:
+            tokens: The count.
+        """
+        return self.margin_tokens(tokens)
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int | None:
         """Say how far these may be off beside the margin; None if it does not say.

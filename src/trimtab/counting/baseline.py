@@ -556,9 +556,9 @@ class UsageBaseline(AdditiveCounter):
         return max(0, bills.fixed_tokens + self._estimate(counted - bills.fixed_counted, bills))
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far off a count may be, either way.
+        """Say how far the bill may be above a count.
 
-        Only the part that was not billed yet may be.
+        Only the part that was not billed yet may be off.
 
         Args:
             tokens: The count of a whole request.
@@ -570,6 +570,17 @@ class UsageBaseline(AdditiveCounter):
         bills = self._bills
         return bills.of_model.margin_of_request(
             tokens, bills.total_tokens, self._counter.margin_tokens(tokens)
+        )
+
+    def over_margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far the bill may be below a count; after one, as far as above.
+
+        Args:
+            tokens: The count of a whole request.
+        """
+        bills = self._bills
+        return bills.of_model.margin_of_request(
+            tokens, bills.total_tokens, self._counter.over_margin_tokens(tokens)
         )
 
     def _estimate(self, tokens: int, bills: Bills | None = None) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from trimtab.counting.base import AdditiveCounter
-from trimtab.counting.margin import known_margin
+from trimtab.counting.margin import known_margin, known_over_margin
 from trimtab.formats import Format, Media, Pieces, get_format
 
 
@@ -49,6 +49,9 @@ class DearestCounter(AdditiveCounter):
 
     def margin_tokens(self, tokens: int, /) -> int | None:
         return _most(known_margin(one, tokens) for one in self._counters)
+
+    def over_margin_tokens(self, tokens: int, /) -> int | None:
+        return _most(known_over_margin(one, tokens) for one in self._counters)
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int | None:
         held = [*media]

@@ -12,12 +12,24 @@ from trimtab.models import MediaRule
 
 
 def known_margin(counter: RequestCounter, tokens: int, /) -> int | None:
-    """Ask a counter how far a count of its may be off, either way; None if it does not say and is not exact.
+    """Ask a counter how far the bill may be above a count; None if it does not say and is not exact.
 
     Raises:
         CountingError: It answered what is no number of tokens.
     """
-    margin = counter.margin_tokens(tokens)
+    return _margin(counter.margin_tokens(tokens), counter)
+
+
+def known_over_margin(counter: RequestCounter, tokens: int, /) -> int | None:
+    """Ask a counter how far the bill may be below a count; None if it does not say and is not exact.
+
+    Raises:
+        CountingError: It answered what is no number of tokens.
+    """
+    return _margin(counter.over_margin_tokens(tokens), counter)
+
+
+def _margin(margin: int | None, counter: RequestCounter) -> int | None:
     if margin is None:
         return 0 if counter.exact is True else None
     return checked_count(lambda: margin, counter, None)

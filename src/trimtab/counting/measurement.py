@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from trimtab._shared.checks import check_messages, in_words
 from trimtab.counting.base import AdditiveCounter, CounterLike, RequestCounter, counter_name
 from trimtab.counting.door import as_counter
-from trimtab.counting.margin import known_margin, unsure_of
+from trimtab.counting.margin import known_margin, known_over_margin, unsure_of
 from trimtab.counting.schemas import provider_tools
 from trimtab.counting.sizes import Fixed, Shares, Sizes, fixed_tokens_of, sizes_for
 from trimtab.counting.texts import TextCounter
@@ -28,14 +28,15 @@ from trimtab.models import ModelFacts, facts_for, near_models
 class Count:
     """The tokens of a request, and how far they may be from the bill.
 
-    The bill is within `margin_tokens` of `tokens`, either way, for 95 % of requests. What nobody knows
-    is None.
+    The bill is not more than `margin_tokens` above `tokens` for 97 % of requests, and not more than
+    `over_margin_tokens` below. What nobody knows is None.
 
     Args:
         tokens: The whole request.
         exact: Whether the model's tokenizer is its own, and how all this request holds is charged is known
             and seen. With OpenAI that is text alone: what frames tools, calls and media there is not public.
-        margin_tokens: How far the bill may be off, either way; None where nobody measured.
+        margin_tokens: How far the bill may be above the count; None where nobody measured.
+        over_margin_tokens: How far the bill may be below the count; None where nobody measured.
         messages_tokens: Of the messages with their framing, media apart; None for a black box.
         media_tokens: Of images, sounds, videos and files.
         system_tokens: Of system text beside the messages.
@@ -57,7 +58,9 @@ class Count:
     With OpenAI that is text alone: what frames tools, calls and media there is not public.
     """
     margin_tokens: int | None
-    """How far the bill may be off, either way; None where nobody measured."""
+    """How far the bill may be above the count; None where nobody measured."""
+    over_margin_tokens: int | None = None
+    """How far the bill may be below the count; None where nobody measured."""
     messages_tokens: int | None = None
     """Of the messages with their framing, media apart; None for a black box."""
     media_tokens: int | None = None
@@ -83,6 +86,11 @@ class Count:
     def most_tokens(self) -> int | None:
         """What the bill hardly exceeds; None without a margin."""
         return None if self.margin_tokens is None else self.tokens + self.margin_tokens
+
+    @property
+    def least_tokens(self) -> int | None:
+        """What the bill is hardly below; None without a margin."""
+        return None if self.over_margin_tokens is None else self.tokens - self.over_margin_tokens
 
 
 class Given(NamedTuple):
@@ -156,13 +164,16 @@ def count_of_request(
         plain = known and not (fixed.tools or (fixed.extra or {}).get("response_format"))
         exact = exact and plain
         margin = 0 if exact else made.margin_tokens(tokens, is_plain=plain)
+        over = 0 if exact else made.over_margin_tokens(tokens, is_plain=plain)
     else:
         margin = known_margin(made, tokens) if known else None
-    has_margin = margin is not None and unsure is not None and unknown.is_bounded
+        over = known_over_margin(made, tokens) if known else None
+    is_bounded = unsure is not None and unknown.is_bounded
     return Count(
         tokens=tokens,
         exact=exact,
-        margin_tokens=(margin or 0) + (unsure or 0) if has_margin else None,
+        margin_tokens=margin + (unsure or 0) if is_bounded and margin is not None else None,
+        over_margin_tokens=min(tokens, over + (unsure or 0)) if is_bounded and over is not None else None,
         counter=counter_name(made),
         format=form.name,
         unknown=unknown.phrases,

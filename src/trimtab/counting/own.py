@@ -17,7 +17,16 @@ Methods = Mapping[str, Callable[..., Any]]
 ASKED = ("count", "count_message", "count_request", "count_text", "fixed_tokens")
 """Methods that count; those of an async counter may be async."""
 
-_TOLD = ("margin_tokens", "unsure_tokens", "sees", "knows", "guesses", "media_tokens", "weight")
+_TOLD = (
+    "margin_tokens",
+    "over_margin_tokens",
+    "unsure_tokens",
+    "sees",
+    "knows",
+    "guesses",
+    "media_tokens",
+    "weight",
+)
 """Methods that say something of a count; they take the place of the defaults."""
 
 

@@ -29,7 +29,7 @@ from trimtab.counting.base import (
 )
 from trimtab.counting.door import as_counter
 from trimtab.counting.estimate import EstimateCounter
-from trimtab.counting.margin import known_margin
+from trimtab.counting.margin import known_margin, known_over_margin
 from trimtab.errors import ConfigurationError, CountingError, UnknownNameError
 from trimtab.formats import formats, mapping_of
 from trimtab.formats.values import item_of
@@ -234,11 +234,19 @@ class RemoteCounter(AsyncRequestCounter):
         return self._estimated is None and not self._is_silent()
 
     def margin_tokens(self, tokens: int, /) -> int:
-        """Say how far off a count may be, either way.
+        """Say how far the bill may be above a count.
 
         Not at all while the provider answers; else as far as the estimate says, a tenth if it does not.
         """
         return 0 if self.exact else self._margin_of_estimate(tokens)
+
+    def over_margin_tokens(self, tokens: int, /) -> int:
+        """Say how far the bill may be below a count."""
+        return 0 if self.exact else self._over_margin_of_estimate(tokens)
+
+    def _over_margin_of_estimate(self, tokens: int) -> int:
+        known = known_over_margin(self._estimate, tokens)
+        return -(-tokens // _UNKNOWN_PARTS) if known is None else known
 
     def _margin_of_estimate(self, tokens: int) -> int:
         known = known_margin(self._estimate, tokens)
@@ -374,6 +382,10 @@ class _Snapshot(AsyncRequestCounter):
             return 0
         self._has_margin = True
         return self._counter._margin_of_estimate(tokens)
+
+    def over_margin_tokens(self, tokens: int, /) -> int:
+        """Say how far the bill may be below a count."""
+        return 0 if self.exact else self._counter._over_margin_of_estimate(tokens)
 
     async def count_request(self, request: CountRequest, /) -> int:
         answer = await self.cost(request)

@@ -159,13 +159,22 @@ class TextCounter(AdditiveCounter):
         return self._any_message(mapping_of(message), self._cache.young)
 
     def margin_tokens(self, tokens: int, /, *, is_plain: bool = False) -> int | None:
-        """Say how far a count may be from the bill, either way; None if nobody measured.
+        """Say how far the bill may be above a count; None if nobody measured.
 
         Args:
             tokens: The count.
-            is_plain: Whether it is known to be of text alone, whose framing is sure.
+            is_plain: Whether it is known to be of text alone, whose framing is known better.
         """
         return None if self.margin is None else self.margin.of(tokens, is_plain=is_plain)
+
+    def over_margin_tokens(self, tokens: int, /, *, is_plain: bool = False) -> int | None:
+        """Say how far the bill may be below a count; None if nobody measured.
+
+        Args:
+            tokens: The count.
+            is_plain: Whether it is known to be of text alone, whose framing is known better.
+        """
+        return None if self.margin is None else self.margin.over_of(tokens, is_plain=is_plain)
 
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None

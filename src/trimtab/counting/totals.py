@@ -92,9 +92,15 @@ class TotalBaseline(AdditiveCounter):
         return known_fixed_count(self._counter, Fixed(system, tools, extra), has_system).tokens
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far off the count of a whole request may be, either way."""
+        """Say how far the bill may be above the count of a whole request."""
         tokens = max(0, tokens - self._held_tokens)
         inside = self._counter.margin_tokens(tokens)
+        return self._learned.margin_of_request(tokens, self._bill_tokens, inside)
+
+    def over_margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far the bill may be below the count of a whole request."""
+        tokens = max(0, tokens - self._held_tokens)
+        inside = self._counter.over_margin_tokens(tokens)
         return self._learned.margin_of_request(tokens, self._bill_tokens, inside)
 
     def _price(self, tokens: int) -> int:

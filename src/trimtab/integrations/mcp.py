@@ -131,7 +131,9 @@ class CountResult(_Result):
     exact: bool
     """Whether the provider counts as many; otherwise it is an estimate that rather errs high."""
     margin_tokens: int | None
-    """How far the bill may be off, either way; null where nobody measured it."""
+    """How far the bill may be above the count; null where nobody measured it."""
+    over_margin_tokens: int | None
+    """How far the bill may be below the count; null where nobody measured it."""
     messages_tokens: int | None
     system_tokens: int | None
     tools_tokens: int | None

@@ -128,7 +128,9 @@ ROWS = (
 )
 
 # The finer vocabulary and the longest prompt for tools of all; the margin reaches down to the least.
-UNNAMED = (Unnamed(re.compile(r"claude-"), "claude-opus-4-7", Margin(tokens=660, per_mille=260)),)
+UNNAMED = (
+    Unnamed(re.compile(r"claude-"), "claude-opus-4-7", Margin(tokens=660, per_mille=260, plain_tokens=8)),
+)
 
 # As gateways spell them: with a point in the version, or with the line behind it.
 _VERSIONS = {

@@ -135,29 +135,49 @@ class MediaRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
-    """How far a count may be from the bill, either way.
+    """How far the bill may be above a count, and how far below it.
 
-    A constant and a share of the count, chosen on recorded bills so that as many are inside as a small
-    margin allows; design/012-counts.md says how many that is of which provider.
+    Each is a constant and a share of the count, chosen on recorded bills so that as many are inside as a
+    small margin allows; design/012-counts.md says how many that is of which provider. A budget keeps the
+    first free: of a bill below the count it is not passed.
 
     Args:
-        tokens: A part of the margin that does not grow with the request.
-        per_mille: Thousandths of the count.
+        tokens: How far above the count, in a part that does not grow with the request.
+        per_mille: And in thousandths of the count.
+        over_tokens: How far below the count, where it counts too much; None: as `tokens`.
+        over_per_mille: And in thousandths of the count; None: as `per_mille`.
+        plain_tokens: In place of both constants for a request of plain text alone, whose framing is known
+            better than that of tools, calls, schemas and media; None: the same constants.
     """
 
     tokens: int = 0
     per_mille: int = 0
+    over_tokens: int | None = None
+    over_per_mille: int | None = None
+    plain_tokens: int | None = None
 
     def of(self, tokens: int, /, *, is_plain: bool = False) -> int:
-        """Return the margin of a count in tokens, rounded up.
-
-        Of plain text it is the share alone.
+        """Return how far the bill may be above a count, in tokens, rounded up.
 
         Args:
             tokens: The count.
             is_plain: Whether it is of plain text alone.
         """
-        return (0 if is_plain else self.tokens) - -tokens * self.per_mille // 1_000
+        constant = self.plain_tokens if is_plain and self.plain_tokens is not None else self.tokens
+        return constant - -tokens * self.per_mille // 1_000
+
+    def over_of(self, tokens: int, /, *, is_plain: bool = False) -> int:
+        """Return how far the bill may be below a count, in tokens, rounded up.
+
+        Args:
+            tokens: The count.
+            is_plain: Whether it is of plain text alone.
+        """
+        constant = self.tokens if self.over_tokens is None else self.over_tokens
+        if is_plain and self.plain_tokens is not None:
+            constant = self.plain_tokens
+        share = self.per_mille if self.over_per_mille is None else self.over_per_mille
+        return min(tokens, constant - -tokens * share // 1_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,7 +70,7 @@ _TILED = MediaRule(
 _FLAT = replace(_TILED, crops=False, tile_tokens=0)
 _SHARP = replace(_FLAT, image_tokens=1_095, page_tokens=532, file_tokens=532, video_tokens_per_second=70)
 
-_MARGIN, _VERTEX_MARGIN = Margin(tokens=1, per_mille=45), Margin(tokens=5, per_mille=20)
+_MARGIN, _VERTEX_MARGIN = Margin(tokens=1, per_mille=45, plain_tokens=0), Margin(tokens=5, per_mille=20)
 
 
 _GEMINI = ModelFacts(

@@ -65,7 +65,11 @@ _UNBILLED = replace(_REASONS_NO_BILL, media=_patches(1.2), source=_NEWER_DOCS + 
 # margin is that between OpenAI's last two vocabularies in the worst of five corpora (cl100k has 1.28 of
 # o200k's tokens in Chinese, 1.00 in English).
 _GPT_6 = replace(
-    _UNBILLED, encoding=None, near_encoding="o200k_base", margin=Margin(tokens=90, per_mille=280), margins=()
+    _UNBILLED,
+    encoding=None,
+    near_encoding="o200k_base",
+    margin=Margin(tokens=90, per_mille=280, plain_tokens=3),
+    margins=(),
 )
 _GPT_OSS = replace(
     _NO_BILL,
@@ -127,7 +131,9 @@ ROWS = (
 UNNAMED = (
     # cl100k has the most tokens of its vocabularies, by half in Chinese and by nothing in English; reasoning
     # models are shown tools with 82 tokens more
-    Unnamed(re.compile(r"(gpt-|chatgpt-|codex-|o\d)"), "gpt-4", Margin(tokens=100, per_mille=340)),
+    Unnamed(
+        re.compile(r"(gpt-|chatgpt-|codex-|o\d)"), "gpt-4", Margin(tokens=100, per_mille=340, plain_tokens=3)
+    ),
 )
 
 # Old dated ones, and Azure's spelling.

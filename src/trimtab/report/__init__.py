@@ -76,7 +76,8 @@ class Report:
             model was named.
         output_reserve_tokens: Tokens kept for the answer.
         overhead_tokens: Tokens kept for what trimtab does not see.
-        margin_tokens: Tokens kept because counts may be off.
+        margin_tokens: Tokens kept because counts may be off: how far the bill may be above.
+        over_margin_tokens: How far the bill may be below `tokens_after`; None where the counter does not say.
         input_tokens: The input room: window less output reserve, overhead and margin.
         fixed_tokens: What is charged beside the messages: system text outside them, tools, framing of the
             request.
@@ -128,6 +129,9 @@ class Report:
     output_reserve_tokens: int = 0
     overhead_tokens: int = 0
     margin_tokens: int = 0
+    """Tokens kept because counts may be off: how far the bill may be above."""
+    over_margin_tokens: int | None = None
+    """How far the bill may be below `tokens_after`; None where the counter does not say."""
     input_tokens: int
     """The input room: window less output reserve, overhead and margin."""
     fixed_tokens: int = 0

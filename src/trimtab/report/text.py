@@ -105,6 +105,9 @@ def _counter(report: Report) -> str:
         how += f" for {plain(report.model)}"
     if report.shares:
         how += ", as one total (sizes of parts are shares of it)"
+    low, high = report.over_margin_tokens, report.margin_tokens
+    if high and low is not None and low != high:
+        how += f"; margin -{low:,} / +{high:,}"
     return f"{how}; format {plain(report.format)}"
 
 

@@ -86,7 +86,7 @@ class MistralCounter(AdditiveCounter):
         return twin
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Return how far a count may be off, beside what nobody can see; None if unknown.
+        """Return how far the bill may be above a count; None if unknown.
 
         Source: 16 of 16 recorded requests were billed as counted (2026-11), with tools and images among them.
         """
@@ -95,6 +95,14 @@ class MistralCounter(AdditiveCounter):
         if self.margin is None or self._format.name != self._own_form:
             return None  # how it would charge a wire form that it does not take is not known
         return self.margin.of(tokens)
+
+    def over_margin_tokens(self, tokens: int, /) -> int | None:
+        """Return how far the bill may be below a count; None if unknown."""
+        if self.exact:
+            return 0
+        if self.margin is None or self._format.name != self._own_form:
+            return None
+        return self.margin.over_of(tokens)
 
     def count_text(self, text: str, /) -> int:
         return self._cache.young[text]
