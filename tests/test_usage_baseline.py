@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import assistant, call, result, system, user, without_address
-from trimtab import Budget, ConfigurationError, Context, EstimateCounter, counter_for, fit
+from trimtab import Budget, ConfigurationError, Context, EstimateCounter, Session, counter_for, fit
 from trimtab.counting import CountRequest, FixedCounter, UsageBaseline
+from trimtab.errors import UsageError
 from trimtab.testing import WordCounter, check_counter, conversations
 
 TOOLS = [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
@@ -117,6 +118,48 @@ SHAPES = {
         (90, 9),
     ),
     "a response of converse": ({"output": {}, "usage": {"inputTokens": 90, "outputTokens": 9}}, (90, 9)),
+    "ollama": (
+        {"model": "gemma3:4b", "prompt_eval_count": 90, "eval_count": 9, "prompt_eval_duration": 13_000},
+        (90, 9),
+    ),
+    "cohere v2": (
+        {
+            "usage": {
+                "billed_units": {"input_tokens": 17, "output_tokens": 9},
+                "tokens": {"input_tokens": 90, "output_tokens": 9},
+            }
+        },
+        (90, 9),  # the model read what Cohere writes around it, which is not charged
+    ),
+    "cohere v1": (
+        {"text": "ok", "meta": {"billed_units": {"input_tokens": 90, "output_tokens": 9}}},
+        (90, 9),
+    ),
+    "cohere's own objects": (
+        Dumped(usage=Dumped(tokens={"input_tokens": 90.0, "output_tokens": 9.0}, cached_tokens=None)),
+        (90, 9),
+    ),
+    "anthropic that called its own tools": (
+        {
+            "input_tokens": 300,
+            "cache_read_input_tokens": 80,
+            "output_tokens": 9,
+            "iterations": [
+                {"type": "message", "input_tokens": 10, "cache_read_input_tokens": 80, "output_tokens": 4},
+                {"type": "message", "input_tokens": 290, "cache_read_input_tokens": 0, "output_tokens": 5},
+            ],
+        },
+        (90, 9),  # the first step is what was sent; the whole is the sum of all
+    ),
+    "anthropic that cleared results": (
+        {
+            "usage": {"input_tokens": 30, "output_tokens": 9},
+            "context_management": {
+                "applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_input_tokens": 60}]
+            },
+        },
+        (90, 9),
+    ),
     "a number": (90, (90, None)),
     "a response": ({"id": "r", "usage": {"input_tokens": 90, "output_tokens": 9}}, (90, 9)),
     "a response object": (Dumped(usage=Dumped(prompt_tokens=90, completion_tokens=None)), (90, None)),
@@ -154,6 +197,51 @@ def test_what_is_no_usage_is_refused(reported: Any) -> None:
     """A streamed event without input, a sign, a bool: nothing is guessed."""
     with pytest.raises(ConfigurationError, match="tokens"):
         usage_of(reported)
+
+
+COMPACTED: dict[str, Any] = {
+    "input_tokens": 40,
+    "output_tokens": 5,
+    "iterations": [
+        {"type": "compaction", "input_tokens": 61_000, "output_tokens": 700},
+        {"type": "message", "input_tokens": 40, "output_tokens": 5},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [
+        COMPACTED,
+        {"usage": COMPACTED},
+        Dumped(usage=Dumped(**COMPACTED)),
+        {
+            "content": [{"type": "compaction", "content": "…"}, {"type": "text", "text": "ok"}],
+            "usage": {"input_tokens": 40, "output_tokens": 5},
+        },
+        {
+            "output": [{"type": "compaction", "encrypted_content": "…"}],
+            "usage": {"input_tokens": 40, "output_tokens": 5},
+        },
+    ],
+    ids=["usage", "response", "objects", "content", "responses"],
+)
+def test_a_bill_of_what_the_server_put_in_is_refused(reported: Any) -> None:
+    """A compaction replaced 60,000 tokens that were sent: it taught that they are 23 (pydantic-ai#5065)."""
+    baseline = UsageBaseline(EstimateCounter())
+    messages = [user(text(500)), assistant("ok"), user("go on")]
+    before = baseline.count(messages)
+    with pytest.raises(UsageError, match="Record none for this request"):
+        baseline.record(messages, reported)
+    assert baseline.count(messages) == before
+    session = Session(budget=10_000, counter=EstimateCounter())
+    for message in messages:
+        session.add(message)
+    session.messages()
+    with pytest.raises(UsageError):
+        session.record_usage(reported)
+    baseline.record(messages, before + 100)  # the next is read as ever
+    assert baseline.count(messages) == before + 100
 
 
 def test_real_objects_of_three_sdks_are_read() -> None:

@@ -2,7 +2,8 @@
 
 ContextError(Exception)
 ├── ConfigurationError(ValueError)
-│   └── UnknownNameError(LookupError)
+│   ├── UnknownNameError(LookupError)
+│   └── UsageError
 ├── BudgetExceededError
 ├── InvalidHistoryError(ValueError)
 ├── CountingError
@@ -41,6 +42,7 @@ __all__ = [
     "StrategyContractError",
     "SummaryError",
     "UnknownNameError",
+    "UsageError",
     "VersionConflictError",
 ]
 
@@ -112,6 +114,14 @@ class UnknownNameError(ConfigurationError, LookupError):
     def __str__(self) -> str:
         """Give the message as written; `LookupError` alone would not quote it."""
         return str(self.args[0]) if self.args else ""
+
+
+class UsageError(ConfigurationError):
+    """A bill is not of what was sent.
+
+    The server replaced messages before it answered, so that no size of a message can be told from it. Record
+    nothing for this request, and go on with the next.
+    """
 
 
 class BudgetExceededError(ContextError):

@@ -20,11 +20,11 @@ from trimtab._shared.checks import is_whole
 from trimtab.counting.base import SYSTEM_ROLES, AdditiveCounter, counter_name
 from trimtab.counting.door import as_additive
 from trimtab.counting.measurement import read_given
-from trimtab.errors import ConfigurationError, FormatError
+from trimtab.errors import ConfigurationError, FormatError, UsageError
 from trimtab.formats import Format, get_format, mapping_of
-from trimtab.formats.values import Dict, item_of
+from trimtab.formats.values import Dict, as_list, item_of
 
-_INSIDE = ("usage", "usage_metadata", "usageMetadata")
+_INSIDE = ("usage", "usage_metadata", "usageMetadata", "meta")
 """Where a whole response holds its usage."""
 
 
@@ -76,6 +76,13 @@ _SHAPES = (
     ),
     # Bedrock's Converse: cache parts stand apart, and reasoning is sent back, as with Anthropic.
     _Shape("inputTokens", beside=("cacheReadInputTokens", "cacheWriteInputTokens"), output="outputTokens"),
+    # Ollama's native form: the whole prompt, what is in its cache too (llm/llama_server.go, quoted in
+    # github.com/stdapi-ai/stdapi.ai/issues/252, 2026-09-17). Before 0.2 it left that out, or said nothing.
+    _Shape("prompt_eval_count", output="eval_count"),
+    # Cohere, under `usage` in v2 and under `meta` in v1: all tokens the model read, and where these are not
+    # said, those that are charged, without what Cohere writes around them (docs.cohere.com/v2, 2026-11).
+    _Shape("tokens.input_tokens", output="tokens.output_tokens"),
+    _Shape("billed_units.input_tokens", output="billed_units.output_tokens"),
 )
 
 
@@ -84,9 +91,10 @@ def usage_of(value: object, /) -> Usage:
 
     Args:
         value: A mapping or an SDK's object, with the keys of Chat Completions, Responses, Anthropic,
-            Gemini or Converse; or the input tokens as an integer.
+            Gemini, Converse, Ollama or Cohere; or the input tokens as an integer.
 
     Raises:
+        UsageError: The server replaced messages before it answered, so that it is not of what was sent.
         ConfigurationError: It holds no input tokens, or a number that is none.
 
     Example:
@@ -95,8 +103,8 @@ def usage_of(value: object, /) -> Usage:
     """
     if isinstance(value, int):
         return Usage(_whole(value, "usage", least=1), None)
-    report = _report_in(value)
-    shape = next((shape for shape in _SHAPES if report.get(shape.input) is not None), None)
+    report = _of_sent(_report_in(value), value)
+    shape = next((shape for shape in _SHAPES if _number(report, shape.input) is not None), None)
     if shape is None:
         raise ConfigurationError(
             "usage holds no input tokens: it has"
@@ -104,7 +112,8 @@ def usage_of(value: object, /) -> Usage:
             f" {', '.join(one.input for one in _SHAPES)}. Pass the usage of a whole response (the"
             " last event, when it is streamed), or the input tokens as a number"
         )
-    tokens = sum(_number(report, key) or 0 for key in (shape.input, *shape.beside))
+    tokens = _cleared_tokens(value)
+    tokens += sum(_number(report, key) or 0 for key in (shape.input, *shape.beside))
     output = _number(report, shape.output)
     if shape.hides and _number(report, shape.hides):
         output = None
@@ -125,10 +134,50 @@ def _report_in(value: object) -> Mapping[str, Any]:
         ) from error
 
 
+_INPUT_PARTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+# "A `compaction` entry reports the token usage of the compaction operation itself [...] NOT the size of the
+# context that was compacted away": BetaUsage.iterations of anthropic 2.12, read 2026-11-27.
+def _of_sent(report: Mapping[str, Any], answer: object) -> Mapping[str, Any]:
+    """Return what a report says of the request as it was sent.
+
+    Where the server went on by itself, with results of its own tools, that is its first step: the whole is
+    the sum of all.
+
+    Raises:
+        UsageError: It replaced messages before it answered.
+    """
+    steps = as_list(report.get("iterations")) or ()
+    said = [one for key in ("content", "output") for one in as_list(item_of(answer, key)) or ()]
+    if any(item_of(one, "type") == "compaction" for one in (*steps, *said)):
+        raise UsageError(
+            "the server compacted the conversation before it answered: this usage is of what it put in the"
+            " place of the messages that were sent, and not of these. Record none for this request. That of"
+            " the next is its own again, if the compaction that came back is among its messages"
+        )
+    first = next((one for one in steps if item_of(one, "type") == "message"), None)
+    if first is None:
+        return report
+    return {**report, **{key: item_of(first, key) for key in _INPUT_PARTS}}
+
+
+def _cleared_tokens(answer: object) -> int:
+    """Sum the input that the server cleared before it billed: it was sent, and is counted by whoever asks.
+
+    `context_management.applied_edits` of a whole answer of Anthropic's; its usage alone does not say so.
+    """
+    edits = as_list(item_of(item_of(answer, "context_management"), "applied_edits")) or ()
+    found = (item_of(edit, "cleared_input_tokens") for edit in edits)
+    return sum(tokens for tokens in found if is_whole(tokens, least=0))
+
+
 def _number(report: Mapping[str, Any], dotted: str) -> int | None:
     value: object = report
     for key in dotted.split("."):
         value = item_of(value, key)
+    if isinstance(value, float) and value.is_integer():  # as Cohere's SDK has them
+        value = int(value)
     return None if value is None else _whole(value, dotted, least=0)
 
 
@@ -604,8 +653,8 @@ class UsageBaseline(AdditiveCounter):
 
         Args:
             request: The messages, or the whole body, exactly as sent.
-            usage: What came back: the usage, in the shape of Chat Completions, Responses, Anthropic or
-                Gemini; the response that holds it; or the input tokens as a number.
+            usage: What came back: the usage, in the shape of Chat Completions, Responses, Anthropic, Gemini,
+                Converse, Ollama or Cohere; the response that holds it; or the input tokens as a number.
             answer: The message that came back, if it goes into the conversation: its size is reported, too.
             system: System text, where the request is a list and it was sent apart.
             tools: Tool schemas, where the request is a list.
@@ -614,6 +663,7 @@ class UsageBaseline(AdditiveCounter):
         Complexity: O(n) to compare with what was recorded before; only new messages are read and counted.
 
         Raises:
+            UsageError: The usage is not of what was sent: the server compacted it first.
             ConfigurationError: The usage is none, or the request is no request.
             FormatError: A message cannot be read.
         """

@@ -10,6 +10,7 @@ its text.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from trimtab._fit import Fitted
 from trimtab.counting.base import SYSTEM_ROLES
 from trimtab.counting.baseline import key_of_message, usage_of
 from trimtab.counting.totals import TotalBaseline
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, UsageError
 from trimtab.formats import Format, Path, mapping_of
 from trimtab.formats.values import item_of
 
@@ -336,6 +337,9 @@ class Sent:
             return
         try:
             billed = usage_of(usage).input_tokens - held_tokens
+        except UsageError as error:
+            warnings.warn(f"the bill of a call was passed over: {error}", stacklevel=2)
+            return
         except ConfigurationError:  # servers that report none, or nothing
             return
         known_exactly = not self.counter.estimates and not self.counter.bills and billed == self.tokens

@@ -13,7 +13,7 @@ from inspect import getattr_static
 from typing import Any
 
 from trimtab.errors import ConfigurationError
-from trimtab.formats.values import item_of
+from trimtab.formats.values import item_of, mapping_of
 from trimtab.integrations.bodies import Bodies
 from trimtab.integrations.chats import Sent
 from trimtab.models import model_in
@@ -159,7 +159,8 @@ def _usage_in(event: Any) -> Any:
     for holder in (event, item_of(event, "response"), item_of(event, "message")):
         usage = None if holder is None else item_of(holder, "usage")
         if usage is not None and any(item_of(usage, key) for key in ("prompt_tokens", *_INPUT)):
-            return usage
+            told = {key: item_of(holder, key) for key in ("output", "context_management")}
+            return {**mapping_of(usage), **{key: one for key, one in told.items() if one}}
     return None
 
 

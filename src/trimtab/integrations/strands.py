@@ -19,14 +19,13 @@ from trimtab._shared.lazy import package_of
 from trimtab.formats import Anthropic
 from trimtab.formats.values import python_json
 from trimtab.integrations.base import (
-    DEEP,
-    STEADY,
     BudgetLike,
     CopyCache,
     FitOptions,
     OnFitted,
     Schemas,
     Trimmer,
+    clamped_strides,
     form_of,
     rewrite_parts,
 )
@@ -42,6 +41,10 @@ from strands.middleware import InvokeModelContext
 __all__ = ["TrimConversationManager", "trim_middleware"]
 
 Wire = dict[str, Any]
+
+_STEADY, _DEEP = clamped_strides(0.76), clamped_strides(0.56)
+"""As for the other adapters, and a little shallower: a message that only calls is charged a frame too many
+where it is sent in another form (design/029)."""
 
 
 def trim_middleware(
@@ -63,7 +66,7 @@ def trim_middleware(
         ConfigurationError: The budget or an option is not what it may be.
         BudgetExceededError: At a call: what must stay does not fit.
     """
-    calls = _Calls(budget, on_fitted, options, STEADY)
+    calls = _Calls(budget, on_fitted, options, _STEADY)
 
     async def fit_call(context: InvokeModelContext) -> InvokeModelContext:
         asked = calls.ask(context.model, context.system_prompt, context.tool_specs)
@@ -97,7 +100,7 @@ class TrimConversationManager(ConversationManager):
         self._fitted: Fitted[Any] | None = None
         self._limit_tokens: int | None = None
         """Room for the next call, where the provider refused the last one."""
-        self._calls = _Calls(budget, on_fitted, options, DEEP, keeps=True)
+        self._calls = _Calls(budget, on_fitted, options, _DEEP, keeps=True)
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Have the agent ask before each call of its model."""

@@ -163,3 +163,49 @@ def test_clients_of_clouds_are_fitted_whichever_way_they_make_their_resources(cl
     assert all(len(body["messages"]) < len(talk) for body in sent)
     bare.messages.create(**call)
     assert len(sent[-1]["messages"]) == len(talk)
+
+
+STEPS = [
+    {"type": kind, "input_tokens": 20, "cache_read_input_tokens": 0, "output_tokens": 5}
+    | {"cache_creation_input_tokens": 0}
+    for kind in ("compaction", "message")
+]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_bill_after_a_compaction_is_passed_over_with_a_word(streams: bool) -> None:
+    """The call goes through; the server's own messages were billed, and those that were sent are counted."""
+    small = {"input_tokens": 20, "output_tokens": 5, "iterations": STEPS}
+    found: list[Fitted[Any]] = []
+    with _streams(small, {"output_tokens": 5}) if streams else _answers(small) as server:
+        client = with_budget(client_of(server), 50_000, counter=EstimateCounter(), on_fitted=found.append)
+        for _ in range(2):
+            with pytest.warns(UserWarning, match="passed over: the server compacted"):
+                list(client.messages.create(**OK, stream=streams))
+    assert [one.report.tokens_after for one in found] == [COUNTED] * 2
+
+
+def test_what_the_server_cleared_was_sent() -> None:
+    """Its bill and what was cleared are that of the request."""
+    edit = {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 1, "cleared_input_tokens": BILLED - 20}
+    found: list[Fitted[Any]] = []
+    with _answers({"input_tokens": 20, "output_tokens": 5}, {"applied_edits": [edit]}) as server:
+        client = with_budget(client_of(server), 50_000, counter=EstimateCounter(), on_fitted=found.append)
+        for _ in range(2):
+            client.beta.messages.create(**OK)
+    assert [one.report.tokens_after for one in found] == [COUNTED, BILLED]
+
+
+@contextmanager
+def _answers(usage: dict[str, Any], edits: dict[str, Any] | None = None) -> Iterator[_Server]:
+    """Serve an answer that is not streamed."""
+    server = _Server(usage)
+
+    class Answering(JSONHandler):
+        def do_POST(self) -> None:
+            server.sent.append(len(self.received()["messages"]))
+            said = {**answered("anthropic", MODEL), "usage": usage}
+            self.answer(200, {**said, "context_management": edits} if edits else said)
+
+    with loopback(Answering) as server.address:
+        yield server
