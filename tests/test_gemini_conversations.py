@@ -26,17 +26,18 @@ from tests.gemini_shapes import (
 from trimtab import Cascade, ClearToolResults, SlidingWindow, TruncateText, fit
 from trimtab.conversation import group, repair, validate
 from trimtab.counting import FixedCounter
-from trimtab.errors import BudgetExceededError
+from trimtab.errors import BudgetExceededError, InvalidHistoryError
 from trimtab.formats import Gemini, mapping_of
 from trimtab.testing import WordCounter
 
 BOTH = Cascade(ClearToolResults(), SlidingWindow())
+STRICT = "google-vertex/gemini-2.5-flash"
 PAIRS = {"orphan_result", "repeated_result", "unanswered_call", "late_result", "wrong_order"}
 
 
 def broken(contents: Any) -> list[tuple[int, str]]:
-    """List which pair rules are broken where."""
-    found = validate(contents, format="gemini")
+    """List which pair rules are broken where, for a model that wants all responses in one content."""
+    found = validate(contents, format="gemini", model=STRICT)
     return [(violation.index, violation.rule) for violation in found if violation.rule in PAIRS]
 
 
@@ -83,9 +84,9 @@ class TestPairs:
         """The repaired conversation breaks nothing, and repairing it again changes nothing."""
         before = copy.deepcopy(contents)
         assert broken(contents) == found
-        repaired = repair(contents, format="gemini")
+        repaired = repair(contents, format="gemini", model=STRICT)
         assert broken(repaired.messages) == []
-        assert repair(repaired.messages, format="gemini").changes == ()
+        assert repair(repaired.messages, format="gemini", model=STRICT).changes == ()
         assert contents == before
 
     def test_a_response_that_moved_is_read_again(self) -> None:
@@ -95,13 +96,13 @@ class TestPairs:
             user(response("f"), call("f")),
             user(response("f")),
         ]
-        done = repair(contents, format="gemini")
+        done = repair(contents, format="gemini", model=STRICT)
         assert done.messages == [user(response("f"), call("f"))]
         assert [change.rule for change in done.changes if change.index == 1] == [
             "late_result",
             "orphan_result",
         ]
-        assert repair(done.messages, format="gemini").changes == ()
+        assert repair(done.messages, format="gemini", model=STRICT).changes == ()
 
     @pytest.mark.parametrize("spelled", [list, as_objects])
     def test_late_responses_join_those_in_place(self, spelled: Any) -> None:
@@ -120,7 +121,7 @@ class TestPairs:
             user(response("g", "b"), response("f", "a"), response("h", "c")),
             user("and"),
         ]
-        repaired = repair(spelled(late), format="gemini")
+        repaired = repair(spelled(late), format="gemini", model=STRICT)
         assert repaired.messages == spelled(joined)
         assert repaired.positions == (0, 1, 2, 3)
         moved = [(change.index, change.call_id) for change in repaired.changes if change.action == "moved"]
@@ -130,7 +131,7 @@ class TestPairs:
         """Behind the turn, where none was."""
         turn = model(call("f", "a"), call("g", "b"))
         late = [user("q"), turn, user("and"), user(response("f", "a")), user(response("g", "b"))]
-        repaired = repair(late, format="gemini")
+        repaired = repair(late, format="gemini", model=STRICT)
         assert repaired.messages == [
             user("q"),
             turn,
@@ -143,9 +144,9 @@ class TestPairs:
         first, second = model(call("f", "a")), model(call("g", "b"))
         late = [user("q"), first, second, user("and"), user(response("f", "a"), response("g", "b"))]
         fixed = [user("q"), first, second, user(response("f", "a"), response("g", "b")), user("and")]
-        assert repair(late, format="gemini").messages == fixed
+        assert repair(late, format="gemini", model=STRICT).messages == fixed
         half = [user("q"), first, second, user("and"), user(response("f", "a"))]
-        assert repair(half, format="gemini").messages == [
+        assert repair(half, format="gemini", model=STRICT).messages == [
             user("q"),
             first,
             user(response("f", "a")),
@@ -157,15 +158,41 @@ class TestPairs:
         signed = model(call("f", "a", signed=True))
         turn = [signed, model(call("g", "b"))]
         half = [user("q"), *turn, user("see", response("g", "b")), user("so")]
-        assert repair(half, format="gemini").messages == [user("q"), user("see"), user("so")]
+        assert repair(half, format="gemini", model=STRICT).messages == [user("q"), user("see"), user("so")]
         half[1] = model(call("f", "a"))
-        assert repair(half, format="gemini").messages == [user("q"), *half[2:]]
+        assert repair(half, format="gemini", model=STRICT).messages == [user("q"), *half[2:]]
 
     def test_split_responses_to_a_turn_in_two_contents_are_joined(self) -> None:
         """Also where name and order match them with the calls the other way round."""
         turn = [user("q"), model(call("f")), model("so", call("f"))]
         split = [*turn, user(response("f")), user(response("f"))]
-        assert repair(split, format="gemini").messages == [*turn, user(response("f"), response("f"))]
+        assert repair(split, format="gemini", model=STRICT).messages == [
+            *turn,
+            user(response("f"), response("f")),
+        ]
+
+    @pytest.mark.parametrize("ids", [True, False])
+    @pytest.mark.parametrize("name", [None, "gemini-2.5-flash", "gemini-2.5-flash-lite"])
+    def test_responses_in_contents_of_their_own_are_taken_by_the_models_that_do(
+        self, name: str | None, ids: bool
+    ) -> None:
+        """By 2.x at the Gemini API (billed), and no fault where no model is named; not behind words."""
+        turn = [user("q"), model(call("f", "a" if ids else None), call("g", "b" if ids else None))]
+        apart = [user(response("f", "a" if ids else None)), user(response("g", "b" if ids else None))]
+        split = [*turn, *apart, user("so")]
+        assert validate(split, format="gemini", model=name) == []
+        assert repair(split, format="gemini", model=name).changes == ()
+        budget = {"counter": FixedCounter(1), "strict": True, "model": name, "format": "gemini"}
+        assert fit({"contents": split}, 9, **budget).messages == split
+        between = [*turn, apart[0], user("wait"), apart[1]]
+        assert [v.rule for v in validate(between, format="gemini", model=name)] == ["late_result"]
+        assert repair(between, format="gemini", model=name).messages == [
+            *turn, user(*(part for one in apart for part in one["parts"])), user("wait")
+        ]  # fmt: skip
+        for other in (STRICT, "gemini-3-pro", "gemini-3.1-pro-preview"):
+            assert "late_result" in [v.rule for v in validate(split, format="gemini", model=other)]
+            with pytest.raises(InvalidHistoryError):
+                fit({"contents": split}, 9, **{**budget, "model": other})
 
     def test_calls_at_the_end_are_open(self) -> None:
         """Also those of a turn that came in two contents."""

@@ -19,6 +19,7 @@ from trimtab import (
     Cascade,
     ClearToolResults,
     Context,
+    InvalidHistoryError,
     PriorityBased,
     SlidingWindow,
     TruncateText,
@@ -113,10 +114,12 @@ def written(line: str, form: str) -> list[dict[str, Any]]:
 
 
 def outcome(messages: list[Any], limit: int, **options: Any) -> tuple[Any, ...]:
-    """Fit, and say what stays, what it takes and what would not fit."""
+    """Fit, and say what stays, what it takes and what would not fit, or is refused though it was mended."""
     try:
         fitted = fit(messages, limit, **options)
         fits = True
+    except InvalidHistoryError as error:
+        return (error.violations,)
     except BudgetExceededError as error:
         fitted, fits = error.attempt, False
     places = [row.index for row in fitted.report.messages if row.fate != "evicted"]
@@ -328,6 +331,8 @@ def outcome_rows(
     """Fit, and say of each message what became of it and why."""
     try:
         report = fit(messages, limit, strategy=strategy, repair=True, **options).report
+    except InvalidHistoryError:
+        return []
     except BudgetExceededError as error:
         report = error.attempt.report
     return [(row.fate, row.reason) for row in report.messages]

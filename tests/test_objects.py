@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.builders import call, conversations, result, talk, user, words
 from tests.properties.cases import GAPS, STRATEGIES, SUMMARIES
 from trimtab import BudgetExceededError, ConfigurationError, Fitted, SlidingWindow, afit, fit
-from trimtab.errors import FormatError
+from trimtab.errors import FormatError, InvalidHistoryError
 from trimtab.formats import formats, get_format
 from trimtab.history import ReadCache
 from trimtab.testing import WordCounter, request_bodies
@@ -49,9 +49,11 @@ def write(turn: Turn | None, messages: list[Any]) -> Turn:
 
 
 def outcome(make: Callable[[], Fitted[Any]]) -> Any:
-    """Return a fit, or what came nearest."""
+    """Return a fit, what came nearest, or None where a repair could not mend what stays."""
     try:
         return make()
+    except InvalidHistoryError:
+        return None
     except BudgetExceededError as error:
         return error.attempt
 

@@ -9,6 +9,7 @@ import pytest
 from tests.properties.toy_format import ToyFormat, answers, asks, said, words
 from trimtab import BudgetExceededError, Context, PriorityBased, SlidingWindow, fit, validate
 from trimtab.conversation import repair
+from trimtab.errors import InvalidHistoryError
 from trimtab.strategies import DropNewest, EvictionRequest, EvictionResult, Insertion, Strategy, Summarize
 from trimtab.testing import WordCounter
 
@@ -191,14 +192,13 @@ def test_a_repair_takes_out_what_stands_wrong() -> None:
 
 
 def test_a_repair_leaves_what_comes_first_where_nothing_else_could() -> None:
-    """No user's message can be invented; `validate` and the report of a fit tell."""
+    """No user's message can be invented; `validate` tells, and `fit` raises."""
     loop = [
         message for at in range(3) for message in (calls(f"c{at}"), said("user", answers(f"c{at}", "one")))
     ]
     mended = repair(loop, format=TOY)
     assert (mended.messages, mended.changes) == (loop, ())
     assert {found.rule for found in validate(loop, format=TOY)} == {"wrong_order"}
-    (note,) = fit(loop, 100, counter=COUNTER, format=TOY, repair=True).report.notes
-    assert "messages[0]" in note
-    assert "refuses" in note
+    with pytest.raises(InvalidHistoryError, match=r"cannot mend: messages\[0\]"):
+        fit(loop, 100, counter=COUNTER, format=TOY, repair=True)
     assert repair([*loop, user("two")], format=TOY).messages == [user("two")]

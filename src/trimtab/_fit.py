@@ -138,7 +138,8 @@ def fit(
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` before anything is decided, also
             when everything fits.
-        repair: Mend orphaned results and unanswered calls first.
+        repair: Mend orphaned results, unanswered calls and shapes first; where
+            something that stays cannot be mended, that is an error.
         strict: Raise where the input (or what a repair left of it) holds what
             the provider refuses.
         read: Reads a framework's own message, of which `messages` is then a
@@ -165,7 +166,8 @@ def fit(
             form.
         FormatError: An entry is no message, or of a role or shape that no form
             knows; `.path` says which.
-        InvalidHistoryError: `strict` was asked for, and the input has faults;
+        InvalidHistoryError: `strict` was asked for, and the input has faults,
+            or `repair`, and what stays has some that cannot be mended;
             it lists them.
         CountingError: The counter failed or answered nonsense.
         StrategyContractError: The strategy broke its contract.
@@ -334,7 +336,8 @@ async def afit(
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` before anything is decided, also
             when everything fits.
-        repair: Mend orphaned results and unanswered calls first.
+        repair: Mend orphaned results, unanswered calls and shapes first; where
+            something that stays cannot be mended, that is an error.
         strict: Raise where the input (or what a repair left of it) holds what
             the provider refuses.
         read: Reads a framework's own message, of which `messages` is then a

@@ -177,6 +177,7 @@ def no_messages(request: Body) -> Iterator[Found]:
     "A conversation must start with a user message. Try again with a conversation that starts with a user "
     "message.",
     "https://github.com/deepgram/deepgram-python-sdk/issues/760",
+    elsewhere="other models than Claude 4.5 (billed: pydantic-ai's ..._starting_with_response)",
 )
 def first_role(request: Body) -> Iterator[Found]:
     """A conversation opens with the user."""

@@ -16,7 +16,7 @@ BEDROCK = (
             "[places[part] for part in structure.loose[index]]",
             "structure.loose[index]",
         ),
-        ("Bedrock.order_fault", 'None if role == "user" else', "None if role else"),
+        ("Bedrock.order_fault", 'leads = role == "user" or', "leads = bool(role) or"),
         ("Bedrock.with_texts", "if not text and len(path) == 6", "if len(path) == 6"),
         ("Bedrock.without_parts", "if at - 1 in gone and", "if False and"),
         (

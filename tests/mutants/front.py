@@ -24,7 +24,6 @@ FRONT = (
         "_fitting/request.py",
         "test_fitting.py test_fit.py test_front_door_errors.py test_models.py",
         ("check", "if type(ask.messages) is not list:", "if False:"),
-        ("check_model", "if model is not None and not isinstance(model, str):", "if False:"),
         ("check", "if ask.pending_calls != ():", "if False:"),
         ("check", "if ask.on_trim is not None:", "if False:"),
         ("check", "if ask.system is not None:\n        ask", "if False:\n        ask"),
@@ -51,7 +50,7 @@ FRONT = (
         "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_front_door_errors.py"
         " properties/test_toy_format.py",
         ("prepare", "take_model(ask) if ask.model is None else ()", "take_model(ask)"),
-        ("_notes_of_repair", "if source and not items:", "if not items:"),
+        ("_notes_of_repair", "if not source or items:", "if items:"),
         ("_history", "[index + len(lead) for", "[index for"),
         (
             "_pins",
@@ -65,8 +64,8 @@ FRONT = (
         ),
         ("prepare", "system=None if lead else body.system", "system=body.system"),
         ("prepare", "fixed = Fixed(system=None if lead else ask.system", "fixed = Fixed(system=ask.system"),
-        ("Work.body_of_request", "system = None if self.lead else ask.system", "system = ask.system"),
-        ("Work.body_of_request", "replace(self.body, system=None) if self.lead else self.body", "self.body"),
+        ("_request_of", "system = None if lead else ask.system", "system = ask.system"),
+        ("_request_of", "replace(body, system=None) if lead else body", "body"),
         ("prepare", "source_sizes=sizes if origin is None else", "source_sizes=sizes if True else"),
         ("prepare", "source_offset=len(lead) if origin is None else 0", "source_offset=0"),
         ("_edits", 'return change.action in ("edited", "moved")', 'return change.action in ("edited",)'),
@@ -229,8 +228,8 @@ FRONT = (
         ),
         (
             "_decide_within",
-            "move_to_source(error, lead=work.lead, origin=work.origin)\n        raise\n    return",
-            "raise\n    return",
+            "move_to_source(error, lead=work.lead, origin=work.origin)\n        raise\n    plan",
+            "raise\n    plan",
         ),
         (
             "_total_if_known",

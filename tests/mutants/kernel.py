@@ -143,9 +143,9 @@ KERNEL = (
     module(
         "conversation/validity.py",
         "test_validity.py test_validity_parts.py test_validity_and_judge.py test_openai_responses_flows.py",
-        ("validate", "else violation.index)", "else -violation.index)"),
-        ("validate", "fault.index not in unread", "fault.index in unread"),
-        ("validate", "if request.body is None else chosen.faults(items, request)", ""),
+        ("violations_in", "else violation.index)", "else -violation.index)"),
+        ("violations_in", "fault.index not in unread", "fault.index in unread"),
+        ("violations_in", "format.faults(items, request) if is_more else ", ""),
         ("_said_of", "words_by_type.get(kind, said)", "words_by_type.get(said, said)"),
         ("_pair_violations", "if (index, call_id) in still_open:", "if (index, call_id) not in still_open:"),
         ("_pair_violations", "call_id=call_id, fault=False)", "call_id=call_id)"),

@@ -11,7 +11,7 @@ from trimtab._fitting.breakpoints import with_breakpoints
 from trimtab._fitting.fitted import Plan
 from trimtab._fitting.portion import Decision, ask
 from trimtab._fitting.prepare import BLOCK, Work
-from trimtab._fitting.request import hold_margin
+from trimtab._fitting.request import hold_margin, refuse_faults
 from trimtab._shared.checks import move_to_source
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
@@ -198,7 +198,12 @@ def _decide_within(work: Work, budget: Budget) -> Steps[FitPlan]:
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)
         raise
-    return FitPlan(portion=work, settled=settled, request=request, budget=budget)
+    plan = FitPlan(portion=work, settled=settled, request=request, budget=budget)
+    if work.ask.repair and plan.fits and (refused := work.refusals(plan.messages())):
+        if work.unmended:
+            return (yield from _decide_within(work.mended_first, budget))
+        refuse_faults(refused, mended=True)
+    return plan
 
 
 def _counted_back(history: History, sizes: Sizes, limit_tokens: int) -> int | None:

@@ -22,7 +22,6 @@ from trimtab._fitting.joint import Joint, joint_of, sizes_of
 from trimtab._fitting.portion import Decision, Portion, in_block
 from trimtab._fitting.request import (
     budget_of,
-    check_model,
     counter_of,
     known_budget,
     leading_system,
@@ -30,7 +29,14 @@ from trimtab._fitting.request import (
     refuse_faults,
     within,
 )
-from trimtab._shared.checks import check_flag, check_pending_calls, check_tools, check_trim, system_of
+from trimtab._shared.checks import (
+    check_flag,
+    check_model,
+    check_pending_calls,
+    check_tools,
+    check_trim,
+    system_of,
+)
 from trimtab.budget import MOST_TOKENS, Budget
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble
@@ -457,7 +463,7 @@ def compose(policy: Policy) -> Composition:
                 refuse_foreign(sources[-1], format.name)
     if policy.strict:
         source = [message for messages in sources for message in messages]
-        refuse_faults(faults_of(source, format, policy.pending_calls))
+        refuse_faults(faults_of(policy, format, source))
     known = None if asked is None else budget
     removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=known)
     if policy.trims:
@@ -497,11 +503,13 @@ def _notes_of_no_budget(asked: Budget | None, blocks: Sequence[Block]) -> tuple[
     return (no_budget_note(capped=any(block.max_tokens is not None for block in blocks)),)
 
 
-def faults_of(source: list[Any], format: Format, pending_calls: Collection[str]) -> list[Violation]:
+def faults_of(policy: Policy, format: Format, source: list[Any]) -> list[Violation]:
     """List what the provider would refuse; of messages that are lifted out of the list, nothing."""
-    from trimtab.conversation import validate  # not above: loaded by who reads a report, or is strict
+    # not above: loaded by who reads a report, or is strict
+    from trimtab.conversation.validity import violations_in
 
-    found = validate(source, format=format, pending_calls=pending_calls)
+    request = Request(messages=source, tools=policy.tools)
+    found = violations_in(format.for_model(policy.model), request, policy.pending_calls)
     if not found or not format.rules.lifts_system:
         return found
     front = takewhile(lambda message: format.kind(mapping_of(message)) == "system", source)

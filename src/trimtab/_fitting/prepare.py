@@ -40,7 +40,7 @@ from trimtab.strategies.runner import reads_newest
 
 if TYPE_CHECKING:
     from trimtab.conversation.repairs import Change
-    from trimtab.report import Reason
+    from trimtab.report import Reason, Violation
 
 __all__ = ["BLOCK", "DEFAULT_STRATEGY", "STEADY_STRATEGY", "Ask", "Work", "prepare"]
 
@@ -94,13 +94,36 @@ class Work(Portion):
     @property
     def body_of_request(self) -> Request:
         """What was asked for, as a request; system text that became a message is not beside them, too."""
-        ask = self.ask
-        if self.body is None:
-            system = None if self.lead else ask.system
-            if system is not None and self.format.rules.lifts_system:
-                system = self.format.lift_system((), system)
-            return Request(messages=ask.messages, system=system, tools=ask.tools)
-        return replace(self.body, system=None) if self.lead else self.body
+        return _request_of(self.ask, self.format, self.body, lead=bool(self.lead))
+
+    def violations(self) -> list[Violation]:
+        """List what the provider would refuse of the input."""
+        return _violations(self.ask, self.format, self.body_of_request, self.source)
+
+    def refusals(self, messages: Sequence[Any]) -> list[Violation]:
+        """List what the provider would refuse of the request that has those messages in it."""
+        request = self.body_of_request
+        if request.body is not None:
+            request = self.format.read_request(self.format.write_request(request, list(messages)))
+            messages = request.messages
+        found = _violations(self.ask, self.format, request, messages)
+        return [one for one in found if one.fault]
+
+
+def _request_of(ask: Ask, format: Format, body: Request | None, *, lead: bool) -> Request:
+    if body is not None:
+        return replace(body, system=None) if lead else body
+    system = None if lead else ask.system
+    if system is not None and format.rules.lifts_system:
+        system = format.lift_system((), system)
+    return Request(messages=ask.messages, system=system, tools=ask.tools)
+
+
+def _violations(ask: Ask, format: Format, request: Request, messages: Sequence[Any]) -> list[Violation]:
+    from trimtab.conversation.validity import violations_in  # not above: loaded by who asks for it
+
+    asked = format.for_model(ask.model or request.model)
+    return violations_in(asked, replace(request, messages=messages), ask.pending_calls)
 
 
 def prepare(ask: Ask, *, mend: bool = False) -> Work:
@@ -133,10 +156,10 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     unmended = ask.repair and not mend and reads_newest(strategy) and _may_wait(ask, format, counter)
     if ask.repair and not unmended:
         items, origin, gone, mended = _repair(ask, format, source)
-        notes = (*notes, *_notes_of_repair(source, items, format))
-    _check_whole(ask, format, items)
-    pins = _pins(ask, source, origin)
+        notes = (*notes, *_notes_of_repair(source, items))
     lead = leading_system(ask.system, format)
+    _check_whole(ask, format, _request_of(ask, format, body, lead=bool(lead)), items)
+    pins = _pins(ask, source, origin)
     history = _history(ask, format, lead, items, body=body, pins=pins, origin=origin, unmended=unmended)
     if body is None:
         fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
@@ -191,19 +214,15 @@ def _pins(ask: Ask, source: list[Any], origin: list[int] | None) -> frozenset[in
     return frozenset(at for at, index in enumerate(origin) if index in pins)
 
 
-def _check_whole(ask: Ask, format: Format, items: list[Any]) -> None:
+def _check_whole(ask: Ask, format: Format, request: Request, items: list[Any]) -> None:
     """Look over everything at once, where that is asked for or somebody is shown all of it.
 
-    With `strict` faults of the input are refused; after a repair those that it left, message by message.
+    With `strict` faults of the input are refused; after a repair those that it left.
     """
     if not ask.repair and (ask.strict or ask.on_trim is not None):
         refuse_foreign(items, format.name)
-    if not ask.strict:
-        return
-    from trimtab.conversation.validity import validate  # not above: loaded by who asks for it
-
-    messages = items if ask.repair else ask.messages
-    refuse_faults(validate(messages, format=format, pending_calls=ask.pending_calls))
+    if ask.strict:
+        refuse_faults(_violations(ask, format, request, items))
 
 
 def _history(
@@ -252,7 +271,7 @@ def _repair(
     from trimtab.conversation.validity import repair  # not above: loaded by who asks for a repair
 
     whole = ask.messages if isinstance(ask.messages, Mapping) else source
-    mended = repair(whole, format=format, pending_calls=ask.pending_calls)
+    mended = repair(whole, format=format, model=ask.model, pending_calls=ask.pending_calls)
     origin = list(mended.positions)
     left = set(range(len(source))) - set(origin)
     return (
@@ -263,19 +282,14 @@ def _repair(
     )
 
 
-def _notes_of_repair(source: list[Any], items: list[Any], format: Format) -> list[str]:
-    """Say what a repair could not mend: nothing is left, or a message stands where it is refused."""
-    from trimtab.conversation.order import order_faults  # not above: loaded by who asks for a repair
-
-    if source and not items:
-        return [
-            "The repair left nothing: every message of the input was half of a tool call, or lacked what it"
-            " belongs to."
-        ]
-    fault = next(order_faults(format, items), None)
-    if fault is None:
+def _notes_of_repair(source: list[Any], items: list[Any]) -> list[str]:
+    """Say that a repair left nothing."""
+    if not source or items:
         return []
-    return [f"The repair left messages[{fault[0]}] of the result where the provider refuses it: {fault[1]}"]
+    return [
+        "The repair left nothing: every message of the input was half of a tool call, said nothing, or lacked"
+        " what it belongs to."
+    ]
 
 
 def _edits(change: Change) -> bool:

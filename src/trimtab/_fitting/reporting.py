@@ -14,7 +14,6 @@ from trimtab._fitting.request import window_note, window_of
 from trimtab._fitting.settle import BlockDecision, Outcome
 from trimtab.budget import Budget
 from trimtab.conversation import State
-from trimtab.conversation.validity import validate
 from trimtab.counting.margin import known_over_margin
 from trimtab.counting.measurement import unknown_in, unknown_notes
 from trimtab.counting.simple import CharCounter, FixedCounter
@@ -77,9 +76,7 @@ def report_of(
         blocks=(block,),
         messages=rows,
         inserted=inserted,
-        violations=Lazy(
-            lambda: list(validate(work.source, format=work.format, pending_calls=work.ask.pending_calls))
-        ),
+        violations=Lazy(work.violations),
     )
 
 
@@ -520,7 +517,7 @@ def context_report_of(outcome: Outcome, *, recount: Recount) -> Report:
         inserted=tuple(inserted),
         blocks_dropped=tuple(block.name for block, out in zip(blocks, outputs, strict=True) if not out),
         floors_ignored=outcome.floors_ignored,
-        violations=Lazy(lambda: faults_of(composition.source, outcome.format, policy.pending_calls)),
+        violations=Lazy(lambda: faults_of(policy, outcome.format, composition.source)),
     )
 
 

@@ -11,6 +11,7 @@ from trimtab._shared import observers
 from trimtab._shared.checks import (
     check_flag,
     check_messages,
+    check_model,
     check_pending_calls,
     check_tools,
     check_trim,
@@ -34,7 +35,6 @@ __all__ = [
     "budget_for",
     "budget_of",
     "check",
-    "check_model",
     "counter_of",
     "hold_margin",
     "keep_all",
@@ -108,8 +108,12 @@ def check(ask: Ask) -> None:
         )
 
 
-def refuse_faults(violations: Iterable[Any], /) -> None:
+def refuse_faults(violations: Iterable[Any], /, *, mended: bool = False) -> None:
     """Raise what is no fault of ours: the input holds what a provider refuses.
+
+    Args:
+        violations: What was found.
+        mended: A repair was asked for, and is not able to mend these.
 
     Raises:
         InvalidHistoryError: With all of them, and the first few in its text.
@@ -120,6 +124,11 @@ def refuse_faults(violations: Iterable[Any], /) -> None:
     said = "; ".join(one.message.rstrip(".") for one in faults[:_MOST_SAID])
     more = f"; and {len(faults) - _MOST_SAID} more" if len(faults) > _MOST_SAID else ""
     count = f"{len(faults)} faults" if len(faults) > 1 else "a fault"
+    if mended:
+        raise InvalidHistoryError(
+            f"what stays has {count} that repair=True cannot mend: {said}{more}. Change what is named there",
+            violations=faults,
+        )
     raise InvalidHistoryError(
         f"the input has {count}, and strict=True was asked for: {said}{more}. Mend it with repair(messages),"
         " or leave strict=True out: what can be mended then leaves, and the report lists it",
@@ -129,12 +138,6 @@ def refuse_faults(violations: Iterable[Any], /) -> None:
 
 _MOST_SAID = 3
 """Faults in the text of an error; `.violations` has all of them."""
-
-
-def check_model(model: object, /) -> None:
-    """Refuse what is no name of a model."""
-    if model is not None and not isinstance(model, str):
-        raise ConfigurationError(f"model is the name of a model, not {model!r}")
 
 
 def take_model(ask: Ask) -> tuple[str, ...]:

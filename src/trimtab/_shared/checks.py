@@ -180,6 +180,12 @@ def _said_of_messages(value: Any) -> str:
     return type(value).__name__
 
 
+def check_model(model: object, /) -> None:
+    """Refuse what is no name of a model."""
+    if model is not None and not isinstance(model, str):
+        raise ConfigurationError(f"model is the name of a model, not {model!r}")
+
+
 def check_tools(value: Any, /) -> None:
     """Refuse what is no list of tool schemas."""
     if value is None:

@@ -34,8 +34,9 @@ class Change:
         index: Position of the message in the input.
         action: The message left, a part of it left or came, or its result now stands elsewhere: behind its
             call, or first in its message.
-        rule: The pair rule that was broken (see `validity.PairRule`), "result_not_first" or "dangling".
-        call_id: Id of the call concerned; None for a result that names none, and for a dangling message.
+        rule: The rule that was broken: of a pair (see `validity.PairRule`), of order or of shape, as
+            `validate` names it, or "dangling".
+        call_id: Id of the call concerned; None for a result that names none, and where it is about none.
     """
 
     index: int
@@ -44,34 +45,57 @@ class Change:
     """The message left, a part of it left or came, or its result now stands elsewhere: behind its call, or
     first in its message."""
     rule: str
-    """The pair rule that was broken (see `validity.PairRule`), "result_not_first" or "dangling"."""
+    """The rule that was broken: of a pair (see `validity.PairRule`), of order or of shape, as `validate`
+    names it, or "dangling"."""
     call_id: str | None
-    """Id of the call concerned; None for a result that names none, and for a dangling message."""
+    """Id of the call concerned; None for a result that names none, and where it is about none."""
 
 
 def mend(
     format: Format,
     originals: Sequence[Any],
-    structure: Structure,
     *,
+    elsewhere: bool = False,
     pending_calls: Collection[str] = (),
 ) -> tuple[list[Placed], tuple[Change, ...]]:
-    """Repair a conversation whose columns were read; the caller's objects are not changed.
+    """Repair a conversation; the caller's objects are not changed.
 
-    What came of changes is read again: where ids go by place, a result that moved answers another call.
+    Shapes first, so that calls and results can be read. What came of changes is read again: where ids go by
+    place, a result that moved answers another call, and a message that lost a call may be left without words.
     """
-    placed, changes = _mend_once(format, originals, structure, pending_calls)
-    found = changes
+    placed = [Placed(index, message) for index, message in enumerate(originals)]
+    found: list[Change] = []
     for _ in range(_MOST_READINGS):
-        if not changes:
-            break
+        placed, shaped = _mend_shapes(format, placed)
         messages = [item.message for item in placed]
         structure = Structure(len(messages))
         format.scan(messages.copy(), 0, len(messages), structure)  # which puts dicts into its list
+        structure.elsewhere |= elsewhere
         again, changes = _mend_once(format, messages, structure, pending_calls)
-        found += [replace(change, index=placed[change.index].position) for change in changes]
+        found += [*shaped, *(replace(change, index=placed[change.index].position) for change in changes)]
         placed = [Placed(placed[item.position].position, item.message) for item in again]
+        if not changes:
+            break
     return placed, tuple(sorted(found, key=lambda change: change.index))
+
+
+def _mend_shapes(format: Format, placed: list[Placed]) -> tuple[list[Placed], list[Change]]:
+    """Put messages of a shape that is refused into one that is taken, where the form can."""
+    entries = [mapping_of(item.message) for item in placed]
+    broken = {fault.index: fault.rule for fault in reversed(format.faults(entries))}
+    made: list[Placed] = []
+    changes: list[Change] = []
+    for index, (position, message) in enumerate(placed):
+        entry = entries[index]
+        mended = format.mend(entry) if index in broken else entry
+        if mended is entry:
+            made.append(Placed(position, message))
+            continue
+        action: Literal["removed", "edited"] = "removed" if mended is None else "edited"
+        changes.append(Change(index=position, action=action, rule=broken[index], call_id=None))
+        if mended is not None:
+            made.append(Placed(position, mended))
+    return made, changes
 
 
 _MOST_READINGS = 4
@@ -101,7 +125,7 @@ class _Run:
 
     def __init__(self, structure: Structure, rules: Rules) -> None:
         self._structure = structure
-        self._in_one = rules.results_in_one
+        self._in_one = rules.results_in_one and not rules.takes_apart
         self._lead = rules.results_lead
         self._last = 0
         self.calls: set[int] = set()

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trimtab._shared.checks import check_messages, check_pending_calls
+from trimtab._shared.checks import check_messages, check_model, check_pending_calls
 from trimtab.conversation.order import order_faults
 from trimtab.conversation.pairing import Pairing, last_turn_of, late_results, open_calls, pair
 from trimtab.conversation.repairs import Change, mend
@@ -50,16 +50,19 @@ def validate(
     messages: Sequence[Any] | Mapping[str, Any],
     *,
     format: str | Format = "auto",
+    model: str | None = None,
     pending_calls: Collection[str] = (),
 ) -> list[Violation]:
     """List what the provider would refuse in a conversation, by position.
 
-    Of a request body the rest decides too: its model, thinking, marks for the prompt cache, and whether it
-    holds any message at all. A list without messages is no fault: it may be a part of a request.
+    Of a request body the rest decides too: its model, system text, tools, thinking, marks for the prompt
+    cache, and whether it holds any message at all. A list without messages is no fault: it may be a part of a
+    request.
 
     Args:
         messages: A list of messages or a request body; entries that are no messages are reported.
         format: Name of the wire form; "auto" goes by the shapes that occur.
+        model: Name of the model it is for, which decides what is refused; None: the one a body names.
         pending_calls: Ids of calls whose results are still to come; these calls count as open.
 
     Returns:
@@ -79,19 +82,25 @@ def validate(
         0 orphan_result a
     """
     pending = check_pending_calls(pending_calls)
-    chosen, request = _read(messages, format)
+    chosen, request = _read(messages, format, model)
+    return violations_in(chosen, request, pending)
+
+
+def violations_in(format: Format, request: Request, pending_calls: Collection[str]) -> list[Violation]:
+    """List what the provider would refuse in a request that was taken apart; see `validate`."""
     items, broken = _readable(request.messages)
-    refuse_foreign(items, chosen.name, listed=True)
+    refuse_foreign(items, format.name, listed=True)
     structure = Structure(len(items))
-    chosen.scan(items, 0, len(items), structure)
+    format.scan(items, 0, len(items), structure)
     structure.elsewhere |= request.elsewhere
-    faults = chosen.faults(items) if request.body is None else chosen.faults(items, request)
+    is_more = request.body is not None or request.system is not None or request.tools is not None
+    faults = format.faults(items, request) if is_more else format.faults(items)
     unread = {violation.index for violation in broken}
     found = [
         *broken,
         *(_shape_violation(fault) for fault in faults if fault.index is None or fault.index not in unread),
-        *_order_violations(chosen, items),
-        *_pair_violations(chosen, items, structure, pending),
+        *_order_violations(format, items),
+        *_pair_violations(format, items, structure, pending_calls),
     ]
     return sorted(found, key=lambda violation: -1 if violation.index is None else violation.index)
 
@@ -100,11 +109,14 @@ def repair(
     messages: Sequence[Any] | Mapping[str, Any],
     *,
     format: str | Format = "auto",
+    model: str | None = None,
     pending_calls: Collection[str] = (),
 ) -> Repaired:
-    """Make calls and results match with the least change.
+    """Mend what a provider refuses: calls and results that do not match, and shapes.
 
-    Faults in the shape of single messages stay as they are. Orphan and repeated results leave, and
+    A message of a wrong shape is mended by the wire form (`Format.mend`): an empty text leaves, arguments are
+    written as the provider reads them. What no form can mend, and what stands beside the messages, stays, and
+    `validate` tells. Orphan and repeated results leave, and
     so do unanswered calls that are not open; a message leaves when nothing of it is left, or nothing of
     what it needs. A result stays if its call may be stored by the provider. A late result moves behind its
     call, after the results already there; where results must come first in their message, they move there.
@@ -116,6 +128,7 @@ def repair(
     Args:
         messages: A list of messages or a request body; never changed.
         format: Name of the wire form; "auto" goes by the shapes that occur.
+        model: Name of the model it is for, which decides what is refused; None: the one a body names.
         pending_calls: Ids of calls whose results are still to come; these calls stay.
 
     Raises:
@@ -131,14 +144,10 @@ def repair(
         [{'role': 'user', 'content': '2 + 2?'}]
     """
     pending = check_pending_calls(pending_calls)
-    chosen, request = _read(messages, format)
+    chosen, request = _read(messages, format, model)
     originals = list(request.messages)
     refuse_foreign(originals, chosen.name, listed=True)
-    items = originals.copy()
-    structure = Structure(len(items))
-    chosen.scan(items, 0, len(items), structure)
-    structure.elsewhere |= request.elsewhere
-    result, changes = mend(chosen, originals, structure, pending_calls=pending)
+    result, changes = mend(chosen, originals, elsewhere=request.elsewhere, pending_calls=pending)
     kept = [placed.message for placed in result]
     return Repaired(
         messages=kept,
@@ -148,9 +157,11 @@ def repair(
     )
 
 
-def _read(messages: Any, format: str | Format) -> tuple[Format, Request]:
+def _read(messages: Any, format: str | Format, model: str | None) -> tuple[Format, Request]:
     check_messages(messages)
-    chosen = format_of(messages, format, model_in(messages))
+    check_model(model)
+    model = model or model_in(messages)
+    chosen = format_of(messages, format, model).for_model(model)
     if isinstance(messages, Mapping):
         return chosen, chosen.read_request(messages)
     return chosen, Request(messages=messages)
@@ -211,7 +222,7 @@ def _said_of(message: Any, rules: Rules, said: str) -> str:
 def _result_violations(
     rules: Rules, items: list[Any], structure: Structure, pairing: Pairing
 ) -> Iterator[Violation]:
-    in_one = rules.results_in_one
+    in_one = rules.results_in_one and not rules.takes_apart
     late = late_results(structure, pairing, in_one=in_one) if rules.results_follow_call else frozenset()
     behind_call: set[int] = set()
     for index, answers in structure.answers.items():

@@ -18,6 +18,7 @@ from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,
     Path,
+    as_dict,
     as_list,
     as_text,
     ascii_json,
@@ -25,6 +26,7 @@ from trimtab.formats.values import (
     entry_of,
     item_of,
     marks_in,
+    type_name,
     with_values,
     without_indices,
 )
@@ -170,6 +172,7 @@ class Rules:
             it.
         results_in_one: All results of one turn's calls stand in the one message behind it; `join_results`
             puts them there.
+        takes_apart: They may also stand in several messages right behind it, though they are not put so.
         system_in_messages: System text stands among the messages; else the request holds it apart.
         parts_key: The key of a message that holds its parts.
         parts_listed: They are a list in every message: where one holds a text there, the shapes of others
@@ -206,6 +209,7 @@ class Rules:
     results_follow_call: bool = True
     results_lead: bool = False
     results_in_one: bool = False
+    takes_apart: bool = False
     system_in_messages: bool = True
     parts_key: str = "content"
     parts_listed: bool = False
@@ -253,6 +257,23 @@ def faults_at(index: int | None, findings: Iterable[Finding], /) -> Iterator[Fau
     """Yield what was found in one message, or in none, as faults of it."""
     for rule, detail, path in findings:
         yield Fault(index=index, rule=rule, detail=detail, path=path)
+
+
+def tool_faults(tools: Any, fault: Callable[[int, Dict], str | None], /) -> Iterator[Finding]:
+    """Yield what is wrong with the tools of a request, by a rule for one of them and its place."""
+    for at, value in enumerate(as_list(tools) or ()):
+        tool = as_dict(value)
+        words = fault(at, tool) if tool is not None else f"a tool must be an object, not {type_name(value)}"
+        if words is not None:
+            yield "bad_tool", words, ("tools", at)
+
+
+def is_made_by(model: str, provider: str, /) -> bool:
+    """Tell whether a model is known to be one of a provider's."""
+    from trimtab.models import find_facts  # not above: most requests are never looked over for faults
+
+    facts = find_facts(model) if model else None
+    return facts is not None and facts.provider == provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,6 +371,28 @@ class Format(ABC):
         made = object.__new__(type(self))
         vars(made).update(vars(self), _write_json=self._write_sent)
         return made
+
+    model: str = ""
+    """The model by which it is told what is refused; "" where none is named. See `for_model`."""
+
+    def for_model(self, model: str | None, /) -> Format:
+        """Return the form as a model takes it, of whose faults alone it is asked.
+
+        Models of one provider refuse different things; where none is named, it is the form itself, and what
+        only some refuse is no fault.
+
+        Args:
+            model: Name of the model, as it is asked for.
+        """
+        if not model:
+            return self
+        made = object.__new__(type(self))
+        vars(made).update(vars(self), model=model)
+        return made
+
+    def _model_of(self, request: Request | None) -> str:
+        """Return the model whose faults are asked for: this form's, or the one a request names; "" if none."""
+        return self.model or ("" if request is None else request.model)
 
     # What is there.
 
@@ -554,10 +597,25 @@ class Format(ABC):
 
         Args:
             messages: The messages, as dicts.
-            request: The body they came in, if they came in one: its model and settings decide too, and
-                one without messages is a fault, which a list without any is not.
+            request: What they stand in, if more is known than a list: the body they came in, whose settings
+                decide too, and which may not be without messages; or system text and tools beside a list.
         """
         return []
+
+    def mend(self, message: Dict, /) -> Dict | None:
+        """Return a message of a refused shape as the provider takes it, if that can be.
+
+        Nothing is made up and nothing said is lost: a text without words leaves, a text that stands where a
+        part must is made one, arguments are written as the provider reads them. What cannot be mended so
+        stays as it is, for `faults` to tell.
+
+        Args:
+            message: The message, as a dict; it is not changed.
+
+        Returns:
+            A dict, the same one if nothing can be mended; None if the message says nothing.
+        """
+        return message
 
     def transcript(self, message: Dict, /) -> str:
         """Write a message for reading: whose it is, and its text, calls or result.

@@ -153,6 +153,22 @@ def as_dict(value: Any) -> Dict | None:
         return None
 
 
+def says_elsewhere(message: Dict, key: str) -> bool:
+    """Tell whether a message has words, calls or results where its own wire form, by this key, has none."""
+    return any(message.get(other) for other in _SAID_UNDER if other != key)
+
+
+_SAID_UNDER = ("content", "parts", "tool_calls", "tool_call_id", "function_call", "refusal", "blocks")
+
+
+def as_typed_part(value: Any) -> Dict | None:
+    """Read a part of a content as a dict: a bare text, and one without a type, get that of a text."""
+    part = {"type": "text", "text": value} if isinstance(value, str) else as_dict(value)
+    if part is not None and "type" not in part and isinstance(part.get("text"), str):
+        return {"type": "text", **part}
+    return part
+
+
 def as_list(value: Any) -> Sequence[Any] | None:
     """Return a list or tuple as it is, None for anything else."""
     return value if isinstance(value, list | tuple) else None
@@ -161,6 +177,21 @@ def as_list(value: Any) -> Sequence[Any] | None:
 def as_text(value: Any) -> str | None:
     """Return a non-empty string as it is, None for anything else."""
     return value if isinstance(value, str) and value else None
+
+
+def arguments_of(value: Any, /) -> Any:
+    """Read the arguments of a call that stand as JSON in a text; nothing is none, and other texts stay."""
+    if value is None or value == "":
+        return {}
+    if not isinstance(value, str):
+        return value
+    from json import loads  # not above: few arguments stand where an object must
+
+    try:
+        read = loads(value)
+    except ValueError:
+        return value
+    return read if isinstance(read, dict) else value
 
 
 def compact_json(value: Any) -> str:

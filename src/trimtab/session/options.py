@@ -10,12 +10,13 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, cast, 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.request import check_model, counter_of, within
+from trimtab._fitting.request import counter_of, within
 from trimtab._shared.checks import (
     answers_later,
     check_choice,
     check_flag,
     check_fraction,
+    check_model,
     check_parameters,
     check_tools,
     check_trim,

@@ -14,7 +14,8 @@ from functools import reduce
 from typing import Any
 
 from trimtab.formats.anthropic.edit import redacted_of, with_allowed_thinking
-from trimtab.formats.anthropic.faults import ANYWHERE, SYSTEM_FIRST, faults_of
+from trimtab.formats.anthropic.faults import ANYWHERE, SYSTEM_FIRST, faults_of, lets_model_lead
+from trimtab.formats.anthropic.mend import mended_of
 from trimtab.formats.anthropic.read import (
     CALLS,
     THINKING,
@@ -171,7 +172,9 @@ class Anthropic(Format):
         if previous is None:
             if role == "system":
                 return SYSTEM_FIRST
-            opens = role == "user" or (not parted and any(map(compacts, blocks_of(message)[:1])))
+            opens = role == "user" or (
+                not parted and (lets_model_lead(self.model) or any(map(compacts, blocks_of(message)[:1])))
+            )
             return None if opens else _FIRST
         if role == "system":
             follows = previous.get("role") in ("user", "system") or ends_in_server_result(previous)
@@ -240,7 +243,10 @@ class Anthropic(Format):
             return super().full_text(message)
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
-        return faults_of(messages, request)
+        return faults_of(messages, request, model=self._model_of(request))
+
+    def mend(self, message: Dict, /) -> Dict | None:
+        return mended_of(message)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart.

@@ -20,12 +20,12 @@ from trimtab.formats.anthropic.read import (
     result_id_of,
     type_of,
 )
-from trimtab.formats.base import Fault, Finding, Request, faults_at
+from trimtab.formats.base import Fault, Finding, Request, faults_at, tool_faults
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, short_repr, type_name
 
 _ROLES = ("user", "assistant", "system")
-_MESSAGE_KEYS = frozenset({"role", "content"})
-_SYSTEM_KEYS = _MESSAGE_KEYS | {"output_config", "clear_at"}
+MESSAGE_KEYS = frozenset({"role", "content"})
+_SYSTEM_KEYS = MESSAGE_KEYS | {"output_config", "clear_at"}
 
 # Quoted in danny-avila/LibreChat#3372.
 _EMPTY = "all messages must have non-empty content except for the optional final assistant message"
@@ -34,7 +34,10 @@ _EMPTY_SYSTEM = "system content must contain at least one block"
 _SYSTEM_BLOCKS = "role 'system' supports text, tool_addition, and tool_removal blocks only"
 # Quoted in anthropics/claude-code#59812 and #23369.
 _EMPTY_TEXT = "text content blocks must be non-empty"
+# A blank text beside a call is taken: billed of claude-haiku-4-5 (simonw/llm-anthropic, 2026).
 BLANK_TEXT = "text content blocks must contain non-whitespace text"
+# Quoted in bytedance/trae-agent#230 and anthropics/claude-agent-sdk-python#248.
+_EMPTY_ERROR = "tool_result: content cannot be empty if `is_error` is true"
 # Quoted in tailcallhq/forgecode#1872 and langchain-ai/langchain#35071.
 _TRAILING = "final assistant content cannot end with trailing whitespace"
 # Measured in router-for-me/CLIProxyAPI#5321: only the last message of all is looked at.
@@ -81,6 +84,11 @@ _SOURCES = {
 ANYWHERE = "; the directive-only form (content: [] with output_config) is accepted at any position"
 SYSTEM_FIRST = "use the top-level 'system' parameter for the initial system prompt" + ANYWHERE
 
+# Quoted, of tools as OpenAI has them, in dirac-run/dirac#57, less the list of tags.
+_TOOL_TYPE = "tools.{}: Input tag {} found using 'type' does not match any of the expected tags"
+# A list of texts is refused: horselock/claude-code-proxy#12.
+_SYSTEM_TEXT = "system.{}: Input should be a valid dictionary, not {}"
+
 # Quoted in langchain-ai/langchain#31696.
 _NO_MESSAGES = "messages: at least one message is required"
 # Quoted in anthropics/claude-code#61412.
@@ -90,6 +98,10 @@ _TAKES_NO_SYSTEM = re.compile(r"claude-(?:instant|[123](?!\d)|(?:sonnet|haiku)-4
 
 The list is that of docs.rs/gproxy-transform 2.6.1, less Sonnet 5, which takes them (langchainjs, 1.5.13).
 Errs: of a model that is not listed nothing is said.
+"""
+_LETS_MODEL_LEAD = re.compile(r"claude-(?:(?:opus|sonnet|haiku)-(?:4[-.][5-9](?!\d)|[5-9])|fable|mythos)")
+"""Models that take a first message of the model's own: since 4.5, of which two such requests were billed, by
+Anthropic and by Bedrock. All reports of the refusal are of Claude 3 (2024).
 """
 # Quoted in anomalyco/opencode#13768 and many others.
 _NO_PREFILL = (
@@ -121,18 +133,41 @@ CACHE_ORDER = (
 )
 
 
-def faults_of(messages: Sequence[Any], request: Request | None = None) -> list[Fault]:
+def lets_model_lead(model: str) -> bool:
+    """Tell whether a model takes a conversation that begins with a message of its own."""
+    return _LETS_MODEL_LEAD.search(model) is not None
+
+
+def faults_of(messages: Sequence[Any], request: Request | None = None, *, model: str = "") -> list[Fault]:
     """List what is wrong with each message, in order; see `Format.faults`."""
     run = _Run()
-    found: list[Fault] = []
+    found = [] if request is None else list(faults_at(None, _beside_faults(request)))
     for index, message in enumerate(messages):
         found += faults_at(index, _message_faults(message, index == len(messages) - 1))
         found += faults_at(index, run.faults(message, index))
     found += _front_faults(messages)
     found += _cache_faults(messages, request)
-    if request is not None:
-        found += request_faults(messages, request)
+    found += role_faults(messages, model)
+    if request is not None and request.body is not None:
+        found += request_faults(messages, request.body, model)
     return sorted(found, key=lambda fault: -1 if fault.index is None else fault.index)
+
+
+def _beside_faults(request: Request) -> Iterator[Finding]:
+    """Look at what stands beside the messages: system text and tools."""
+    for at, value in enumerate(as_list(request.system) or ()):
+        if isinstance(value, str) or as_dict(value) is None:
+            yield "bad_system", _SYSTEM_TEXT.format(at, type_name(value)), ("system", at)
+    yield from tool_faults(request.tools, _tool_fault)
+
+
+def _tool_fault(at: int, tool: Dict) -> str | None:
+    """Say what is wrong with a tool; those that the API defines have types of their own."""
+    kind = tool.get("type")
+    if kind == "function" or "function" in tool:
+        return _TOOL_TYPE.format(at, short_repr(kind))
+    missing = next((key for key in ("name", "input_schema") if not tool.get(key)), None)
+    return f"tools.{at}.custom.{missing}: {_REQUIRED}" if missing and kind in (None, "custom") else None
 
 
 class _Run:
@@ -197,7 +232,7 @@ def _message_faults(message: Dict, last: bool) -> Iterator[Finding]:
         listed = "'user', 'assistant' or 'system'"
         yield "unknown_role", f"role: Input should be {listed}, not {short_repr(role)}", ("role",)
         return
-    known = _SYSTEM_KEYS if role == "system" else _MESSAGE_KEYS
+    known = _SYSTEM_KEYS if role == "system" else MESSAGE_KEYS
     for key in message:
         if key not in known:
             yield "unknown_key", f"{key}: {_EXTRA}", (str(key),)
@@ -219,10 +254,18 @@ def _content_faults(role: str, message: Dict, last: bool) -> Iterator[Finding]:
                 yield "empty_content", _EMPTY_SYSTEM, path
         elif not (last and role == "assistant"):
             yield "empty_content", _EMPTY, path
-    for at, block in enumerate(blocks or ()):
-        yield from _block_faults(role, block, ("content", at))
+    if blocks:
+        yield from _blocks_faults(role, blocks)
     if blocks and last and role == "assistant":
         yield from end_faults(blocks)
+
+
+def _blocks_faults(role: str, blocks: Sequence[Any]) -> Iterator[Finding]:
+    calls = role == "assistant" and any(type_of(block) in CALLS for block in blocks)
+    for at, block in enumerate(blocks):
+        for fault in _block_faults(role, block, ("content", at)):
+            if not (calls and fault[0] == "blank_text"):
+                yield fault
 
 
 def _string_faults(role: str, content: str, last: bool) -> Iterator[Finding]:
@@ -327,6 +370,8 @@ def _result_faults(kind: str, block: Dict, path: Path) -> Iterator[Finding]:
     if content is not None and blocks is None and not isinstance(content, str):
         detail = f"{kind}.content must be a string or a list of blocks, not {type_name(content)}"
         yield "bad_result", detail, (*path, "content")
+    if block.get("is_error") is True and not content:
+        yield "empty_error_result", _EMPTY_ERROR, (*path, "content")
     for at, value in enumerate(blocks or ()):
         if (found := type_of(as_dict(value))) not in _IN_RESULTS:
             yield (
@@ -352,19 +397,23 @@ def _source_faults(kind: str, value: Any, path: Path) -> Iterator[Finding]:
         yield "bad_source", f"{kind}.source.{way}.{ways[way]}: {_REQUIRED}", (*path, ways[way])
 
 
-def request_faults(messages: Sequence[Any], request: Request) -> Iterator[Fault]:
-    """List what the model and settings of a request decide."""
-    body = request.body or {}
-    if not messages:
-        yield Fault(index=None, rule="no_messages", detail=_NO_MESSAGES)
+def role_faults(messages: Sequence[Any], model: str) -> Iterator[Fault]:
+    """List messages of system text inside a conversation, where the model takes none."""
+    if not _TAKES_NO_SYSTEM.search(model):
         return
-    model = request.model
     front = True
     for index, message in enumerate(messages):
         if message.get("role") != "system" or is_directive(message):
             front = False
-        elif not front and _TAKES_NO_SYSTEM.search(model):
+        elif not front:
             yield Fault(index=index, rule="unsupported_role", detail=_NO_SYSTEM, path=("role",))
+
+
+def request_faults(messages: Sequence[Any], body: Mapping[str, Any], model: str) -> Iterator[Fault]:
+    """List what the settings of a request decide, and its end."""
+    if not messages:
+        yield Fault(index=None, rule="no_messages", detail=_NO_MESSAGES)
+        return
     thinking = item_of(body.get("thinking"), "type")
     yield from _request_end_faults(messages, model, thinking)
     if thinking == "enabled":

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
+from trimtab.formats.anthropic.faults import lets_model_lead
 from trimtab.formats.anthropic.read import Scan, calls_in, is_server_result, result_id_of, type_of
 from trimtab.formats.base import (
     MOST_MARKS,
@@ -32,6 +33,7 @@ from trimtab.formats.bedrock.edit import (
     write_body,
 )
 from trimtab.formats.bedrock.faults import SYSTEM_FIRST, faults_of
+from trimtab.formats.bedrock.mend import mended_of
 from trimtab.formats.bedrock.read import (
     BLOCKS,
     CACHE_POINT,
@@ -158,7 +160,8 @@ class Bedrock(Format):
         """
         role = message.get("role")
         if previous is None:
-            return None if role == "user" else SYSTEM_FIRST if role == "system" else _FIRST
+            leads = role == "user" or (role == "assistant" and not parted and lets_model_lead(self.model))
+            return None if leads else SYSTEM_FIRST if role == "system" else _FIRST
         if role == "system":
             return None if previous.get("role") in ("user", "system") else _SYSTEM_AFTER
         return _SYSTEM_BEFORE if previous.get("role") == "system" and role != "assistant" else None
@@ -240,7 +243,10 @@ class Bedrock(Format):
             return super().full_text(message)
 
     def faults(self, messages: list[Dict], request: Request | None = None, /) -> list[Fault]:
-        return faults_of(messages, request)
+        return faults_of(messages, request, model=self._model_of(request))
+
+    def mend(self, message: Dict, /) -> Dict | None:
+        return mended_of(message)
 
     def read_request(self, body: Mapping[str, object], /) -> Request:
         """Take a request body apart: the keyword arguments of boto3's `converse`."""

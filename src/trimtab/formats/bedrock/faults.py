@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from trimtab.formats.anthropic.faults import (
     BLANK_TEXT,
@@ -16,8 +17,9 @@ from trimtab.formats.anthropic.faults import (
     MAX_CACHE_POINTS,
     end_faults,
     request_faults,
+    role_faults,
 )
-from trimtab.formats.base import Fault, Finding, Request, faults_at
+from trimtab.formats.base import Fault, Finding, Request, faults_at, tool_faults
 from trimtab.formats.bedrock.read import (
     BLOCKS,
     CACHE_POINT,
@@ -43,7 +45,8 @@ _EMPTY = (
     "The content field in the Message object at messages.{} is empty. Add a ContentBlock object to the "
     "content field and try again."
 )
-# Quoted in LibreChat-AI/agents#501; white space alone the model refuses (NousResearch/hermes-agent#67978).
+# Quoted in LibreChat-AI/agents#501; white space alone the model refuses (NousResearch/hermes-agent#67978),
+# and takes beside other content (billed, pydantic-ai's test_bedrock_cache_write_and_read).
 _BLANK = (
     "The text field in the ContentBlock object at messages.{}.content.{} is blank. Add text to the text "
     "field, and try again."
@@ -100,11 +103,10 @@ _IN_RESULTS = frozenset({"json", "text", "image", "document", "video", "searchRe
 _MEDIA = frozenset({"image", "video", "audio"})
 
 
-def faults_of(messages: Sequence[Dict], request: Request | None = None) -> list[Fault]:
+def faults_of(messages: Sequence[Dict], request: Request | None = None, *, model: str = "") -> list[Fault]:
     """List what is wrong with each message, in order; see `Format.faults`."""
-    found: list[Fault] = []
+    found = [] if request is None else list(faults_at(None, tool_faults(request.tools, _tool_fault)))
     run = _Run()
-    model = "" if request is None else request.model
     for index, message in enumerate(messages):
         found += faults_at(index, _message_faults(message, index))
         found += faults_at(index, run.faults(message, index))
@@ -112,10 +114,10 @@ def faults_of(messages: Sequence[Dict], request: Request | None = None) -> list[
     if _TAKES_NO_MIX.search(model):
         found += _mixed_faults(messages)
     found += _point_faults(messages, request)
-    if request is not None:
+    if request is not None and request.body is not None:
         found += _body_faults(messages, request)
     if not model or "claude" in model:
-        found += _model_faults(messages, request)
+        found += _model_faults(messages, None if request is None else request.body, model)
     return sorted(found, key=lambda fault: -1 if fault.index is None else fault.index)
 
 
@@ -190,11 +192,30 @@ def _message_faults(message: Dict, index: int) -> Iterator[Finding]:
         yield "bad_content", f"content must be a list of blocks, not {type_name(content)}", ("content",)
     elif not blocks:
         yield "empty_content", _EMPTY.format(index), ("content",)
-    for at, block in enumerate(blocks or ()):
-        yield from _block_faults(role, block, (index, at))
+    yield from _blocks_faults(role, blocks or (), index)
     keys = {key_of(block) for block in blocks or ()}
     if role == "user" and "document" in keys and "text" not in keys:
         yield "document_alone", _DOCUMENT_ALONE, ("content",)
+
+
+def _blocks_faults(role: str, blocks: Sequence[object], index: int) -> Iterator[Finding]:
+    says = any(key_of(block) != CACHE_POINT and not _is_blank(block) for block in blocks)
+    for at, block in enumerate(blocks):
+        for fault in _block_faults(role, block, (index, at)):
+            if not (says and fault[0] == "blank_text" and len(fault[2]) == 3):
+                yield fault
+
+
+def _is_blank(block: object) -> bool:
+    text = item_of(block, "text")
+    return isinstance(text, str) and not text.strip()
+
+
+def _tool_fault(at: int, tool: Dict) -> str | None:
+    """Say what is wrong with a tool, as boto3 does."""
+    if any(tool.get(key) is not None for key in ("toolSpec", CACHE_POINT, "systemTool")):
+        return None
+    return f"toolConfig.tools[{at}] must set one of: toolSpec, systemTool, cachePoint"
 
 
 def _block_faults(role: str, value: object, place: tuple[int, int]) -> Iterator[Finding]:
@@ -343,7 +364,7 @@ def _body_faults(messages: Sequence[Dict], request: Request) -> Iterator[Fault]:
             return
 
 
-def _model_faults(messages: Sequence[Dict], request: Request | None) -> Iterator[Fault]:
+def _model_faults(messages: Sequence[Dict], body: Mapping[str, Any] | None, model: str) -> Iterator[Fault]:
     """Look at what Claude refuses, by its own API's rules; the blocks of those are here at other places."""
     for index, message in enumerate(messages):
         keys = [key_of(block) for block in blocks_of(message)]
@@ -354,11 +375,10 @@ def _model_faults(messages: Sequence[Dict], request: Request | None) -> Iterator
     if shown and shown[-1]["role"] == "assistant" and (blocks := as_list(shown[-1]["content"])):
         for rule, detail, path in end_faults(blocks):
             yield _at_place(Fault(index=len(shown) - 1, rule=rule, detail=detail, path=path), messages)
-    if request is None or not messages:
+    if body is None or not messages:
         return
-    thinking = item_of((request.body or {}).get("additionalModelRequestFields"), "thinking")
-    asked = Request(messages=shown, body={"model": request.model, "thinking": thinking})
-    for fault in request_faults(shown, asked):
+    thinking = item_of(body.get("additionalModelRequestFields"), "thinking")
+    for fault in (*role_faults(shown, model), *request_faults(shown, {"thinking": thinking}, model)):
         yield _at_place(fault, messages)
 
 

@@ -8,6 +8,7 @@ spelled as on the wire (`functionCall`) or as in the SDK (`function_call`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from trimtab.formats.base import (
@@ -20,7 +21,8 @@ from trimtab.formats.base import (
     TextSlot,
 )
 from trimtab.formats.gemini.edit import parts_of_system, read_body, redacted_of, write_body
-from trimtab.formats.gemini.faults import UNEQUAL, faults_of
+from trimtab.formats.gemini.faults import UNEQUAL, faults_of, takes_apart
+from trimtab.formats.gemini.mend import mended_of
 from trimtab.formats.gemini.read import (
     CALL_PREFIX,
     DATA_KEYS,
@@ -83,6 +85,7 @@ class Gemini(Format):
         result_frame='{"name":"get_current_weather","response":{"result":""}}',
         results_follow_call=True,
         results_in_one=True,
+        takes_apart=True,
         system_in_messages=False,
         lifts_system=True,
         ordered=True,
@@ -106,6 +109,12 @@ class Gemini(Format):
         repeated_result=UNEQUAL,
         stray_result=UNEQUAL,
     )
+
+    def for_model(self, model: str | None, /) -> Format:
+        made = super().for_model(model)
+        if made is not self:
+            made.rules = replace(self.rules, takes_apart=takes_apart(made.model))
+        return made
 
     def kind(self, message: Dict, /) -> Kind:
         return kind_of(message)
@@ -217,7 +226,10 @@ class Gemini(Format):
             return super().full_text(message)
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
-        return faults_of(messages, request)
+        return faults_of(messages, request, model=self._model_of(request))
+
+    def mend(self, message: Dict, /) -> Dict | None:
+        return mended_of(message, self.model)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart: as on the wire, or the SDK's keyword arguments.

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trimtab.formats.base import Fault, Finding, Request, faults_at
+from trimtab.formats.base import Fault, Finding, Request, faults_at, tool_faults
 from trimtab.formats.gemini.read import (
     DATA_KEYS,
     SIGNATURE,
@@ -71,27 +71,53 @@ _AFTER_3_1 = re.compile(r"gemini-(?:3\.[5-9]|[4-9]|\d\d)")
 _CHECKS_SIGNATURES = re.compile(r"gemini-(?:[3-9]|\d\d)")
 _NUMBERED = re.compile(r"gemini-\d")
 
-_PART_KEYS = frozenset(
+PART_KEYS = frozenset(
     (*DATA_KEYS, SIGNATURE, "thought", "video_metadata", "media_resolution", "part_metadata")
 )
 """Keys of `Part` in google-genai (2026-11), as it spells them."""
 
 
-def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault]:
+def faults_of(messages: list[Any], request: Request | None = None, *, model: str = "") -> list[Fault]:
     """List what is wrong with each content, in order; see `Format.faults`."""
-    if request is not None and not messages:
+    whole = request is not None and request.body is not None
+    if whole and not messages:
         return [Fault(index=None, rule="no_messages", detail=_NO_CONTENTS)]
-    model = "" if request is None else request.model
-    found: list[Fault] = []
+    found = [] if request is None else list(faults_at(None, tool_faults(request.tools, _tool_fault)))
     unsigned = set(_unsigned_steps(messages, model))
     for index, message in enumerate(messages):
         parts = parts_in(message)
         found += faults_at(index, _faults(index, message, parts))
-        found += faults_at(index, _model_faults(model, message, parts, last=index == len(messages) - 1))
+        last = whole and index == len(messages) - 1
+        found += faults_at(index, _model_faults(model, message, parts, last=last))
         if index in unsigned:
             path: Path = ("parts", calls_of(parts)[0].part)
             found += faults_at(index, [("missing_thought_signature", _NO_SIGNATURE, path)])
     return found
+
+
+def _tool_fault(at: int, tool: Dict) -> str | None:
+    """Say what is wrong with a tool: it holds declarations, or names what the provider runs, and no type."""
+    key = next((key for key in ("type", "name", "input_schema", "toolSpec") if tool.get(key)), None)
+    return None if key is None else _UNKNOWN.format(key, f"tools[{at}]")
+
+
+def checks_signatures(model: str) -> bool:
+    """Tell whether a model asks for the signatures of its calls."""
+    return _CHECKS_SIGNATURES.search(model) is not None
+
+
+def takes_functions_role(model: str) -> bool:
+    """Tell whether a model takes responses in the role "function" or "tool"."""
+    return _AFTER_3_1.search(model) is None
+
+
+def takes_apart(model: str) -> bool:
+    """Tell whether a model takes the responses to one turn's calls in contents of their own.
+
+    The Gemini API's 2.x do (billed, and measured in Oaklight/llm-rosetta#300, 2026-06-19). Later ones
+    (cloudwego/eino-ext#571) and Vertex (docker/docker-agent#2959) answer 400.
+    """
+    return not (checks_signatures(model) or "vertex" in model)
 
 
 def _model_faults(model: str, message: Dict, parts: Sequence[Dict], *, last: bool) -> Iterator[Finding]:
@@ -129,7 +155,7 @@ def _faults(index: int, message: Dict, parts: Sequence[Dict]) -> Iterator[Findin
 def _part_faults(index: int, at: int, part: Dict, whose: str) -> Iterator[Finding]:
     path: Path = ("parts", at)
     for key, value in part.items():
-        if value is not None and snake(key) not in _PART_KEYS:
+        if value is not None and snake(key) not in PART_KEYS:
             yield "unknown_key", _UNKNOWN.format(key, f"contents[{index}].parts[{at}]"), (*path, str(key))
     held = [name for name in DATA_KEYS if key_in(part, name) is not None]
     if not held and not is_signed(part):
@@ -169,7 +195,7 @@ def _unsigned_steps(messages: list[Any], model: str) -> Iterator[int]:
 
     Where no model is named, a turn without any signature is one of a model that needs none.
     """
-    if _NUMBERED.search(model) and not _CHECKS_SIGNATURES.search(model):
+    if _NUMBERED.search(model) and not checks_signatures(model):
         return
     start = len(messages) - 1
     while start >= 0 and not (
@@ -190,5 +216,5 @@ def _unsigned_steps(messages: list[Any], model: str) -> Iterator[int]:
         first = is_signed(parts[calls[0].part])
         signed |= first
         steps.append((index, first or any(map(is_signed, parts))))
-    if signed or _CHECKS_SIGNATURES.search(model):
+    if signed or checks_signatures(model):
         yield from (index for index, has in steps if not has)

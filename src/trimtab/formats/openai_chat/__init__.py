@@ -29,6 +29,7 @@ from trimtab.formats.base import (
 )
 from trimtab.formats.openai_chat.edit import redacted_of
 from trimtab.formats.openai_chat.faults import faults_of
+from trimtab.formats.openai_chat.mend import mended_of
 from trimtab.formats.openai_chat.read import (
     LEGACY_PREFIX,
     call_id_of,
@@ -247,7 +248,10 @@ class OpenAIChat(Format):
         return pieces_of(message)
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
-        return faults_of(messages, request)
+        return faults_of(messages, request, model=self._model_of(request))
+
+    def mend(self, message: Dict, /) -> Dict | None:
+        return mended_of(message)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart.

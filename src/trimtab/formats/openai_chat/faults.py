@@ -6,10 +6,10 @@ The texts in quotes are the API's own, status 400, as people report them; each c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trimtab.formats.base import Fault, Finding, Request, faults_at
+from trimtab.formats.base import Fault, Finding, Request, faults_at, is_made_by, tool_faults
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, short_repr, type_name
 
 _ROLES = ("system", "assistant", "user", "function", "tool", "developer")
@@ -38,6 +38,20 @@ _OF_OPENAI = re.compile(r"(?:openai/)?(?:gpt-(?!oss)|chatgpt-|o\d)")
 _BAD_NAME = "string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
+_NO_FUNCTION = "Missing required parameter: 'tools[{}].function': a function tool has its name in there"
+
+# What Mistral's Chat takes beside OpenAI's: `ContentChunk` and `AssistantMessage` of its OpenAPI document
+# (docs.mistral.ai, 2026-11). Pictures and documents as a text, thoughts, and lists of nothing were billed.
+_MISTRAL_PARTS: dict[str, tuple[type, ...]] = {
+    "image_url": (str, dict),
+    "document_url": (str,),
+    "input_audio": (str, dict),
+    "file": (dict,),
+    "thinking": (list, tuple, str),
+    "reference": (),
+}
+"""By type of a part, as what it may hold under that name; nothing where it has other keys."""
+
 _TEXT_ONLY = frozenset({"text"})
 _PART_TYPES: dict[str, frozenset[str]] = {
     "user": frozenset({"text", "image_url", "input_audio", "file"}),
@@ -51,16 +65,38 @@ _KNOWN_PARTS = frozenset().union(*_PART_TYPES.values())
 _SPEAKS = ("tool_calls", "function_call", "refusal", "audio")
 
 
-def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault]:
+def faults_of(messages: list[Any], request: Request | None = None, *, model: str = "") -> list[Fault]:
     """List what is wrong with each message, in order; see `Format.faults`."""
-    if request is not None and not messages:
+    if request is not None and request.body is not None and not messages:
         return [Fault(index=None, rule="no_messages", detail=_NO_MESSAGES)]
-    own = request is not None and _OF_OPENAI.match(request.model) is not None
-    found: list[Fault] = []
+    found = [] if request is None else list(faults_at(None, tool_faults(request.tools, _tool_fault)))
+    own, dialect = _OF_OPENAI.match(model) is not None, is_made_by(model, "mistral")
     for index, message in enumerate(messages):
-        found += faults_at(index, _faults(message))
+        faults = _faults(message)
+        found += faults_at(index, _without_dialect(message, faults) if dialect else faults)
         found += faults_at(index, _long_ids(message) if own else ())
     return found
+
+
+def _tool_fault(at: int, tool: Dict) -> str | None:
+    """Say what is wrong with a tool; those that hosts run have types of their own."""
+    has_function = as_dict(tool.get("function")) is not None
+    return None if has_function or tool.get("type") not in (None, "function") else _NO_FUNCTION.format(at)
+
+
+def _without_dialect(message: Dict, faults: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the faults that are none in what Mistral takes."""
+    for fault in faults:
+        rule, _, path = fault
+        if rule in ("empty_tool_calls", "empty_content") and message.get("role") == "assistant":
+            continue
+        if rule in ("unknown_part", "misplaced_part", "bad_part") and len(path) > 2:
+            part = as_dict((as_list(message.get("content")) or ())[int(path[1])]) or {}
+            kind = part.get("type")
+            held = _MISTRAL_PARTS.get(kind) if isinstance(kind, str) else None
+            if held is not None and (not held or isinstance(part.get(str(kind)), held)):
+                continue
+        yield fault
 
 
 def _long_ids(message: Dict) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from trimtab.formats.base import (
 )
 from trimtab.formats.openai_responses.edit import redacted_of
 from trimtab.formats.openai_responses.faults import faults_of
+from trimtab.formats.openai_responses.mend import mended_of
 from trimtab.formats.openai_responses.read import (
     ITEM_TYPES,
     OUTPUT_OF,
@@ -234,6 +235,9 @@ class OpenAIResponses(Format):
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         return faults_of(messages, request)
+
+    def mend(self, message: Dict, /) -> Dict | None:
+        return mended_of(message, bad_id=any(fault.rule == "bad_id" for fault in self.faults([message])))
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart; input that is one text is read as the user's message."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from trimtab.formats.base import Fault, Finding, Request, faults_at
+from trimtab.formats.base import Fault, Finding, Request, faults_at, tool_faults
 from trimtab.formats.openai_responses.read import (
     ITEM_TYPES,
     OUTPUT_OF,
@@ -51,6 +51,8 @@ _NOT_STORED = (
     "Item with id '{}' not found. Items are not persisted when `store` is set to false. Try again with "
     "`store` set to true, or remove this item from your input."
 )
+# Quoted in mozilla-ai/any-llm#1310, of tools as Chat has them.
+_NO_TOOL_NAME = "Missing required parameter: 'tools[{}].name'."
 
 _ID_PREFIXES = {
     "message": "msg",
@@ -120,13 +122,21 @@ def faults_of(messages: list[Any], request: Request | None = None) -> list[Fault
     if request is not None and body is not None and not (messages and body.get("input")):
         held = request.elsewhere or body.get("prompt") is not None
         return [] if held else [Fault(index=None, rule="no_messages", detail=_NO_INPUT)]
-    found = [fault for index, item in enumerate(messages) for fault in faults_at(index, _faults(index, item))]
+    found = [] if request is None else list(faults_at(None, tool_faults(request.tools, _tool_fault)))
+    found += [
+        fault for index, item in enumerate(messages) for fault in faults_at(index, _faults(index, item))
+    ]
     found.extend(_among_others(messages))
     if body is not None and body.get("store") is False:  # what could a reference be to?
         for index in filter(lambda at: is_reference(messages[at]), range(len(messages))):
             said = _NOT_STORED.format(short_repr(messages[index].get("id")).strip("'"))
             found.append(Fault(index=index, rule="not_stored", detail=said, path=("id",)))
-    return sorted(found, key=lambda fault: fault.index or 0)
+    return sorted(found, key=lambda fault: -1 if fault.index is None else fault.index)
+
+
+def _tool_fault(at: int, tool: Dict) -> str | None:
+    named = as_text(tool.get("name")) is not None
+    return None if named or tool.get("type") not in (None, "function", "custom") else _NO_TOOL_NAME.format(at)
 
 
 def _faults(index: int, item: Dict) -> Iterator[Finding]:
