@@ -14,7 +14,6 @@ from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats.anthropic import Anthropic
 from trimtab.formats.base import (
     REGISTRY,
-    Fault,
     Format,
     Media,
     Pieces,
@@ -30,6 +29,7 @@ from trimtab.formats.foreign import ROLES, check_message
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses
+from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.tools import Tool, read_tools
 from trimtab.formats.values import Dict, Path, as_list, entry_of, item_of, mapping_of

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats.foreign import check_message
+from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,
     Path,
-    as_dict,
     as_list,
     as_text,
     ascii_json,
@@ -26,7 +26,6 @@ from trimtab.formats.values import (
     entry_of,
     item_of,
     marks_in,
-    type_name,
     with_values,
     without_indices,
 )
@@ -233,50 +232,6 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """One thing a provider would refuse in the shape of a message or request.
-
-    Args:
-        index: Position of the message; None for what is about no single one.
-        rule: Name of the rule that is broken.
-        detail: What the provider answers.
-        path: Keys and indices that lead to the fault, from the message or the body.
-    """
-
-    index: int | None
-    rule: str
-    detail: str
-    path: Path = ()
-
-
-Finding: TypeAlias = tuple[str, str, Path]
-"""Rule, detail and path of one fault, of whatever message it is."""
-
-
-def faults_at(index: int | None, findings: Iterable[Finding], /) -> Iterator[Fault]:
-    """Yield what was found in one message, or in none, as faults of it."""
-    for rule, detail, path in findings:
-        yield Fault(index=index, rule=rule, detail=detail, path=path)
-
-
-def tool_faults(tools: Any, fault: Callable[[int, Dict], str | None], /) -> Iterator[Finding]:
-    """Yield what is wrong with the tools of a request, by a rule for one of them and its place."""
-    for at, value in enumerate(as_list(tools) or ()):
-        tool = as_dict(value)
-        words = fault(at, tool) if tool is not None else f"a tool must be an object, not {type_name(value)}"
-        if words is not None:
-            yield "bad_tool", words, ("tools", at)
-
-
-def is_made_by(model: str, provider: str, /) -> bool:
-    """Tell whether a model is known to be one of a provider's."""
-    from trimtab.models import find_facts  # not above: most requests are never looked over for faults
-
-    facts = find_facts(model) if model else None
-    return facts is not None and facts.provider == provider
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A request body taken apart: its messages and what is charged beside them.
 
@@ -391,7 +346,7 @@ class Format(ABC):
         return made
 
     def _model_of(self, request: Request | None) -> str:
-        """Return the model whose faults are asked for: this form's, or the one a request names; "" if none."""
+        """Return the model to go by: this form's, or the one that a request names; "" if none is."""
         return self.model or ("" if request is None else request.model)
 
     # What is there.

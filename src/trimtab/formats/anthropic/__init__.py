@@ -35,7 +35,6 @@ from trimtab.formats.anthropic.read import (
 )
 from trimtab.formats.anthropic.walk import Walk
 from trimtab.formats.base import (
-    Fault,
     Format,
     Pieces,
     Prices,
@@ -47,6 +46,7 @@ from trimtab.formats.base import (
     output_schema,
     text_part,
 )
+from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,

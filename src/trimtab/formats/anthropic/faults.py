@@ -20,7 +20,8 @@ from trimtab.formats.anthropic.read import (
     result_id_of,
     type_of,
 )
-from trimtab.formats.base import Fault, Finding, Request, faults_at, tool_faults
+from trimtab.formats.base import Request
+from trimtab.formats.refusal import Fault, Finding, faults_at, tool_faults
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, short_repr, type_name
 
 _ROLES = ("user", "assistant", "system")

@@ -13,16 +13,7 @@ from functools import reduce
 
 from trimtab.formats.anthropic.faults import lets_model_lead
 from trimtab.formats.anthropic.read import Scan, calls_in, is_server_result, result_id_of, type_of
-from trimtab.formats.base import (
-    MOST_MARKS,
-    Fault,
-    Format,
-    Pieces,
-    Prices,
-    Request,
-    Rules,
-    TextSlot,
-)
+from trimtab.formats.base import MOST_MARKS, Format, Pieces, Prices, Request, Rules, TextSlot
 from trimtab.formats.bedrock.edit import (
     blocks_of_system,
     cache_point,
@@ -53,6 +44,7 @@ from trimtab.formats.bedrock.read import (
 )
 from trimtab.formats.bedrock.read import result_id_of as id_of_result
 from trimtab.formats.bedrock.walk import Walk
+from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,

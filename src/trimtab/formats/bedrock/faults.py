@@ -19,7 +19,7 @@ from trimtab.formats.anthropic.faults import (
     request_faults,
     role_faults,
 )
-from trimtab.formats.base import Fault, Finding, Request, faults_at, tool_faults
+from trimtab.formats.base import Request
 from trimtab.formats.bedrock.read import (
     BLOCKS,
     CACHE_POINT,
@@ -32,6 +32,7 @@ from trimtab.formats.bedrock.read import (
     result_id_of,
     view_of,
 )
+from trimtab.formats.refusal import Fault, Finding, faults_at, tool_faults
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, short_repr, type_name
 
 _ROLES = ("user", "assistant", "system")

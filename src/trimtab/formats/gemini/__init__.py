@@ -11,15 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trimtab.formats.base import (
-    Fault,
-    Format,
-    Pieces,
-    Prices,
-    Request,
-    Rules,
-    TextSlot,
-)
+from trimtab.formats.base import Format, Pieces, Prices, Request, Rules, TextSlot
 from trimtab.formats.gemini.edit import parts_of_system, read_body, redacted_of, write_body
 from trimtab.formats.gemini.faults import UNEQUAL, faults_of, takes_apart
 from trimtab.formats.gemini.mend import mended_of
@@ -45,6 +37,7 @@ from trimtab.formats.gemini.read import (
     value_in,
 )
 from trimtab.formats.gemini.walk import Walk
+from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,

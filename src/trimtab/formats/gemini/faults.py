@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trimtab.formats.base import Fault, Finding, Request, faults_at, tool_faults
+from trimtab.formats.base import Request
 from trimtab.formats.gemini.read import (
     DATA_KEYS,
     SIGNATURE,
@@ -22,6 +22,7 @@ from trimtab.formats.gemini.read import (
     speaker,
     value_in,
 )
+from trimtab.formats.refusal import Fault, Finding, faults_at, tool_faults
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, short_repr, type_name
 
 UNEQUAL = (

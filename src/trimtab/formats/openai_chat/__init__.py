@@ -15,7 +15,6 @@ from trimtab.formats.base import (
     BYTES_PER_TOKEN,
     CALL_WEIGHT,
     MESSAGE_WEIGHT,
-    Fault,
     Format,
     Pieces,
     Prices,
@@ -39,6 +38,7 @@ from trimtab.formats.openai_chat.read import (
     result_id_of,
 )
 from trimtab.formats.openai_chat.walk import walk_back
+from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Structure, complete_ids
 from trimtab.formats.values import (
     Dict,

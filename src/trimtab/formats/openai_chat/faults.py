@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trimtab.formats.base import Fault, Finding, Request, faults_at, is_made_by, tool_faults
+from trimtab.formats.base import Request
+from trimtab.formats.refusal import Fault, Finding, faults_at, is_made_by, tool_faults
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, short_repr, type_name
 
 _ROLES = ("system", "assistant", "user", "function", "tool", "developer")

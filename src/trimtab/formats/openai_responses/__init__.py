@@ -14,7 +14,6 @@ from itertools import repeat
 from typing import Any
 
 from trimtab.formats.base import (
-    Fault,
     Format,
     Pieces,
     Prices,
@@ -46,6 +45,7 @@ from trimtab.formats.openai_responses.read import (
     type_of,
 )
 from trimtab.formats.openai_responses.walk import Walk
+from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
     Dict,

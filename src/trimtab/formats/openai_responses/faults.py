@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from trimtab.formats.base import Fault, Finding, Request, faults_at, tool_faults
+from trimtab.formats.base import Request
 from trimtab.formats.openai_responses.read import (
     ITEM_TYPES,
     OUTPUT_OF,
@@ -20,6 +20,7 @@ from trimtab.formats.openai_responses.read import (
     lone_reasoning,
     type_of,
 )
+from trimtab.formats.refusal import Fault, Finding, faults_at, tool_faults
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, short_repr
 
 # Both as shravankshenoy notes them in AI-ML-Notes (2025) and as codex and agents report them, for example

@@ -1,0 +1,53 @@
+"""What a provider refuses in a message or beside it: one fault, and how a form finds some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from trimtab.formats.values import Dict, Path, as_dict, as_list, type_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing a provider would refuse in the shape of a message or request.
+
+    Args:
+        index: Position of the message; None for what is about no single one.
+        rule: Name of the rule that is broken.
+        detail: What the provider answers.
+        path: Keys and indices that lead to the fault, from the message or the body.
+    """
+
+    index: int | None
+    rule: str
+    detail: str
+    path: Path = ()
+
+
+Finding: TypeAlias = tuple[str, str, Path]
+"""Rule, detail and path of one fault, of whatever message it is."""
+
+
+def faults_at(index: int | None, findings: Iterable[Finding], /) -> Iterator[Fault]:
+    """Yield what was found in one message, or in none, as faults of it."""
+    for rule, detail, path in findings:
+        yield Fault(index=index, rule=rule, detail=detail, path=path)
+
+
+def tool_faults(tools: Any, fault: Callable[[int, Dict], str | None], /) -> Iterator[Finding]:
+    """Yield what is wrong with the tools of a request, by a rule for one of them and its place."""
+    for at, value in enumerate(as_list(tools) or ()):
+        tool = as_dict(value)
+        words = fault(at, tool) if tool is not None else f"a tool must be an object, not {type_name(value)}"
+        if words is not None:
+            yield "bad_tool", words, ("tools", at)
+
+
+def is_made_by(model: str, provider: str, /) -> bool:
+    """Tell whether a model is known to be one of a provider's."""
+    from trimtab.models import find_facts  # not above: most requests are never looked over for faults
+
+    facts = find_facts(model) if model else None
+    return facts is not None and facts.provider == provider
