@@ -61,8 +61,8 @@ def test_nothing_is_used_unless_said() -> None:
 
 
 def test_no_room_is_full() -> None:
-    """A budget whose reserve takes all has a utilization of 1."""
-    budget = Budget(10, output_reserve=10)
+    """A budget whose margin takes all has a utilization of 1."""
+    budget = Budget(10, output_reserve=4, margin=6)
     assert (budget.available(), budget.utilization(0), budget.would_exceed(0)) == (0, 1.0, False)
 
 
@@ -102,7 +102,7 @@ def test_a_whole_float_is_taken_as_its_integer() -> None:
 
 def test_a_fraction_of_a_token_is_rounded_down() -> None:
     """SPEC D1: a budget may be a share of a window; every number of it, wherever a budget is taken."""
-    budget = Budget(100.5, output_reserve=10.9, overhead_tokens=0.999, margin=5.5)
+    budget = Budget(100.5, output_reserve=10.9, overhead_tokens=0.0, margin=5.5)
     assert budget == Budget(100, output_reserve=10, overhead_tokens=0, margin=5)
     assert Budget.of(100.5) == Budget(100)
     messages = [{"role": "user", "content": "hi"}] * 3
@@ -129,7 +129,7 @@ def test_a_bare_number_is_a_budget_and_a_budget_stays_itself() -> None:
     with pytest.raises(ConfigurationError):
         Budget.of(True)
     with pytest.raises(ConfigurationError):
-        Budget.of("9")  # type: ignore[arg-type]  # that is the test
+        Budget.of([9])  # type: ignore[arg-type]  # that is the test
 
 
 class Unsure:
@@ -326,3 +326,74 @@ def test_what_left_is_not_in_the_margin() -> None:
     messages = talk([("user", 300, 2)] * 40 + [("user", 5, 0), ("assistant", 10, 0)] * 200)
     fitted = fit(messages, Budget(4_000, margin="auto"), model="gpt-4o")
     assert fitted.report.tokens_after > 3_900
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"margin": 0.1}, "margin is a number of tokens, not a share of them as 0.1"),
+        ({"output_reserve": 0.2}, "output_reserve is a number of tokens, not a share"),
+        ({"overhead_tokens": 0.5}, "overhead_tokens is a number of tokens, not a share"),
+        ({"output_reserve": 9_000}, "nothing is left of a window of 8000 tokens beside output_reserve=9,000"),
+        ({"output_reserve": 8_000}, "nothing is left"),
+        ({"output_reserve": 5_000, "overhead_tokens": 3_000}, "nothing is left.*overhead_tokens=3,000"),
+        ({"over_limit": 1}, "over_limit is True or False"),
+    ],
+)
+def test_what_can_be_no_room_is_refused(given: dict[str, Any], said: str) -> None:
+    """SPEC D1: a share that was meant is not 0 in silence, and a reserve leaves something of the window."""
+    with pytest.raises(ConfigurationError, match=said):
+        Budget(8_000, **given)
+    assert Budget(8_000, output_reserve=4_999, overhead_tokens=3_000).input_tokens == 1
+
+
+class Index:
+    """A whole number as numpy writes them."""
+
+    def __index__(self) -> int:
+        """Be 300."""
+        return 300
+
+
+def test_whole_numbers_of_other_makes_are_taken() -> None:
+    """SPEC D0: what has `__index__` and is no bool."""
+    assert Budget(Index(), output_reserve=Index().__index__() - 1).input_tokens == 1
+    assert Budget.of(Index()) == Budget(300)
+    messages = [{"role": "user", "content": "hi"}]
+    assert fit(messages, Index(), counter=FixedCounter(per_message=1)).report.input_tokens == 300
+    assert Session(Index()).budget_tokens == 300
+    numpy = pytest.importorskip("numpy")
+    assert Budget(numpy.int64(300), margin=numpy.int32(5)) == Budget(300, margin=5)
+    assert type(Budget(numpy.int64(300)).window) is int
+    with pytest.raises(ConfigurationError, match="window"):
+        Budget(numpy.bool_(1))
+
+
+@pytest.mark.parametrize(
+    ("words", "tokens"),
+    [("8k", 8_000), ("8_000", 8_000), ("8,000", 8_000), (" 1.5M ", 1_500_000), ("4000", 4_000)],
+)
+def test_a_number_of_tokens_may_be_a_text(words: str, tokens: int) -> None:
+    """As the command line takes it, at every door."""
+    assert Budget.of(words) == Budget(tokens)
+    messages = [{"role": "user", "content": "hi"}]
+    assert fit(messages, words).report.input_tokens == tokens
+    assert Context(words).add("a", "b").fit().report.input_tokens == tokens
+    assert Session(words).budget_tokens == tokens
+
+
+@pytest.mark.parametrize("words", ["", "k", "8g", "80 %%", "-8k", "0", "0%", "101%", "1e3", "9" * 41, "١k%"])
+def test_other_texts_are_no_budget(words: str) -> None:
+    """With what may stand there."""
+    with pytest.raises(ConfigurationError, match="budget"):
+        Budget.of(words, model="gpt-4o")
+
+
+def test_a_share_needs_a_known_model() -> None:
+    """It says which model is meant, or that none is."""
+    assert Budget.of("50%", model="gpt-4o") == Budget(64_000)
+    assert Budget.of("0.001%", model="gpt-4o") == Budget(1)
+    with pytest.raises(ConfigurationError, match=r"no model is named: pass model=, or tokens"):
+        Budget.of("50%")
+    with pytest.raises(ConfigurationError, match="'claude-99' is not known"):
+        Budget.of("50%", model="claude-99")

@@ -381,7 +381,7 @@ def test_a_policy_with_functions_of_a_program_is_checked_by_their_names(policy: 
         assert (missing.exit_code, missing.stdout) == (1, "")
         assert repr(name) in missing.stderr
         assert "--name" in missing.stderr or name == "own"
-    policy.write_text(FUNCTIONS.replace("9000", "'9000'"), encoding="utf-8")
+    policy.write_text(FUNCTIONS.replace("9000", "'9000 g'"), encoding="utf-8")
     assert run("policy", str(policy), *given).exit_code == 1
 
 

@@ -90,7 +90,7 @@ LATER_OBJECT: Any = Later()
 WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("budget-list", lambda: fitted(budget=[1]), "budget"),
     ("budget-mapping", lambda: fitted(budget={}), "budget"),
-    ("budget-text", lambda: fitted(budget="10"), "budget"),
+    ("budget-text", lambda: fitted(budget="ten"), "budget is a number of tokens"),
     ("at-list", lambda: fitted().at([1]), "budget"),
     ("at-none", lambda: fitted().at(None), "budget"),
     ("format-none", lambda: fitted(format=None), "format"),
@@ -129,7 +129,7 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("width-text", lambda: fitted().report.to_text(width="80"), "width"),
     ("budget-negative", lambda: fitted(budget=-5), "budget must be at least 1 token, not -5"),
     ("budget-zero", lambda: Context(0), "budget must be at least 1 token, not 0"),
-    ("budget-class", lambda: fitted(budget=Budget), "budget is a number of tokens or a Budget"),
+    ("budget-class", lambda: fitted(budget=Budget), "budget is a number of tokens, as 8_000"),
     ("one-message", lambda: fitted(user()), r"one message: write \[message\]"),
     ("one-message-object", lambda: fitted(Model()), r"one message: write \[message\]"),
     ("one-message-group", lambda: group(ONE), r"one message: write \[message\]"),

@@ -257,7 +257,7 @@ def test_a_session_says_the_same_of_its_model() -> None:
     session = Session(budget=2_000, model="claude-9")
     session.add(SAMPLES["English"][0])
     assert "'claude-9' is not known" in session.fit().report.notes[0]
-    session = Session(budget=100_000, model="gpt-4")
+    session = Session(budget=Budget(100_000, over_limit=True), model="gpt-4")
     session.add(SAMPLES["English"][0])
     assert "a window of 100,000 tokens; that of 'gpt-4' is known to be 8,192" in session.fit().report.notes[0]
 
@@ -274,7 +274,7 @@ def test_a_body_that_names_an_unknown_model_is_told_so() -> None:
 
 @pytest.mark.parametrize("over", [0, 1])
 def test_a_bare_budget_passes_no_known_window(over: int) -> None:
-    """No request of that size is taken; a `Budget` is the caller's word on it, and the report has both."""
+    """No request of that size is taken; `over_limit` is the caller's word on it, and the report has both."""
     messages = [{"role": "user", "content": "Hello"}]
     window = 8_192
     if over:
@@ -290,8 +290,8 @@ def test_a_bare_budget_passes_no_known_window(over: int) -> None:
         assert fit(messages, window, model="gpt-4").report.notes == ()
         assert Context(window, model="gpt-4").add("question", "Hello").fit().report.notes == ()
     for report in (
-        fit(messages, Budget(window + over), model="gpt-4").report,
-        Context(Budget(window + over), model="gpt-4").add("question", "Hello").fit().report,
+        fit(messages, Budget(window + over, over_limit=True), model="gpt-4").report,
+        Context(Budget(window + over, over_limit=True), model="gpt-4").add("question", "Hello").fit().report,
     ):
         assert (report.window_tokens, report.model_window_tokens) == (window + over, window)
         assert len(report.notes) == over
@@ -324,7 +324,7 @@ def test_fitting_again_for_another_budget_passes_no_known_window(way: str) -> No
     with pytest.raises(ConfigurationError, match="8,193 passes the window of 'gpt-4'"):
         asyncio.run(fitted.aat(8_193))
     said = "The budget goes by a window of 8,193 tokens; that of 'gpt-4' is known to be 8,192."
-    wider = fitted.at(Budget(8_193))
+    wider = fitted.at(Budget(8_193, over_limit=True))
     assert wider.report.notes == (said,)
     assert wider.at(500).report.notes == ()  # the note is about the budget of that fit
 

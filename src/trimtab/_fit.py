@@ -14,7 +14,7 @@ from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
 from trimtab._shared import observers
 from trimtab._shared.steps import rerun
-from trimtab.budget import Budget
+from trimtab.budget import BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_awaited
 from trimtab.formats import Format, SystemLike, ToolSchema
@@ -31,7 +31,7 @@ M = TypeVar("M")
 @overload
 def fit(
     messages: Mapping[str, Any],
-    budget: Budget | float | None = None,
+    budget: BudgetLike | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,
@@ -53,7 +53,7 @@ def fit(
 @overload
 def fit(
     messages: Sequence[M],
-    budget: Budget | float | None = None,
+    budget: BudgetLike | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,
@@ -76,7 +76,7 @@ def fit(
 
 def fit(
     messages: Any,
-    budget: Budget | float | None = None,
+    budget: BudgetLike | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,
@@ -105,7 +105,8 @@ def fit(
     Args:
         messages: A list of messages (mappings, or objects with `model_dump()`),
             or a request body.
-        budget: Room for the request in tokens, or a `Budget`. None: the model's
+        budget: Room for the request: tokens as 8_000 or "8k", a share of the
+            model's input limit as "80%", or a `Budget`. None: the model's
             window less its output limit, or less half the window if the limit
             is higher; with `on_trim` and no such window there is no budget, and
             nothing leaves but what the callback removes.
@@ -230,7 +231,7 @@ def _fit_once(ask: Ask, read: Any, write: Any) -> Fitted[Any]:
 @overload
 async def afit(
     messages: Mapping[str, Any],
-    budget: Budget | float | None = None,
+    budget: BudgetLike | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,
@@ -252,7 +253,7 @@ async def afit(
 @overload
 async def afit(
     messages: Sequence[M],
-    budget: Budget | float | None = None,
+    budget: BudgetLike | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,
@@ -275,7 +276,7 @@ async def afit(
 
 async def afit(
     messages: Any,
-    budget: Budget | float | None = None,
+    budget: BudgetLike | None = None,
     *,
     model: str | None = None,
     counter: CounterLike | None = None,
@@ -303,7 +304,8 @@ async def afit(
     Args:
         messages: A list of messages (mappings, or objects with `model_dump()`),
             or a request body.
-        budget: Room for the request in tokens, or a `Budget`. None: the model's
+        budget: Room for the request: tokens as 8_000 or "8k", a share of the
+            model's input limit as "80%", or a `Budget`. None: the model's
             window less its output limit, or less half the window if the limit
             is higher; with `on_trim` and no such window there is no budget, and
             nothing leaves but what the callback removes.

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import operator
+import re
 import reprlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
+from trimtab._shared.checks import check_flag
 from trimtab.errors import ConfigurationError
+from trimtab.models import ModelFacts, find_facts
 
 if TYPE_CHECKING:
     from trimtab.counting import CounterLike, RequestCounter
 
-__all__ = ["Budget"]
+__all__ = ["Budget", "BudgetLike"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +34,11 @@ class Budget:
         overhead_tokens: Tokens that something outside of trimtab adds to every request.
         margin: Tokens kept free because counts may be too low; "auto" is as many as the counter may be off
             by.
+        over_limit: Whether it may pass what the model is known to take, as on a server of your own.
 
     Raises:
-        ConfigurationError: `window` is less than 1, another number is negative, or one is not finite.
+        ConfigurationError: `window` is less than 1, another number is negative or a share (above 0 and below
+            1), one is not finite, or reserve and overhead leave nothing of the window.
 
     Example:
         >>> budget = Budget(128_000, output_reserve=4_096)
@@ -44,40 +50,62 @@ class Budget:
     output_reserve: int = 0
     overhead_tokens: int = 0
     margin: int | Literal["auto"] = 0
+    over_limit: bool = False
 
     def __init__(
         self,
-        window: float,
+        window: float | SupportsIndex,
         *,
-        output_reserve: float = 0,
-        overhead_tokens: float = 0,
-        margin: float | Literal["auto"] = 0,
+        output_reserve: float | SupportsIndex = 0,
+        overhead_tokens: float | SupportsIndex = 0,
+        margin: float | SupportsIndex | Literal["auto"] = 0,
+        over_limit: bool = False,
     ) -> None:
-        for name, value, least in (
-            ("window", window, 1),
-            ("output_reserve", output_reserve, 0),
-            ("overhead_tokens", overhead_tokens, 0),
-        ):
-            object.__setattr__(self, name, _floor(name, value, least))
-        object.__setattr__(self, "margin", "auto" if margin == "auto" else _floor("margin", margin, 0))
+        set_value = object.__setattr__
+        set_value(self, "window", _floor("window", window, 1))
+        set_value(self, "output_reserve", _kept_free("output_reserve", output_reserve))
+        set_value(self, "overhead_tokens", _kept_free("overhead_tokens", overhead_tokens))
+        is_auto = isinstance(margin, str) and margin == "auto"
+        set_value(self, "margin", "auto" if is_auto else _kept_free("margin", margin))
+        set_value(self, "over_limit", check_flag("over_limit", over_limit))
+        if self.output_reserve + self.overhead_tokens >= self.window:
+            raise ConfigurationError(
+                f"nothing is left of a window of {_tokens(self.window)} beside output_reserve="
+                f"{self.output_reserve:,} and overhead_tokens={self.overhead_tokens:,}"
+            )
 
     @classmethod
-    def of(cls, value: Budget | float, /) -> Budget:
-        """Return a budget as it is; read a bare number as `Budget(number)`.
+    def of(cls, value: BudgetLike, /, *, model: str | None = None) -> Budget:
+        """Return the budget that is meant, held to what a model takes.
 
         Args:
-            value: Tokens, or a `Budget`.
+            value: Tokens, as 8_000 or "8k"; a share of the model's input limit, as "80%"; or a `Budget`,
+                which comes back as it is where it is not held.
+            model: Name of the model. None, or one that nobody knows: it is held to nothing.
 
         Raises:
-            ConfigurationError: It is neither, or no number a budget can have.
+            ConfigurationError: It is none of those, or no number a budget can have; a share, and the limit
+                is not known; or a number above the whole window of the model.
+
+        Example:
+            >>> Budget.of("80%", model="gpt-5").input_tokens, Budget.of("8k").input_tokens
+            (217600, 8000)
         """
+        facts = None if model is None else find_facts(model)
         if isinstance(value, cls):
-            return value
-        if type(value) is int:
+            return value if facts is None else _held(value, facts, model)
+        if type(value) is int and facts is None:
             return _bare(value)
-        if not isinstance(value, (int, float)):
-            raise ConfigurationError(f"budget is a number of tokens or a Budget, not {reprlib.repr(value)}")
-        return cls(_floor("budget", value, 1))
+        tokens = _tokens_meant(value, facts, model)
+        if facts is None:
+            return cls(tokens)
+        if facts.window_tokens is not None and tokens > facts.window_tokens:
+            raise ConfigurationError(
+                f"budget={tokens:,} passes the window of {model!r}, {facts.window_tokens:,} tokens for input"
+                f" and output together: leave budget out to fill it, or pass budget=Budget({tokens},"
+                " over_limit=True) if the window is larger where you use it"
+            )
+        return _held(cls(tokens), facts, model)
 
     @property
     def input_tokens(self) -> int:
@@ -162,6 +190,147 @@ def _most_within(room_tokens: int, counter: RequestCounter) -> int:
     return least
 
 
+BudgetLike: TypeAlias = Budget | float | str | SupportsIndex
+"""What may be given for a budget: tokens as 8_000 or "8k", a share of the model's input limit as "80%", or a
+`Budget`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldBudget(Budget):
+    """A budget that was lowered to what a model takes."""
+
+    note: str = ""
+    """What the report says of that."""
+
+    def __init__(self, window: int, *, note: str = "", **given: Any) -> None:
+        Budget.__init__(self, window, **given)  # a class with slots is made twice, and super() has the first
+        object.__setattr__(self, "note", note)
+
+
+def window_budget(facts: ModelFacts, /, *, output_reserve: int | None = None) -> Budget | None:
+    """Return what a model takes of input beside the room for its answer; None if nobody knows.
+
+    Args:
+        facts: What is known of it.
+        output_reserve: Tokens kept free for the answer; None: as many as it may have.
+    """
+    window_tokens = facts.window_tokens
+    if window_tokens is None:
+        return None if facts.input_tokens is None else Budget(facts.input_tokens)
+    reserve = facts.output_reserve_tokens if output_reserve is None else output_reserve
+    if facts.input_tokens is not None:
+        window_tokens = min(window_tokens, facts.input_tokens + reserve)
+    return Budget(window_tokens, output_reserve=reserve)
+
+
+def _held(budget: Budget, facts: ModelFacts, model: str | None) -> Budget:
+    """Lower a budget to a model's window and input limit, if it passes one of them."""
+    if budget.over_limit:
+        return budget
+    window_tokens, limit_tokens = budget.window, facts.input_tokens
+    if facts.window_tokens is not None:
+        window_tokens = min(window_tokens, facts.window_tokens)
+    if limit_tokens is not None:
+        window_tokens = min(window_tokens, limit_tokens + budget.output_reserve)
+    if window_tokens == budget.window:
+        return budget
+    if budget.output_reserve + budget.overhead_tokens >= window_tokens:
+        raise ConfigurationError(
+            f"output_reserve={budget.output_reserve:,} and overhead_tokens={budget.overhead_tokens:,} leave"
+            f" nothing of the {window_tokens:,} tokens that {model!r} takes; where it takes more, pass"
+            " Budget(..., over_limit=True)"
+        )
+    is_input = limit_tokens is not None and window_tokens == limit_tokens + budget.output_reserve
+    known = f"{limit_tokens:,} tokens of input" if is_input else f"{window_tokens:,} tokens in all"
+    note = (
+        f"The budget of {budget.window:,} tokens is held to what {model!r} takes, {known}; where it takes"
+        " more, pass Budget(..., over_limit=True)."
+    )
+    given = {name: getattr(budget, name) for name in ("output_reserve", "overhead_tokens", "margin")}
+    return HeldBudget(window_tokens, note=note, **given)
+
+
+_SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+_NUMBER = re.compile(r"\s*(\d[\d_,]*)(\.\d+)?([km])?\s*", re.IGNORECASE)
+_TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
+WORDS_PATTERN = r"^\s*(\d+(\.\d+)?\s*%|\d[\d_,]*(\.\d+)?[kKmM]?)\s*$"
+"""Texts that mean a budget, as schemas write it."""
+_MOST_CHARS = 40
+"""No number of tokens is longer; what is may be anything."""
+
+
+def needs_model(value: object, /) -> bool:
+    """Tell a text that means so many tokens of a model's: a share of its input limit."""
+    return isinstance(value, str) and _SHARE.fullmatch(value) is not None
+
+
+def check_words(value: str, /) -> str:
+    """Refuse a share that is none."""
+    _share_in(value)
+    return value
+
+
+def share_of_window(value: str, window: Budget, /) -> Budget:
+    """Return a share of a window that somebody else vouches for, as the framework that knows the model."""
+    share = _share_in(value)
+    return window if share is None else Budget(max(1, window.window * share), over_limit=True)
+
+
+def _share_in(value: str) -> float | None:
+    """Read a share as "80%"; None if it is something else."""
+    found = _SHARE.fullmatch(value)
+    if found is None:
+        return None
+    percent = float(found[1])
+    if not 0 < percent <= 100:
+        raise ConfigurationError(f"budget={value!r}: a share of the input limit is above 0% and at most 100%")
+    return percent / 100
+
+
+def is_words(value: str, /) -> bool:
+    """Tell a text that means a budget from any other."""
+    return needs_model(value) or tokens_in(value) is not None
+
+
+def tokens_in(text: str, /) -> int | None:
+    """Read a number of tokens: 4000, 4_000, 4k, 1.5m, rounded down; None if it is none."""
+    found = _NUMBER.fullmatch(text) if len(text) <= _MOST_CHARS else None
+    if found is None:
+        return None
+    whole, fraction, suffix = found.groups(default="")
+    return int(float(re.sub("[_,]", "", whole) + fraction) * _TIMES[suffix.lower()])
+
+
+def _tokens_meant(value: object, facts: ModelFacts | None, model: str | None) -> int:
+    """Read what is no `Budget` as tokens."""
+    if not isinstance(value, str):
+        if isinstance(value, float) or as_index(value) is not None:
+            return _floor("budget", value, 1)
+        raise ConfigurationError(f"{_KINDS}, not {reprlib.repr(value)}")
+    share = _share_in(value)
+    if share is None:
+        tokens = tokens_in(value)
+        if tokens is None:
+            raise ConfigurationError(f"{_KINDS}, not {reprlib.repr(value)}")
+        return _whole("budget", tokens, 1)
+    limit_tokens = None if facts is None else facts.input_limit_tokens
+    if limit_tokens is None:
+        raise _unknown_limit(f"budget={value!r} is a share of the model's input limit", model)
+    return max(1, math.floor(limit_tokens * share))
+
+
+_KINDS = "budget is a number of tokens, as 8_000 or '8k', a share of the input limit as '80%', or a Budget"
+
+
+def _unknown_limit(what: str, model: str | None) -> ConfigurationError:
+    if model is None:
+        return ConfigurationError(f"{what}, and no model is named: pass model=, or tokens")
+    return ConfigurationError(
+        f"{what}, and that of {model!r} is not known: give tokens, or say what the model is"
+        " (trimtab.models.register_model)"
+    )
+
+
 @lru_cache(maxsize=64, typed=True)
 def _bare(tokens: int) -> Budget:
     return Budget(_whole("budget", tokens, 1))
@@ -175,6 +344,23 @@ MOST_TOKENS = 1 << 53
 """Numbers above are not told apart by a float, which shares of a budget are; no window comes near."""
 
 
+def as_index(value: object, /) -> int | None:
+    """Return a whole number of any make, as numpy's; None for flags and anything else."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # flags of numpy have it, too
+        return None
+
+
+def _kept_free(name: str, value: object) -> int:
+    """Read tokens that are kept free; what lies between 0 and 1 was meant as a share (SPEC D1)."""
+    if isinstance(value, float) and 0 < value < 1:
+        raise ConfigurationError(f"{name} is a number of tokens, not a share of them as {value!r} looks like")
+    return _floor(name, value, 0)
+
+
 def _floor(name: str, value: object, least: int) -> int:
     """Read one number of a budget; a fraction of a token is rounded down (SPEC D1)."""
     if isinstance(value, float) and math.isfinite(value) and value >= least:
@@ -186,10 +372,12 @@ def _whole(name: str, value: object, least: int) -> int:
     """Check a number of tokens that were used; a float is taken if it is whole."""
     if type(value) is int and least <= value <= MOST_TOKENS:
         return value
+    if not isinstance(value, int | float):
+        value = value if (index := as_index(value)) is None else index
     if isinstance(value, int) and value > MOST_TOKENS:  # which may be too long to be shown
         raise ConfigurationError(f"{name} must be at most {MOST_TOKENS:,} tokens; it is far above that")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigurationError(f"{name} must be a number of tokens, not {value!r}")
+        raise ConfigurationError(f"{name} must be a number of tokens, not {reprlib.repr(value)}")
     if not math.isfinite(value) or (value >= least and value != int(value)):
         raise ConfigurationError(f"{name} must be a finite number of tokens, not {value!r}")
     if value < least:

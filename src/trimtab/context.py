@@ -20,7 +20,7 @@ from trimtab._fitting.request import keep_all, known_budget
 from trimtab._fitting.settle import settle_blocks
 from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
-from trimtab.budget import Budget
+from trimtab.budget import BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_awaited
 from trimtab.counting.sizes import sizes_for
@@ -55,7 +55,8 @@ class Context:
     they can be chained.
 
     Args:
-        budget: Room for the request in tokens, or a `Budget`. None: the model's
+        budget: Room for the request: tokens as 8_000 or "8k", a share of the
+            model's input limit as "80%", or a `Budget`. None: the model's
             window less its output limit; with `on_trim` and no such window
             there is no budget, and nothing leaves but what callbacks remove and
             what passes `max_tokens` of its block.
@@ -103,7 +104,7 @@ class Context:
     # Those of `fit` that do not belong to one history, and what only several blocks need.
     def __init__(
         self,
-        budget: Budget | float | None = None,
+        budget: BudgetLike | None = None,
         *,
         model: str | None = None,
         counter: CounterLike | None = None,
@@ -315,7 +316,7 @@ class Context:
     def clone(
         self,
         *,
-        budget: Budget | float | None = None,
+        budget: BudgetLike | None = None,
         model: str | None = None,
         counter: CounterLike | None = None,
         format: str | Format | None = None,
@@ -366,7 +367,7 @@ class Context:
         attributes, slots = cast("tuple[Any, dict[str, Any]]", super().__getstate__())
         return attributes, {**slots, "_blocks": dict(self._blocks)}
 
-    def fit(self, budget: Budget | float | None = None) -> Fitted[Any]:
+    def fit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget; changes nothing here.
 
         Args:
@@ -395,14 +396,14 @@ class Context:
             fitted = watch.fitted = self._fit(budget)
         return fitted
 
-    def _fit(self, budget: Budget | float | None = None) -> Fitted[Any]:
+    def _fit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
         policy, objects = _read(self._snapshot(budget))
         composition = compose(policy)
         outcome = drive(settle_blocks(composition, composition.asked))
         plan = with_breakpoints(ContextPlan(outcome=outcome), policy.breakpoints)
         return fitted_for(plan if objects is None else objects.show(plan))
 
-    async def afit(self, budget: Budget | float | None = None) -> Fitted[Any]:
+    async def afit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget, as `fit` does; awaits what is async.
 
         The counter may be an async function or have async methods; summarizers
@@ -417,7 +418,7 @@ class Context:
             fitted = watch.fitted = await self._afit(budget)
         return fitted
 
-    async def _afit(self, budget: Budget | float | None = None) -> Fitted[Any]:
+    async def _afit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
         from trimtab._shared.steps import rerun  # not above: only who awaits needs it
 
         policy, objects = _read(self._snapshot(budget))
@@ -434,7 +435,7 @@ class Context:
         plan = await rerun(lambda: with_breakpoints(ContextPlan(outcome=outcome), mark))
         return fitted_for(plan if objects is None else objects.show(plan))
 
-    def _snapshot(self, budget: Budget | float | None) -> Policy:
+    def _snapshot(self, budget: BudgetLike | None) -> Policy:
         given = self._policy.budget if budget is None else known_budget(budget, self._policy.model)
         return replace(self._policy, blocks=self.blocks, budget=given)
 

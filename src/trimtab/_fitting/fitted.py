@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from trimtab._fitting.request import budget_for
 from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
-from trimtab.budget import Budget
+from trimtab.budget import Budget, BudgetLike
 from trimtab.counting.awaited import CountsNeeded
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Format, Request
@@ -316,14 +315,14 @@ class Fitted(Generic[M]):
             self._report = self._plan.report(self.messages)
         return self._report
 
-    def at(self, budget: Budget | float, /) -> Fitted[M]:
+    def at(self, budget: BudgetLike, /) -> Fitted[M]:
         """Fit the same input to another budget; every size already known is used again.
 
         Callbacks are not run again, and what they decided holds. No summarizer is asked: the cap of its
         summary stands in for it, and the report says `planned`.
 
         Args:
-            budget: Tokens, or a `Budget`.
+            budget: As for `fit`.
 
         Raises:
             BudgetExceededError: What must stay does not fit this budget.
@@ -337,10 +336,10 @@ class Fitted(Generic[M]):
             fitted = watch.fitted = self._at(budget)
         return fitted
 
-    def _at(self, budget: Budget | float) -> Fitted[M]:
-        return fitted_for(_at_once(lambda: self._plan.at(budget_for(budget, self._plan.model)), "aat"))
+    def _at(self, budget: BudgetLike) -> Fitted[M]:
+        return fitted_for(_at_once(lambda: self._plan.at(Budget.of(budget, model=self._plan.model)), "aat"))
 
-    async def aat(self, budget: Budget | float, /) -> Fitted[M]:
+    async def aat(self, budget: BudgetLike, /) -> Fitted[M]:
         """Fit the same input to another budget, with an async counter; see `at`.
 
         Raises:
@@ -355,10 +354,10 @@ class Fitted(Generic[M]):
             fitted = watch.fitted = await self._aat(budget)
         return fitted
 
-    async def _aat(self, budget: Budget | float) -> Fitted[M]:
+    async def _aat(self, budget: BudgetLike) -> Fitted[M]:
         from trimtab._shared.steps import rerun
 
-        return fitted_for(await rerun(lambda: self._plan.at(budget_for(budget, self._plan.model))))
+        return fitted_for(await rerun(lambda: self._plan.at(Budget.of(budget, model=self._plan.model))))
 
     def count_all(self) -> Report:
         """Count what the fit did not need to.
@@ -478,7 +477,7 @@ class CopiedFitted(Fitted[M]):
         """What was kept, what left, why, and the tokens before and after."""
         return self._kept_report
 
-    def at(self, budget: Budget | float, /) -> Fitted[M]:
+    def at(self, budget: BudgetLike, /) -> Fitted[M]:
         """Refuse: a copy cannot count.
 
         Raises:
@@ -488,7 +487,7 @@ class CopiedFitted(Fitted[M]):
             "at() needs the counter, which a copied or pickled Fitted lacks: call fit again"
         )
 
-    async def aat(self, budget: Budget | float, /) -> Fitted[M]:
+    async def aat(self, budget: BudgetLike, /) -> Fitted[M]:
         """Refuse: a copy cannot count.
 
         Raises:

@@ -37,7 +37,7 @@ from trimtab._shared.checks import (
     check_trim,
     system_of,
 )
-from trimtab.budget import MOST_TOKENS, Budget
+from trimtab.budget import MOST_TOKENS, Budget, BudgetLike, needs_model
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble
 from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
@@ -236,7 +236,8 @@ T = TypeVar("T")
 class Policy:
     """What a `Context` was made with, and its blocks in the order they were added."""
 
-    budget: Budget | float | None
+    budget: BudgetLike | None
+    """As it was asked for: what the model takes holds it where it is used, for a copy may have another."""
     model: str | None
     counter: Any
     format: str | Format
@@ -295,11 +296,21 @@ def check_policy(policy: Policy, /) -> Policy:
         policy,
         breakpoints=check_breakpoints(policy.breakpoints),
         counter=counter,
-        budget=None if policy.budget is None else budget_of(policy.budget, policy.model),
+        budget=None if policy.budget is None else _checked_budget(policy.budget, policy.model),
         system=system_of(policy.system),
         ties=None if policy.ties is None else check_ties(policy.ties),
         pending_calls=check_pending_calls(policy.pending_calls),
     )
+
+
+def _checked_budget(budget: BudgetLike, model: str | None) -> BudgetLike:
+    """Refuse what no fit could use; a share of what a model takes may come before the model."""
+    if needs_model(budget):
+        if model is not None:
+            Budget.of(budget, model=model)
+        return budget
+    Budget.of(budget, model=model)
+    return Budget.of(budget)
 
 
 def _checked_counter(counter: Any) -> Any:

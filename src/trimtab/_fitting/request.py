@@ -18,7 +18,7 @@ from trimtab._shared.checks import (
     system_of,
 )
 from trimtab._shared.steps import Steps
-from trimtab.budget import Budget
+from trimtab.budget import Budget, BudgetLike, HeldBudget, window_budget
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.base import RequestCounter
 from trimtab.counting.door import as_counter
@@ -26,13 +26,12 @@ from trimtab.counting.margin import margin_of, unsure_of
 from trimtab.counting.measurement import near_words
 from trimtab.errors import ConfigurationError, InvalidHistoryError
 from trimtab.formats import Format, Request, get_format, mapping_of
-from trimtab.models import facts_for, find_facts, model_in
+from trimtab.models import find_facts, model_in
 from trimtab.strategies.door import StrategyLike
 
 __all__ = [
     "Ask",
     "body_of",
-    "budget_for",
     "budget_of",
     "check",
     "counter_of",
@@ -54,7 +53,7 @@ class Ask:
     """What `fit` was called with."""
 
     messages: Any
-    budget: Budget | float | None
+    budget: BudgetLike | None
     model: str | None
     counter: Any
     format: str | Format
@@ -210,7 +209,7 @@ def counter_of(
     return made if body is None or body.tools else made.without_tools()
 
 
-def budget_of(budget: Budget | float | None, model: str | None, /, *, given: object = None) -> Budget:
+def budget_of(budget: BudgetLike | None, model: str | None, /, *, given: object = None) -> Budget:
     """Return the budget asked for, or the window of the model less its output limit; see `known_budget`.
 
     Raises:
@@ -224,39 +223,23 @@ def budget_of(budget: Budget | float | None, model: str | None, /, *, given: obj
     return found
 
 
-def known_budget(budget: Budget | float | None, model: str | None, /) -> Budget | None:
-    """Return the budget asked for, or the window of the model less its output limit; None without either.
+def known_budget(
+    budget: BudgetLike | None, model: str | None, /, *, output_reserve: int | None = None
+) -> Budget | None:
+    """Return the budget asked for, or what the model takes of input; None without either.
+
+    Args:
+        budget: As it was asked for; held to what the model takes.
+        model: Name of the model.
+        output_reserve: Room for the answer where no budget says it; None: as much as it may have.
 
     Raises:
-        ConfigurationError: The window is smaller; see `budget_for`.
+        ConfigurationError: It is a bare number above the window of the model; see `Budget.of`.
     """
     if budget is not None:
-        return budget_for(budget, model)
-    window_tokens = window_of(model)
-    if window_tokens is None or model is None:
-        return None
-    return Budget(window_tokens, output_reserve=facts_for(model).output_reserve_tokens)
-
-
-def budget_for(budget: Budget | float, model: str | None, /) -> Budget:
-    """Return a budget that was given for a model.
-
-    A bare number above the model's known window is refused, since no request of that size is taken. A
-    `Budget` is the caller's word on the window, for models whose window is larger where they are served; the
-    report has both.
-
-    Raises:
-        ConfigurationError: It is a bare number, and the window is smaller.
-    """
-    made = Budget.of(budget)
-    window_tokens = None if isinstance(budget, Budget) else window_of(model)
-    if window_tokens is not None and made.window > window_tokens:
-        raise ConfigurationError(
-            f"budget={made.window:,} passes the window of {model!r}, {window_tokens:,} tokens for input"
-            f" and output together: leave budget out to fill it, or pass budget=Budget({made.window}) if"
-            " the window is larger where you use it"
-        )
-    return made
+        return Budget.of(budget, model=model)
+    facts = None if model is None else find_facts(model)
+    return None if facts is None else window_budget(facts, output_reserve=output_reserve)
 
 
 def window_of(model: str | None, /) -> int | None:
@@ -266,7 +249,9 @@ def window_of(model: str | None, /) -> int | None:
 
 
 def window_note(model: str | None, budget: Budget, /) -> tuple[str, ...]:
-    """Say where the budget goes by a larger window than the model's; nothing where it does not."""
+    """Say where the budget was held to what the model takes, or goes by a larger window."""
+    if isinstance(budget, HeldBudget):
+        return (budget.note,)
     window_tokens = window_of(model)
     if window_tokens is None or budget.window <= window_tokens:
         return ()
@@ -332,9 +317,7 @@ def hold_margin(
     made = yield from decide(within(budget, counter, tools))
     if budget.margin != "auto" or counter.unsure_tokens(None) is None:
         return made
-    room_tokens = Budget(
-        budget.window, output_reserve=budget.output_reserve, overhead_tokens=budget.overhead_tokens
-    ).input_tokens
+    room_tokens = replace(budget, margin=0).input_tokens
 
     def unsure_in(messages: Iterable[Any]) -> int:
         pieces = [format.pieces(mapping_of(message)) for message in messages]

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from trimtab._fit import fit
 from trimtab._shared.checks import check_choice, check_flag, check_pending_calls, check_tools, system_of
-from trimtab.budget import Budget
+from trimtab.budget import BudgetLike
 from trimtab.context import Context
 from trimtab.conversation import Violation, validate
 from trimtab.counting import CounterLike, EstimateCounter, counter_for
@@ -49,7 +49,7 @@ class Options:
 
     operation: Operation
     policy: PolicyLike = None
-    budget: Budget | float | None = None
+    budget: BudgetLike | None = None
     model: str | None = None
     counter: CounterLike | None = None
     format: str | Format = "auto"

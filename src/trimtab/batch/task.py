@@ -24,7 +24,7 @@ from trimtab.batch.arrow import (
     text_of,
 )
 from trimtab.batch.rows import OPTIONS, REPLAYED, Operation, Options, Row, Work, work_of
-from trimtab.budget import Budget
+from trimtab.budget import Budget, BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
 from trimtab.formats import Format, SystemLike, ToolSchema, detect, formats, get_format
@@ -470,7 +470,7 @@ def fit_table(
     /,
     policy: PolicyLike = None,
     *,
-    budget: Budget | float | None = None,
+    budget: BudgetLike | None = None,
     model: str | None = None,
     counter: CounterLike | None = None,
     format: str | Format = "auto",

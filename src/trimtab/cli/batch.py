@@ -11,6 +11,7 @@ import click
 
 from trimtab._shared.strict_json import dump
 from trimtab.batch import ENGINES, BatchSummary, BatchTask, Operation, run_batch
+from trimtab.budget import needs_model
 from trimtab.cli.options import (
     F,
     RequestOptions,
@@ -178,7 +179,12 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
         options |= {"model": asked.model, "system": asked.system, "tools": asked.tools}
         beside = [name for name in ("output_reserve", "margin") if given.get(name) is not None]
         if given.get("budget") is not None or (beside and asked.model is not None):
-            options["budget"] = asked.budget(asked.model)
+            if asked.model is None and needs_model(given["budget"]):
+                if beside:
+                    raise Refused(f"--budget {given['budget']} of each row's model takes nothing beside it")
+                options["budget"] = given["budget"]
+            else:
+                options["budget"] = asked.budget(asked.model)
         elif beside:
             raise Refused(
                 f"--{beside[0].replace('_', '-')} is kept free of a budget: give --budget or --model"

@@ -10,7 +10,7 @@ import click
 
 from trimtab._fit import fit as fit_one
 from trimtab._shared.checks import BODY_KEYS, in_words, near_names
-from trimtab.budget import Budget
+from trimtab.budget import Budget, needs_model
 from trimtab.cli.options import (
     ROOM,
     RequestOptions,
@@ -61,7 +61,8 @@ class PolicyFit:
         self._names = [block.name for block in policy.blocks]
         try:  # what is wrong is refused at once
             self._asked = RequestOptions(given, format=format, model=held.model, counter=held.counter)
-            if any(known is not None for known in (self._asked.model, held.budget, given["budget"])):
+            room = held.budget if given["budget"] is None else given["budget"]
+            if self._asked.model is not None or (room is not None and not needs_model(room)):
                 self._budget(self._asked.model)
         except UnknownNameError as error:
             raise error if given["model"] is not None else with_path(error, path) from error.__cause__
@@ -101,7 +102,8 @@ class PolicyFit:
         if self._room["budget"] is not None or self._held_budget is None:
             return self._asked.budget(model)
         changes = {key: value for key, value in self._room.items() if value is not None}
-        return replace(Budget.of(self._held_budget), **changes)
+        room = Budget.of(self._held_budget, model=model if needs_model(self._held_budget) else None)
+        return Budget.of(replace(room, **changes), model=model)
 
     def _parts(self, value: Any) -> Mapping[str, Any] | None:
         """Return what goes into which block; None for a conversation."""
@@ -241,8 +243,7 @@ def fit(
 def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
     """Make what fits a request by options, without a policy."""
     asked = RequestOptions(given)
-    if given["budget"] is not None or asked.model is not None:
-        asked.budget(asked.model)  # what is wrong is refused at once
+    asked.check_budget()
     if given["steady"] and given["strategy"] is not None:
         raise Refused("--steady chooses the strategy: give --steady or --strategy")
     taken_over = ("format", "charge_as", "pending_calls", "repair", "strict", "steady", "breakpoints")

@@ -225,8 +225,7 @@ _PRICINGS = (DEFAULT_PRICING, *(name for name in pricings() if name != DEFAULT_P
 def subject_of(value: Any, given: Mapping[str, Any], words: Sequence[str], *, name: str) -> Any:
     """Make the subject of a conversation of a file."""
     asked = RequestOptions(given)
-    if given["budget"] is not None or asked.model is not None:
-        asked.budget(asked.model)  # what is wrong is refused at once
+    asked.check_budget()
 
     @cache
     def record(version: int | None) -> Recording:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import isfile
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -19,7 +18,7 @@ from trimtab._fitting.request import window_of, with_beside
 from trimtab._shared.checks import in_words
 from trimtab._shared.files import BYTE_ORDER_MARK
 from trimtab._shared.strict_json import parse
-from trimtab.budget import Budget
+from trimtab.budget import Budget, check_words, needs_model, tokens_in, window_budget
 from trimtab.cli.input import INPUT_KINDS
 from trimtab.counting import AdditiveCounter, counter_for
 from trimtab.counting.door import counter_in_words
@@ -33,21 +32,31 @@ from trimtab.strategies.data import KINDS_ALONE, NEEDS, PRESETS
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
-_NUMBER = re.compile(r"(\d[\d_,]*)(\.\d+)?([km])?", re.IGNORECASE)
-_TIMES = {None: 1, "k": 1_000, "m": 1_000_000}
-
 
 class _Tokens(click.IntRange):
     """A number of tokens: 4000, 4_000, 4k, 1.5m."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Read it; k is a thousand, m a million, and a fraction of a token is rounded down (SPEC D1)."""
-        found = _NUMBER.fullmatch(str(value).strip())
-        if found is None:
+        tokens = tokens_in(str(value))
+        if tokens is None:
             self.fail(f"{value!r} is no number of tokens, as 4000, 4k or 1.5m", param, ctx)
-        whole, fraction, suffix = found.groups()
-        tokens = float(re.sub("[_,]", "", whole) + (fraction or "")) * _TIMES[suffix and suffix.lower()]
-        return int(super().convert(int(tokens), param, ctx))
+        return int(super().convert(tokens, param, ctx))
+
+
+class _Room(click.ParamType[Any]):
+    """Tokens, or so many of the model's: a share of its input limit."""
+
+    name = "budget"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Take words that need a model as they are, anything else as a number."""
+        if not needs_model(value):
+            return _Tokens(min=1).convert(value, param, ctx)
+        try:
+            return check_words(value)
+        except ConfigurationError as error:
+            self.fail(str(error), param, ctx)
 
 
 class _Margin(click.ParamType[Any]):
@@ -172,9 +181,10 @@ room_options = together(
     ),
     click.option(
         "--budget",
-        type=_Tokens(min=1),
+        type=_Room(),
         metavar="N",
-        help="Room in tokens, as 8000 or 8k. Default: by --model.",
+        help="Room in tokens, as 8000 or 8k, or a share of the model's input limit, as 80%. Default: by"
+        " --model.",
     ),
 )
 """How much room there is, what is counted in it, and how."""
@@ -284,6 +294,16 @@ class RequestOptions:
             hint = f"{error}, or give --counter estimate"
             raise MissingExtraError(hint, extra=error.extra, package=error.package) from error
 
+    def check_budget(self) -> None:
+        """Refuse at once what is wrong with the budget, whatever the conversations are.
+
+        Raises:
+            ConfigurationError: It is no budget of the model that was asked for.
+        """
+        asked = self._given["budget"]
+        if self.model is not None or (asked is not None and not needs_model(asked)):
+            self.budget(self.model)
+
     def budget(self, model: str | None, /) -> Budget:
         """Make the budget for a model; without `--budget` from its window.
 
@@ -295,27 +315,29 @@ class RequestOptions:
         return self._budgets[model]
 
     def _make_budget(self, model: str | None) -> Budget:
-        tokens, reserve, margin = (self._given[key] for key in ROOM)
-        if tokens is not None:
+        asked, reserve, margin = (self._given[key] for key in ROOM)
+        beside: dict[str, Any] = {"output_reserve": reserve or 0, "margin": margin or 0}
+        if asked is not None:
             window_tokens = window_of(model)
-            if window_tokens is not None and tokens > window_tokens:
+            if isinstance(asked, int) and window_tokens is not None and asked > window_tokens:
                 raise ConfigurationError(
-                    f"--budget {tokens:,} passes the window of {model!r}, {window_tokens:,} tokens for input"
+                    f"--budget {asked:,} passes the window of {model!r}, {window_tokens:,} tokens for input"
                     " and output together; where it is larger, say so in the file that TRIMTAB_MODELS names"
                 )
-            return Budget(tokens, output_reserve=reserve or 0, margin=margin or 0)
+            room = Budget.of(asked, model=model if needs_model(asked) else None)
+            return Budget.of(replace(room, **beside), model=model)
         if model is None:
             raise ConfigurationError("how much room is there? Give --budget N (tokens), or --model NAME")
         try:
             facts = facts_for(model)
         except UnknownNameError as error:
             raise self._unknown_model(error) from error
-        if facts.window_tokens is None:
+        found = window_budget(facts, output_reserve=reserve)
+        if found is None:
             raise ConfigurationError(
                 f"the window of {model!r} is not known: give --budget N (tokens){near_words(model)}"
             )
-        reserve = facts.output_reserve_tokens if reserve is None else reserve
-        return Budget(facts.window_tokens, output_reserve=reserve, margin=margin or 0)
+        return replace(found, margin=margin or 0)
 
     def _unknown_model(self, error: UnknownNameError) -> UnknownNameError:
         """Say in words of the command line what to do about a model nobody knows."""

@@ -79,7 +79,7 @@ class _Job:
                 play(
                     recording,
                     policy,
-                    budget=asked.budget(asked.model) if has_room else None,
+                    budget=asked.budget(model) if has_room else None,
                     model=model,
                     counter=asked.counter(model),
                     pricing=self.pricing,

@@ -18,7 +18,7 @@ from trimtab._shared.lazy import package_of
 from trimtab.history import ReadCache
 from trimtab.integrations.base import (
     DEEP,
-    BudgetLike,
+    AdapterBudget,
     FitOptions,
     OnFitted,
     Schemas,
@@ -62,7 +62,7 @@ class TrimStrategy:
     framework's messages are not marked: in the list of a run, copies stand for those that are not sent.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         instructions: Those of the agent.
         tools: Those of the agent: the framework's, functions, or their schemas.
@@ -81,7 +81,7 @@ class TrimStrategy:
 
     def __init__(
         self,
-        budget: BudgetLike = None,
+        budget: AdapterBudget = None,
         *,
         instructions: Instructions = None,
         tools: Iterable[Any] = (),
@@ -138,7 +138,7 @@ class TrimMiddleware(ChatMiddleware):
 
     def __init__(
         self,
-        budget: BudgetLike = None,
+        budget: AdapterBudget = None,
         *,
         name: str | None = None,
         on_fitted: OnFitted | None = None,

@@ -8,7 +8,7 @@ from typing import TypeVar, Unpack, cast
 
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
-from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted
+from trimtab.integrations.base import AdapterBudget, FitOptions, OnFitted
 from trimtab.integrations.bodies import Bodies
 from trimtab.integrations.posts import fit_posts
 
@@ -23,7 +23,11 @@ C = TypeVar("C", bound=SyncAPIClient | AsyncAPIClient)
 
 
 def with_budget(
-    client: C, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+    client: C,
+    budget: AdapterBudget = None,
+    *,
+    on_fitted: OnFitted | None = None,
+    **options: Unpack[FitOptions],
 ) -> C:
     """Return the same client whose calls fit their budget.
 
@@ -37,7 +41,7 @@ def with_budget(
 
     Args:
         client: An `Anthropic` or `AsyncAnthropic`, or the SDK's client of a cloud.
-        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `breakpoints` and other keyword arguments of `trimtab.fit`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.request import Ask, check, counter_of, leading_system, window_of
 from trimtab._shared.checks import answers_later, in_words, near_names
 from trimtab._shared.steps import Steps, arun, run
-from trimtab.budget import Budget
+from trimtab.budget import Budget, BudgetLike, check_words, is_words, needs_model, share_of_window
 from trimtab.context import Context
 from trimtab.conversation.units import pins_given, resolve_pins
 from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter
@@ -43,9 +42,10 @@ R = TypeVar("R")
 Read: TypeAlias = Callable[[M], Any]
 Write: TypeAlias = Callable[[M | None, list[dict[str, Any]]], M | None]
 
-BudgetLike: TypeAlias = int | float | Budget | Context | str | PathLike[str] | None
-"""Tokens; a `Budget`; a share of the model's window as text, `"80%"`; a `Context`, or the path of a policy,
-whose block "history" is filled; None: the model's window less what its answer may take."""
+AdapterBudget: TypeAlias = BudgetLike | Context | PathLike[str] | None
+"""What `fit` takes: tokens as 8_000 or "8k", a share of the model's input limit as "80%", a `Budget`; a
+`Context`, or the path of a policy, whose block "history" is filled; None: the model's window less what its
+answer may take."""
 
 OnFitted: TypeAlias = Callable[[Fitted[Any]], Coroutine[Any, Any, object] | object]
 """Called with what each fit gave. A coroutine that it returns is awaited, where the call is; a task or a
@@ -76,8 +76,6 @@ _MOST_CONVERSATIONS = 100
 
 _OF_CONTEXTS = {"charge_as", "counter", "model", "pending_calls", "strict"}
 """Options that a `Context` takes, too."""
-
-_SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 
 class FitOptions(TypedDict, total=False):
@@ -134,7 +132,7 @@ class Trimmer(Generic[M]):
     """Fits the messages of each call of a model, and gives them back as the framework's own.
 
     Args:
-        budget: See `BudgetLike`.
+        budget: See `AdapterBudget`.
         format: Wire form that messages are read in.
         read: Writes a message as one of the wire form, or each as several; None: they are of it already.
         write: Given a message and what its wire messages became, returns a changed copy; given None and a
@@ -157,7 +155,7 @@ class Trimmer(Generic[M]):
 
     def __init__(
         self,
-        budget: BudgetLike,
+        budget: AdapterBudget,
         *,
         format: str | Format,
         read: Read[M] | None = None,
@@ -321,17 +319,11 @@ class Trimmer(Generic[M]):
             return self._budget
         if self._budget is None:
             return window
-        assert isinstance(self._budget, str)
-        percent = _percent_in(self._budget)
-        assert percent is not None  # nothing else is taken
+        assert isinstance(self._budget, str)  # a Context has no budget of its calls
+        if window is not None:
+            return share_of_window(self._budget, window)
         name = self._model(model)
-        window_tokens = known_window(name) if window is None else window.window
-        if window_tokens is None:
-            raise ConfigurationError(
-                f"budget={self._budget!r} is a share of the model's window, and that of {name!r} is"
-                " not known: give tokens, or say what the model is (trimtab.models.register_model)"
-            )
-        return Budget(window_tokens * percent / 100)
+        return Budget.of(self._budget, model=known_name(name) or name)
 
     def _model(self, of_call: str | None) -> str | None:
         """Name the model that is counted for: the one that was asked for, or that of the call."""
@@ -665,24 +657,14 @@ def _budget_given(budget: object) -> Budget | Context | str | None:
         )
     if budget is None or isinstance(budget, Budget | Context):
         return budget
-    if isinstance(budget, int | float) and not isinstance(budget, bool):
-        return Budget.of(budget)
-    if isinstance(budget, str) and (percent := _percent_in(budget)) is not None:
-        if not 0 < percent <= 100:
-            raise ConfigurationError(f"budget={budget!r}: a share of the window is above 0% and at most 100%")
-        return budget
-    if isinstance(budget, str | PathLike):
+    if needs_model(budget):
+        return check_words(budget)
+    if isinstance(budget, PathLike) or (isinstance(budget, str) and not is_words(budget)):
         return load_policy(budget)
-    raise ConfigurationError(
-        "budget is a number of tokens, a Budget, a share of the model's window as '80%', a Context, or the"
-        f" path of a policy, not {budget!r:.80}"
-    )
-
-
-def _percent_in(budget: str) -> float | None:
-    """Read a share of the model's window; None: it is none."""
-    found = _SHARE.fullmatch(budget)
-    return None if found is None else float(found[1])
+    try:
+        return Budget.of(budget)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}; here it may be a Context or the path of a policy, too") from None
 
 
 _DEFAULTS = {name: signature(fit).parameters[name].default for name in sorted(FitOptions.__annotations__)}

@@ -21,8 +21,8 @@ from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Request, mapping_of
 from trimtab.formats.values import item_of
 from trimtab.integrations.base import (
+    AdapterBudget,
     Blocks,
-    BudgetLike,
     FitOptions,
     OnFitted,
     Question,
@@ -42,7 +42,7 @@ class Bodies(Trimmer[Any]):
     """Fits the body of each call of a client in one wire form.
 
     Args:
-        budget: See `BudgetLike`.
+        budget: See `AdapterBudget`.
         format: The wire form.
         stored: Keys of a body by which it goes on from a conversation that the server keeps.
         held: The key of a body that names what the server puts before its messages, and says the size of.
@@ -58,7 +58,7 @@ class Bodies(Trimmer[Any]):
 
     def __init__(
         self,
-        budget: BudgetLike,
+        budget: AdapterBudget,
         *,
         format: str,
         stored: Sequence[str] = (),
@@ -192,9 +192,7 @@ class Bodies(Trimmer[Any]):
             return self._tokens(model, None)
         output, name = self._output_of(request), known_name(self._model(model))
         if self._budget is None:
-            limit = known_budget(None, name)
-            if limit is not None and output:
-                limit = Budget(limit.window, output_reserve=output)
+            limit = known_budget(None, name, output_reserve=output)
         else:
             limit = self._tokens(model, None)
             window = known_window(name)

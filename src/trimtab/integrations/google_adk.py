@@ -11,7 +11,7 @@ from trimtab._shared.lazy import package_of
 from trimtab.formats import Gemini
 from trimtab.formats.values import python_json
 from trimtab.integrations.base import (
-    BudgetLike,
+    AdapterBudget,
     CopyCache,
     FitOptions,
     OnFitted,
@@ -47,7 +47,7 @@ class TrimPlugin(BasePlugin):
     of the call.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         on_fitted: Called with the `Fitted` of each call; may be async.
         name: That of the plugin; two plugins of an app have two names.
@@ -61,7 +61,7 @@ class TrimPlugin(BasePlugin):
 
     def __init__(
         self,
-        budget: BudgetLike = None,
+        budget: AdapterBudget = None,
         *,
         on_fitted: OnFitted | None = None,
         name: str = "trimtab",

@@ -21,7 +21,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import (
     DEEP,
     STEADY,
-    BudgetLike,
+    AdapterBudget,
     FitOptions,
     OnFitted,
     Schemas,
@@ -58,7 +58,7 @@ class TrimHook:
     answer. Messages that stay are the very objects of the agent's state.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: What leaves a request leaves the state of the agent and its output, too.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
@@ -74,7 +74,7 @@ class TrimHook:
 
     def __init__(
         self,
-        budget: BudgetLike = None,
+        budget: AdapterBudget = None,
         *,
         persist: bool = False,
         on_fitted: OnFitted | None = None,

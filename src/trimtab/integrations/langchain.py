@@ -24,7 +24,7 @@ from trimtab.integrations.base import (
     DEEP,
     FORCED,
     STEADY,
-    BudgetLike,
+    AdapterBudget,
     FitOptions,
     OnFitted,
     Outcome,
@@ -76,7 +76,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
     model of the call. Messages that stay are the very objects of the agent's state.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: What leaves a request leaves the state of the agent and its checkpoints, too.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
@@ -89,7 +89,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def __init__(
         self,
-        budget: BudgetLike = None,
+        budget: AdapterBudget = None,
         *,
         persist: bool = False,
         on_fitted: OnFitted | None = None,
@@ -157,14 +157,14 @@ class TrimOptions(FitOptions, total=False):
 @overload
 def trim_messages(
     messages: Iterable[MessageLikeRepresentation] | PromptValue,
-    budget: BudgetLike = None,
+    budget: AdapterBudget = None,
     **options: Unpack[TrimOptions],
 ) -> list[BaseMessage]: ...
 @overload
 def trim_messages(
-    messages: None = None, budget: BudgetLike = None, **options: Unpack[TrimOptions]
+    messages: None = None, budget: AdapterBudget = None, **options: Unpack[TrimOptions]
 ) -> Runnable[Iterable[MessageLikeRepresentation] | PromptValue, list[BaseMessage]]: ...
-def trim_messages(messages: Any = None, budget: BudgetLike = None, **options: Any) -> Any:
+def trim_messages(messages: Any = None, budget: AdapterBudget = None, **options: Any) -> Any:
     """Trim messages as langchain-core's function of that name does, with trimtab's guarantees.
 
     Args:
@@ -252,7 +252,7 @@ _COUNTS = "get_num_tokens_from_messages"
 
 
 def _trimmer_beside(
-    model: Any, budget: BudgetLike, on_fitted: OnFitted | None, options: dict[str, Any]
+    model: Any, budget: AdapterBudget, on_fitted: OnFitted | None, options: dict[str, Any]
 ) -> Trimmer[BaseMessage]:
     """Make the trimmer of a call; a chat model counts where nothing else says how."""
     trimmer = _trimmer(budget, on_fitted, options, STEADY)
@@ -301,7 +301,7 @@ def _takes_one(token_counter: Callable[..., Any]) -> bool:
 
 
 def _trimmer(
-    budget: BudgetLike,
+    budget: AdapterBudget,
     on_fitted: OnFitted | None,
     options: Any,
     strategy: Strategy,

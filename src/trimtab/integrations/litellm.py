@@ -27,7 +27,7 @@ from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.formats.values import item_of
 from trimtab.integrations.base import (
     STEADY,
-    BudgetLike,
+    AdapterBudget,
     FitOptions,
     OnFitted,
     Trimmer,
@@ -157,7 +157,7 @@ class TrimHandler(CustomLogger):
     and `x-trimtab-evicted-messages`.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
@@ -168,7 +168,11 @@ class TrimHandler(CustomLogger):
     """
 
     def __init__(
-        self, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+        self,
+        budget: AdapterBudget = None,
+        *,
+        on_fitted: OnFitted | None = None,
+        **options: Unpack[FitOptions],
     ) -> None:
         super().__init__()
         self._trimmers: dict[str, Trimmer[Any]] = {
@@ -355,7 +359,7 @@ def _model(kwargs: Mapping[str, Any]) -> tuple[str | None, Budget | None]:
     named = (info.get("base_model"), kwargs.get("base_model"), model)
     name = next(filter(None, map(known_name, named)), model)
     if info.get("max_input_tokens") is not None:
-        return name, Budget(info["max_input_tokens"])
+        return name, Budget(info["max_input_tokens"], over_limit=True)  # whoever deploys it knows better
     return name, None if known_window(name) is not None else _listed_window(model)
 
 

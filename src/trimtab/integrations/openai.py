@@ -8,7 +8,7 @@ from typing import TypeVar, Unpack, cast
 
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
-from trimtab.integrations.base import BudgetLike, FitOptions, OnFitted
+from trimtab.integrations.base import AdapterBudget, FitOptions, OnFitted
 from trimtab.integrations.bodies import Bodies
 from trimtab.integrations.posts import fit_posts
 
@@ -22,7 +22,11 @@ C = TypeVar("C", bound=OpenAI | AsyncOpenAI)
 
 
 def with_budget(
-    client: C, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+    client: C,
+    budget: AdapterBudget = None,
+    *,
+    on_fitted: OnFitted | None = None,
+    **options: Unpack[FitOptions],
 ) -> C:
     """Return the same client whose calls fit their budget.
 
@@ -35,7 +39,7 @@ def with_budget(
 
     Args:
         client: An `OpenAI` or `AsyncOpenAI`, or one derived from these, as Azure's.
-        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.

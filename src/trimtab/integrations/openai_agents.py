@@ -12,7 +12,7 @@ from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import get_format
 from trimtab.integrations.base import (
-    BudgetLike,
+    AdapterBudget,
     FitOptions,
     OnFitted,
     Schemas,
@@ -50,7 +50,7 @@ cut with more to spare (design/029)."""
 
 
 def trim_filter(
-    budget: BudgetLike = None,
+    budget: AdapterBudget = None,
     *,
     persist: TrimSession | None = None,
     on_fitted: OnFitted | None = None,
@@ -67,7 +67,7 @@ def trim_filter(
     with a warning; one with nothing but messages looks like any other, and is fitted by itself.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: The session of the run. Each call is sent its view, and where that does not fit, the session
             is cut: what left a call is not sent again, neither in this run nor in later ones. For that the

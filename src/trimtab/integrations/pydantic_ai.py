@@ -20,7 +20,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import (
     DEEP,
     STEADY,
-    BudgetLike,
+    AdapterBudget,
     FitOptions,
     OnFitted,
     Trimmer,
@@ -75,7 +75,7 @@ class TrimCapability(AbstractCapability[Any]):
     the very objects of the agent's history.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: What leaves a request leaves the agent's history, too.
         on_fitted: Called with the `Fitted` of each request; may be async.
@@ -88,7 +88,7 @@ class TrimCapability(AbstractCapability[Any]):
 
     def __init__(
         self,
-        budget: BudgetLike = None,
+        budget: AdapterBudget = None,
         *,
         persist: bool = False,
         on_fitted: OnFitted | None = None,
@@ -136,7 +136,7 @@ class TrimCapability(AbstractCapability[Any]):
 
 
 def history_processor(
-    budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+    budget: AdapterBudget = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
 ) -> Callable[[RunContext[Any], list[ModelMessage]], Awaitable[list[ModelMessage]]]:
     """Make a function for `ProcessHistory(…)`, which writes what it gives into the history.
 
@@ -160,7 +160,7 @@ def history_processor(
 
 
 def _trimmer(
-    budget: BudgetLike, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy, *, keeps: bool
+    budget: AdapterBudget, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy, *, keeps: bool
 ) -> Trimmer[ModelMessage]:
     return Trimmer(
         budget,

@@ -19,7 +19,7 @@ from trimtab._shared.lazy import package_of
 from trimtab.formats import Anthropic
 from trimtab.formats.values import python_json
 from trimtab.integrations.base import (
-    BudgetLike,
+    AdapterBudget,
     CopyCache,
     FitOptions,
     OnFitted,
@@ -48,7 +48,7 @@ where it is sent in another form (design/029)."""
 
 
 def trim_middleware(
-    budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+    budget: AdapterBudget = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
 ) -> Callable[[InvokeModelContext], Awaitable[InvokeModelContext]]:
     """Make a function for `agent.add_middleware(InvokeModelStage.Input, …)` that fits each call of a model.
 
@@ -57,7 +57,7 @@ def trim_middleware(
     it is: say `agent(prompt, structured_output_model=…)`.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's window as `"80%"`, a `Context`, the path of a
+        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
@@ -94,7 +94,11 @@ class TrimConversationManager(ConversationManager):
     """
 
     def __init__(
-        self, budget: BudgetLike = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
+        self,
+        budget: AdapterBudget = None,
+        *,
+        on_fitted: OnFitted | None = None,
+        **options: Unpack[FitOptions],
     ) -> None:
         super().__init__()
         self._fitted: Fitted[Any] | None = None
@@ -138,7 +142,7 @@ class _Calls:
 
     def __init__(
         self,
-        budget: BudgetLike,
+        budget: AdapterBudget,
         on_fitted: OnFitted | None,
         options: FitOptions,
         strategy: Strategy,

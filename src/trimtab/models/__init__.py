@@ -364,4 +364,4 @@ def _from_host(facts: ModelFacts) -> ModelFacts:
 
 @cache
 def _without_limits(facts: ModelFacts) -> ModelFacts:
-    return changed(facts, window_tokens=None, output_tokens=None)
+    return changed(facts, window_tokens=None, input_tokens=None, output_tokens=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -189,6 +190,7 @@ class ModelFacts:
         provider: Who serves it, a word in lower case.
         format: The wire form its provider speaks.
         window_tokens: Most tokens of input and output together; None if not known.
+        input_tokens: Most tokens of input, where that is less than the window; None: the window alone.
         output_tokens: Most tokens of output; None if not known.
         encoding: How it splits text into tokens; None if no tokenizer of its is public.
         near_encoding: An encoding counted in place of its own, where that is not public or not installed;
@@ -212,6 +214,7 @@ class ModelFacts:
     provider: str = "openai"
     format: str = "openai_chat"
     window_tokens: int | None = None
+    input_tokens: int | None = None
     output_tokens: int | None = None
     encoding: str | None = None
     near_encoding: str | None = None
@@ -226,6 +229,11 @@ class ModelFacts:
     counted_as: str | None = None
     source: str = ""
     checked: str = ""
+
+    @property
+    def input_limit_tokens(self) -> int | None:
+        """Most tokens of input a request may have: `input_tokens`, else the window; None if not known."""
+        return self.window_tokens if self.input_tokens is None else self.input_tokens
 
     @property
     def output_reserve_tokens(self) -> int:
@@ -288,6 +296,11 @@ def check_facts(facts: Any, /) -> None:
         value = getattr(facts, name)
         if not is_one(value):
             raise ConfigurationError(f"{facts.name}: {name} is {wanted}, not {value!r:.80}")
+    if facts.input_tokens is not None and facts.input_tokens > (facts.window_tokens or math.inf):
+        raise ConfigurationError(
+            f"{facts.name}: input_tokens is at most window_tokens, {facts.window_tokens:,}, or None where the"
+            f" window alone is the limit, not {facts.input_tokens:,}"
+        )
 
 
 def _is(*kinds: type) -> Callable[[Any], bool]:
@@ -316,6 +329,7 @@ _ENCODING = (_is(str, NoneType), "the name of an encoding, or None")
 _FLAG = (_is(bool), "True or False")
 _FACTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "window_tokens": _LIMIT,
+    "input_tokens": _LIMIT,
     "output_tokens": _LIMIT,
     "text_factor": (lambda value: is_number(value) and value > 0, "a number above 0"),
     "provider": _TEXT,

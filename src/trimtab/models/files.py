@@ -87,6 +87,8 @@ def _facts(name: str, row: Mapping[str, Any], at: str, known: Known) -> ModelFac
                 for form, one in given[key].items()
             }
             given[key] = tuple({**before, **made}.items())
+    if "window_tokens" in given:  # the limit of a smaller window says nothing of this one
+        given.setdefault("input_tokens", None)
     facts = replace(started, **given, name=name)
     try:
         check_facts(facts)

@@ -128,6 +128,12 @@ ROWS = (
     *group(_GPT_OSS, 131_072, None, "gpt-oss-20b gpt-oss-120b"),
 )
 
+# What they take of input, whatever the answer takes: "Input tokens exceed the configured limit of 272000
+# tokens" is what the API says above (github.com/cline/cline/issues/5474), and "922K input, 128K output"
+# (openrouter.ai/openai/gpt-5.4; both read 2026-11-27).
+_INPUT_TOKENS = {400_000: 272_000, 1_050_000: 922_000}
+ROWS = tuple(replace(row, input_tokens=_INPUT_TOKENS.get(row.window_tokens or 0)) for row in ROWS)
+
 UNNAMED = (
     # cl100k has the most tokens of its vocabularies, by half in Chinese and by nothing in English; reasoning
     # models are shown tools with 82 tokens more

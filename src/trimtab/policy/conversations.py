@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from trimtab._fitting.layout import blocks_in_order, items_of, messages_of
 from trimtab._fitting.request import known_budget, with_beside
-from trimtab.budget import Budget
+from trimtab.budget import Budget, BudgetLike
 from trimtab.context import Context, Fitted
 from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter, RequestCounter, counter_for
 from trimtab.counting.door import as_counter
@@ -135,7 +135,10 @@ def fit_conversation(
     """
     beside_tokens = 0 if budget is None else _beside(request, counter)
     if budget is not None and beside_tokens:
-        budget = replace(budget, overhead_tokens=budget.overhead_tokens + beside_tokens)
+        most_tokens = (
+            budget.window - budget.output_reserve - 1
+        )  # what is larger does not fit, and is no budget
+        budget = replace(budget, overhead_tokens=min(most_tokens, budget.overhead_tokens + beside_tokens))
     context, _ = with_conversation(
         policy,
         request.messages,
@@ -154,7 +157,7 @@ def fitter(
     policy: Context,
     /,
     *,
-    budget: Budget | float | None = None,
+    budget: BudgetLike | None = None,
     model: str | None = None,
     counter: CounterLike | None = None,
     format: str | Format = "auto",

@@ -10,7 +10,7 @@ from typing import Any
 
 from trimtab._fitting.blocks import Block, Tier
 from trimtab._fitting.breakpoints import check_breakpoints
-from trimtab.budget import Budget
+from trimtab.budget import Budget, BudgetLike
 from trimtab.context import Context
 from trimtab.counting import CharCounter, EstimateCounter
 from trimtab.counting.door import counter_in_words
@@ -47,15 +47,18 @@ def context_data(context: Context, names: Mapping[str, object], /) -> dict[str, 
         "on_trim": _name(policy.on_trim, at.key("on_trim")),
         "strict": policy.strict or None,
         "breakpoints": _mark(policy.breakpoints),
-        "budget": None if policy.budget is None else _budget(Budget.of(policy.budget)),
+        "budget": _budget(policy.budget),
         "blocks": [_block(block, at.key("blocks").item(index)) for index, block in enumerate(context.blocks)],
     }
     return {key: value for key, value in data.items() if value is not None and value != []}
 
 
-def _budget(budget: Budget) -> int | dict[str, int | str]:
-    data = {name: value for name, value in asdict(budget).items() if value}
-    return data if len(data) > 1 else budget.window
+def _budget(budget: BudgetLike | None) -> int | str | dict[str, int | str] | None:
+    if budget is None or isinstance(budget, str):
+        return budget
+    made = Budget.of(budget)
+    data = {name: value for name, value in asdict(made).items() if value}
+    return data if len(data) > 1 else made.window
 
 
 def _mark(breakpoints: Mapping[str, Any] | None) -> bool | dict[str, Any] | None:

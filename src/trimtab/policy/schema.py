@@ -21,7 +21,7 @@ from trimtab._fitting.allocation import Ties
 from trimtab._fitting.blocks import Block, Tier
 from trimtab._shared.checks import unknown_name
 from trimtab._shared.plugins import plugin_names
-from trimtab.budget import Budget
+from trimtab.budget import WORDS_PATTERN, Budget, is_words
 from trimtab.counting.door import WORDS, as_counter, counter_in_words
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
@@ -530,6 +530,21 @@ _KINDS: Mapping[str, StrategyKind] = {**{kind.value: kind for kind in OPTIONS}, 
 
 _BUDGET = Table(_keys(Budget, [one.name for one in fields(Budget)], {"window": _whole(1)}))
 
+
+class _Room(_Value):
+    """A text that means a budget."""
+
+    def read(self, value: object, at: Place, /) -> Any:
+        if not isinstance(value, str) or not is_words(value):
+            raise at.wrong(self.what, value)
+        return value
+
+
+_ROOM = _Room(
+    "a text as '8k', or '80%' of what the model takes of input",
+    {"type": "string", "pattern": WORDS_PATTERN},
+)
+
 _TIERS = [Tier.label(tier) for tier in Tier]
 
 _KINDS_OF_BLOCKS: Mapping[str, _Kind] = {
@@ -595,7 +610,7 @@ POLICY = Table(
             False,
         ),
         "budget": Key(
-            _Either((_whole(1), _BUDGET)),
+            _Either((_whole(1), _BUDGET, _ROOM)),
             "Room in tokens; left out: the model's window less its output limit.",
         ),
         "blocks": Key(

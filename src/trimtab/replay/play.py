@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trimtab.budget import Budget
+from trimtab.budget import BudgetLike
 from trimtab.conversation.validity import validate
 from trimtab.counting import CounterLike, EstimateCounter, RequestCounter, counter_for
 from trimtab.counting.door import as_counter
@@ -36,7 +36,7 @@ def replay(
     /,
     policy: PolicyLike = None,
     *,
-    budget: Budget | float | None = None,
+    budget: BudgetLike | None = None,
     model: str | None = None,
     counter: CounterLike | None = None,
     pricing: CachePricing | str = DEFAULT_PRICING,
@@ -57,7 +57,7 @@ def replay(
             trimming; "default": that of `fit`; a kind of strategy, or JSON of one; "session" or
             "session-extractive"; a function that makes a `Session`, fresh for each replay; or one that is
             given the messages and returns those to send, as other libraries have.
-        budget: Room for each call in tokens, or a `Budget`. None: a policy's own, or the model's window.
+        budget: Room for each call, as for `fit`. None: a policy's own, or the model's window.
         model: Name of the model, for its tokenizer and window.
         counter: What counts tokens. None: the model's own, or an estimate that errs high.
         pricing: Prices: a `CachePricing`, or the name of one or of a model.

@@ -10,7 +10,7 @@ from trimtab._fit import Fitted, fit
 from trimtab._fitting.breakpoints import MarkedPlan
 from trimtab._fitting.request import known_budget
 from trimtab._shared.checks import name_of
-from trimtab.budget import Budget
+from trimtab.budget import BudgetLike
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, mapping_of
@@ -114,7 +114,7 @@ class Setting:
     """What all policies of a replay have in common."""
 
     recording: Recording
-    budget: Budget | float | None
+    budget: BudgetLike | None
     model: str | None
     counter: Any
     meter: Meter

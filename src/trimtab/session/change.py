@@ -24,7 +24,7 @@ def change_budget(core: Core, budget: Any) -> Steps[None]:
     """Change the budget; a smaller one evicts at once, a larger one shows again what was out of view."""
     working_set = yield from core.ready()
     options = core.in_force
-    resolved = session_budget(budget, options.tokens_by, options.tools)
+    resolved = session_budget(budget, options.tokens_by, options.tools, model=options.model)
     tokens = resolved.input_tokens
     if options.context is not None:
         raise ConfigurationError(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 from trimtab._fitting.request import budget_of
 from trimtab._shared import observers
 from trimtab._shared.checks import is_whole
+from trimtab.budget import Budget
 from trimtab.errors import ConfigurationError, CorruptSessionError, UnknownNameError
 from trimtab.report.text import one_line
 from trimtab.session.effects import Steps
@@ -438,4 +439,7 @@ def _with_room_of(options: Options, state: State, changed: AbstractSet[str]) -> 
         before, state = state, state.with_room(options.budget_tokens)
         larger = "budget_tokens" in changed and state.budget_tokens > before.budget_tokens
         state = state.grown_from(before, target_ratio=1.0 if larger else options.target_ratio)
+    if options.resolved is not None and not options.resolved.over_limit:  # a budget that was set, as well
+        most_tokens = Budget.of(Budget(state.budget_tokens), model=options.model).input_tokens
+        state = state if state.budget_tokens <= most_tokens else state.with_room(most_tokens)
     return state if changed.isdisjoint(("target_ratio", "strategy", "recall_ratio")) else state.without_cut()

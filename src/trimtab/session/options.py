@@ -25,7 +25,7 @@ from trimtab._shared.checks import (
     name_of,
     system_of,
 )
-from trimtab.budget import Budget
+from trimtab.budget import Budget, BudgetLike
 from trimtab.context import Context
 from trimtab.counting import CounterLike, EstimateCounter
 from trimtab.counting.base import RequestCounter, counter_name
@@ -76,9 +76,9 @@ def clamp_for(ratio: float | Literal["auto"] | None, whole_tokens: int, /) -> Cl
     return Clamp(share_tokens, share_tokens)
 
 
-def session_budget(value: Any, counter: Any, tools: Any = None, /) -> Budget:
-    """Return the budget of a session with its margin, as its counter says; None where no margin needs one."""
-    budget = within(Budget.of(value), counter, tools)
+def session_budget(value: Any, counter: Any, tools: Any = None, /, *, model: str | None) -> Budget:
+    """Return the budget of a session, held to what its model takes, with its margin as its counter says."""
+    budget = within(Budget.of(value, model=model), counter, tools)
     tokens = budget.input_tokens
     if tokens < LEAST_BUDGET:
         raise ConfigurationError(f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}")
@@ -196,7 +196,7 @@ HooksLike: TypeAlias = SessionHooks | Mapping[str, Callable[..., object]]
 class SessionOptions(TypedDict, total=False):
     """The options of a session, as `Session` has them; one that is left out stays as the log has it."""
 
-    budget: Budget | float | None
+    budget: BudgetLike | None
     system: SystemLike | None
     summarizer: SummarizerLike | None
     summary_mode: SummaryMode
@@ -238,7 +238,7 @@ OPTIONS = tuple(SessionOptions.__annotations__)
 class Options:
     """Everything a session was made with."""
 
-    budget: Budget | float | None = None
+    budget: BudgetLike | None = None
     system: Any = None
     summarizer: Any = None
     summary_mode: SummaryMode = "incremental"
@@ -318,7 +318,7 @@ class Options:
             check_anchor(self.wire_format, anchor, at)
         self.tokens_by = self._counter()
         if self.budget is not None:
-            self.resolved = session_budget(self.budget, self.tokens_by, self.tools)
+            self.resolved = session_budget(self.budget, self.tokens_by, self.tools, model=self.model)
             self.budget_tokens = self.resolved.input_tokens
         self.measure_context()
         if self.max_result_ratio is not None and self.context is not None:
@@ -437,6 +437,7 @@ class Options:
             **{name: getattr(self, name) for name in _DATA},
             "strategy": None if self.strategy is None else self.strategy.to_dict(),
             "budget_tokens": self.budget_tokens if self.context is None else 0,
+            "over_limit": self.resolved is not None and self.resolved.over_limit,
             "counted_by": self.counted_by,
             "format": self.wire_format.name,
             "given": {
@@ -471,6 +472,7 @@ _SINCE: Mapping[str, Any] = {
     "recall_ratio": 0.0,
     "max_candidates": None,
     "max_fact_tokens": None,
+    "over_limit": False,
 }
 """Options that older logs do not know, and what holds there."""
 
@@ -496,8 +498,8 @@ def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, 
         values["target_ratio"] = TARGET_RATIO
     elif "target_ratio" in given and "strategy" not in given:
         values["strategy"] = None
-    if values.get("context") is None and values.get("budget") is None:
-        values["budget"] = data["budget_tokens"] or None
+    if values.get("context") is None and values.get("budget") is None and data["budget_tokens"]:
+        values["budget"] = Budget(data["budget_tokens"], over_limit=data["over_limit"])
     return values
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.fitted import Fitted
 from trimtab._shared.checks import check_flag
-from trimtab.budget import Budget
+from trimtab.budget import BudgetLike
 from trimtab.context import Context
 from trimtab.counting import CounterLike
 from trimtab.formats import Format, SystemLike, ToolSchema
@@ -88,7 +88,7 @@ class Session:
     as it is by default.
 
     Args:
-        budget: Room for the view in tokens, at least 100, or a `Budget`. None:
+        budget: Room for the view, at least 100 tokens; as for `fit`. None:
             as the log has it; where there is no such session yet, the window of
             the model less its output reserve.
         system: System text; never leaves. By default none.
@@ -204,7 +204,7 @@ class Session:
     # SPEC E2 fixes the options.
     def __init__(
         self,
-        budget: Budget | float | None = None,
+        budget: BudgetLike | None = None,
         *,
         system: SystemLike | Unset | None = UNSET,
         summarizer: SummarizerLike | Unset | None = UNSET,
@@ -537,7 +537,7 @@ class Session:
         """Return the view; see `messages`."""
         return (await self.afit()).messages
 
-    def fit(self, *, at: int | None = None, budget: Budget | float | None = None) -> Fitted[Any]:
+    def fit(self, *, at: int | None = None, budget: BudgetLike | None = None) -> Fitted[Any]:
         """Return the view with its report.
 
         Args:
@@ -548,11 +548,11 @@ class Session:
         """
         return self._runner.run(fit_view, at, budget)
 
-    async def afit(self, *, at: int | None = None, budget: Budget | float | None = None) -> Fitted[Any]:
+    async def afit(self, *, at: int | None = None, budget: BudgetLike | None = None) -> Fitted[Any]:
         """Return the view with its report; see `fit`."""
         return await self._runner.arun(fit_view, at, budget)
 
-    def origins(self, *, at: int | None = None, budget: Budget | float | None = None) -> list[Origin]:
+    def origins(self, *, at: int | None = None, budget: BudgetLike | None = None) -> list[Origin]:
         """Say what each row of the report of `fit` is of.
 
         In a Context these are the rows of its "history".
@@ -563,7 +563,7 @@ class Session:
         """
         return self._runner.run(origins_of, at, budget)
 
-    async def aorigins(self, *, at: int | None = None, budget: Budget | float | None = None) -> list[Origin]:
+    async def aorigins(self, *, at: int | None = None, budget: BudgetLike | None = None) -> list[Origin]:
         """Say what each message of a view is of; see `origins`."""
         return await self._runner.arun(origins_of, at, budget)
 
@@ -732,7 +732,7 @@ class Session:
         """Take off the newest message; see `pop`."""
         return await self._runner.arun(pop_message, made=new_event_id())
 
-    def set_budget(self, budget: Budget | float, /) -> None:
+    def set_budget(self, budget: BudgetLike, /) -> None:
         """Change the budget.
 
         Where a smaller one makes much leave, up to eight summaries are asked
@@ -751,7 +751,7 @@ class Session:
         self._runner.check_summarizer()
         self._runner.run_ahead(CATCH_UP, change_budget, budget)
 
-    async def aset_budget(self, budget: Budget | float, /) -> None:
+    async def aset_budget(self, budget: BudgetLike, /) -> None:
         """Change the budget; see `set_budget`."""
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
 

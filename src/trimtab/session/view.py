@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from trimtab._fitting.fit_plan import decide_marked
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
-from trimtab._fitting.request import Ask
+from trimtab._fitting.request import Ask, window_note
 from trimtab._shared import observers
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
@@ -89,8 +89,12 @@ def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[A
     if options.context is not None:  # which charges what stands beside the messages itself
         limit += working_set.reader.framing_tokens()
     given, limit = options.resolved, max(1, limit)
-    # As it was given, for the report; the limit alone where another is in force.
-    budget = given if given is not None and given.input_tokens == limit else Budget(limit)
+    # As it was given, for the report; the limit alone where another is in force, which is within the model's.
+    if given is not None and given.input_tokens == limit:
+        budget = given
+    else:
+        budget = Budget(limit, over_limit=True)
+        notes = (*notes, *(() if given is None else window_note(options.model, given)))
     work = prepare(
         Ask(
             messages=listed.messages,
@@ -507,7 +511,8 @@ def _working_set_within(core: Core, at: int | None, budget: Any) -> Steps[Workin
         )
     working_set = yield from working_set_at(core, newest if at is None else at)
     reader = working_set.reader
-    tokens = session_budget(budget, reader.options.tokens_by, reader.options.tools).input_tokens
+    options = reader.options
+    tokens = session_budget(budget, options.tokens_by, options.tools, model=options.model).input_tokens
     working_set.state = working_set.state.with_budget(tokens)
     working_set.require_room()
     working_set.facts = yield from read_facts(core.session, working_set.state, reader)

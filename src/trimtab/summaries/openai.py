@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from trimtab._shared.checks import check_whole, is_number
 from trimtab._shared.lazy import package_of
-from trimtab.budget import Budget
+from trimtab.budget import Budget, window_budget
 from trimtab.counting import CounterLike, EstimateCounter, counter_for
 from trimtab.counting.door import as_counter
 from trimtab.errors import ConfigurationError, SummaryError, UnknownNameError
@@ -324,15 +324,14 @@ class AsyncOpenAIFactExtractor(_Facts["AsyncOpenAI"]):
 
 def _budget_of(model: str, budget: Budget | None) -> Budget:
     if budget is None:
-        facts = facts_for(model)
-        if facts.window_tokens is None:
+        budget = window_budget(facts_for(model))
+        if budget is None:
             raise ConfigurationError(f"the window of {model!r} is not known: pass budget=")
-        budget = Budget(facts.window_tokens, output_reserve=facts.output_reserve_tokens)
     if not isinstance(budget, Budget) or not budget.output_reserve:
         raise ConfigurationError(
             f"budget must leave room for the answer, as Budget(8_192, output_reserve=1_000), not {budget!r}"
         )
-    return budget
+    return Budget.of(budget, model=model)
 
 
 def _counter_of(model: str) -> Any:

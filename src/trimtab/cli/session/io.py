@@ -178,7 +178,7 @@ def _budget(given: Mapping[str, Any], asked: RequestOptions) -> Budget | None:
         return None
     budget = asked.budget(asked.model)
     # too small a one is refused before a file is made for it
-    session_budget(budget, asked.counter(asked.model) or EstimateCounter(), asked.tools)
+    session_budget(budget, asked.counter(asked.model) or EstimateCounter(), asked.tools, model=asked.model)
     return budget
 
 
