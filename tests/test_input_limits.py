@@ -186,3 +186,12 @@ def test_a_reserve_that_leaves_nothing_of_the_window_is_refused() -> None:
     """With what to do where the window is larger."""
     with pytest.raises(ConfigurationError, match=r"leave nothing of the 8,192 tokens that 'gpt-4' takes"):
         fit(CHAT, Budget(20_000, output_reserve=9_000), model="gpt-4", counter=COUNTER)
+    with pytest.raises(ConfigurationError, match="leave nothing"):
+        Budget.of(Budget(20_000, output_reserve=8_191, overhead_tokens=1), model="gpt-4")
+    assert Budget.of(Budget(20_000, output_reserve=8_191), model="gpt-4").input_tokens == 1
+
+
+def test_a_model_that_may_answer_less_than_the_rest_is_held_without_a_budget() -> None:
+    """What is left of the window beside the answer may pass the input limit."""
+    register_model(ModelFacts(name="small-room", window_tokens=1_000, input_tokens=600, output_tokens=100))
+    assert fit([CHAT[-1]], model="small-room", counter=COUNTER).report.input_tokens == 600

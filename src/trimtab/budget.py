@@ -93,7 +93,7 @@ class Budget:
         """
         facts = None if model is None else find_facts(model)
         if isinstance(value, cls):
-            return value if facts is None else _held(value, facts, model)
+            return value if facts is None else _within_limits(value, facts, model)
         if type(value) is int and facts is None:
             return _bare(value)
         tokens = _tokens_meant(value, facts, model)
@@ -105,7 +105,7 @@ class Budget:
                 f" and output together: leave budget out to fill it, or pass budget=Budget({tokens},"
                 " over_limit=True) if the window is larger where you use it"
             )
-        return _held(cls(tokens), facts, model)
+        return _within_limits(cls(tokens), facts, model)
 
     @property
     def input_tokens(self) -> int:
@@ -223,7 +223,7 @@ def window_budget(facts: ModelFacts, /, *, output_reserve: int | None = None) ->
     return Budget(window_tokens, output_reserve=reserve)
 
 
-def _held(budget: Budget, facts: ModelFacts, model: str | None) -> Budget:
+def _within_limits(budget: Budget, facts: ModelFacts, model: str | None) -> Budget:
     """Lower a budget to a model's window and input limit, if it passes one of them."""
     if budget.over_limit:
         return budget
@@ -246,8 +246,13 @@ def _held(budget: Budget, facts: ModelFacts, model: str | None) -> Budget:
         f"The budget of {budget.window:,} tokens is held to what {model!r} takes, {known}; where it takes"
         " more, pass Budget(..., over_limit=True)."
     )
-    given = {name: getattr(budget, name) for name in ("output_reserve", "overhead_tokens", "margin")}
-    return HeldBudget(window_tokens, note=note, **given)
+    return HeldBudget(
+        window_tokens,
+        output_reserve=budget.output_reserve,
+        overhead_tokens=budget.overhead_tokens,
+        margin=budget.margin,
+        note=note,
+    )
 
 
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
@@ -281,10 +286,10 @@ def _share_in(value: str) -> float | None:
     found = _SHARE.fullmatch(value)
     if found is None:
         return None
-    percent = float(found[1])
-    if not 0 < percent <= 100:
+    share = float(found[1]) / 100
+    if not 0 < share <= 1:
         raise ConfigurationError(f"budget={value!r}: a share of the input limit is above 0% and at most 100%")
-    return percent / 100
+    return share
 
 
 def is_words(value: str, /) -> bool:
@@ -344,13 +349,13 @@ MOST_TOKENS = 1 << 53
 """Numbers above are not told apart by a float, which shares of a budget are; no window comes near."""
 
 
-def as_index(value: object, /) -> int | None:
+def as_index(value: Any, /) -> int | None:
     """Return a whole number of any make, as numpy's; None for flags and anything else."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool):
         return None
     try:
         return operator.index(value)
-    except TypeError:  # flags of numpy have it, too
+    except TypeError:
         return None
 
 

@@ -232,7 +232,7 @@ class ModelFacts:
 
     @property
     def input_limit_tokens(self) -> int | None:
-        """Most tokens of input a request may have: `input_tokens`, else the window; None if not known."""
+        """Most tokens of input: `input_tokens`, else the window; None if not known."""
         return self.window_tokens if self.input_tokens is None else self.input_tokens
 
     @property
