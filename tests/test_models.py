@@ -103,8 +103,10 @@ from trimtab.models import Framing, Margin, ModelFacts, facts_for, model_names, 
         pytest.param(
             "bedrock/arn:aws:bedrock:eu-west-1::foundation-model/amazon.nova-lite-v1:0", "nova-lite", id="arn"
         ),
-        pytest.param("databricks-claude-sonnet-4-5", "claude-sonnet-4-5", id="databricks"),
-        pytest.param("databricks/databricks-claude-3-7-sonnet", "claude-3-7-sonnet", id="databricks-twice"),
+        pytest.param("databricks-claude-sonnet-4-5", "databricks-claude-sonnet-4-5", id="databricks"),
+        pytest.param(
+            "databricks/databricks-claude-3-7-sonnet", "databricks-claude-3-7-sonnet", id="databricks-twice"
+        ),
         pytest.param("databricks-meta-llama-3-3-70b-instruct", "llama-3.3", id="databricks-llama"),
         pytest.param("databricks-llama-4-maverick", "llama-4-maverick", id="databricks-llama-4"),
         pytest.param("databricks-gpt-oss-120b", "gpt-oss-120b", id="databricks-gpt-oss"),

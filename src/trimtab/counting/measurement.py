@@ -187,7 +187,8 @@ def _parts(
 ) -> dict[str, Any]:
     """Tell what a request is made of, by the names that `Count` has for it."""
     counter: AdditiveCounter = found.counter
-    sizes = [found.of(index) for index in range(len(found.messages))]
+    replaced = form.latest_compaction(found.messages) if form.rules.compaction_replaces else 0
+    sizes = [0 if index < replaced else found.of(index) for index in range(len(found.messages))]
     if isinstance(counter, TextCounter):
         for index, tokens in _finished_thoughts(counter, form, found.messages, pieces):
             sizes[index] = max(0, sizes[index] - tokens)

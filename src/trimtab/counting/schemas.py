@@ -9,7 +9,7 @@ from trimtab.errors import FormatError
 from trimtab.formats.bedrock.read import is_cache_point
 from trimtab.formats.tools import Tool, function_in, tools_in
 from trimtab.formats.values import compact_json, mapping_of
-from trimtab.models import ToolsStyle
+from trimtab.models import SchemaStyle, ToolsStyle
 
 _MAX_DEPTH = 32
 """Nesting after which a type is written as `any`; nobody writes schemas so deep."""
@@ -152,8 +152,14 @@ def _provider_tool(tool: Mapping[str, Any]) -> str | None:
 
 
 def is_forced(extra: Mapping[str, Any] | None, /) -> bool:
-    """Tell whether a request makes the model call a tool, by the choice under `tool_choice`."""
-    return _as_mapping((extra or {}).get("tool_choice")).get("type") in ("any", "tool")
+    """Tell whether a request makes the model call a tool, by the choice under `tool_choice`.
+
+    It is Anthropic's, or Chat's: "required", or a tool by name.
+    """
+    choice = (extra or {}).get("tool_choice")
+    if isinstance(choice, str):
+        return choice == "required"
+    return _as_mapping(choice).get("type") in ("any", "tool", "function", "custom")
 
 
 def is_thinking(extra: Mapping[str, Any] | None, /) -> bool:
@@ -195,12 +201,16 @@ def _as_list(value: object) -> Sequence[object]:
     return (value,) if value else ()
 
 
-def output_schema_text(extra: Mapping[str, Any] | None, /) -> str:
+def output_schema_text(extra: Mapping[str, Any] | None, /, *, style: SchemaStyle = "compact") -> str:
     """Write the schema an answer has to follow as the text that is counted for it; "" for none."""
     form = _as_mapping((extra or {}).get("response_format"))
     schema = _as_mapping(form.get("json_schema"))
     if not schema:
         return ""
+    if style == "indented":
+        import json  # not above: few requests have a schema
+
+        return json.dumps(json.loads(compact_json(schema.get("schema"))), indent=2, ensure_ascii=False)
     named = [str(schema[key]) for key in ("name", "description") if schema.get(key)]
     return "\n".join((*named, compact_json(_visible(schema.get("schema"), 0))))
 

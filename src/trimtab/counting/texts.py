@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 import math
+import re
+import string
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +36,8 @@ from trimtab.models import Framing, Margin, MediaRule
 
 _ROLES = ("system", "developer", "user", "assistant", "model", "tool")
 _RESULT_ROLES = ("tool", "function")
+_ANSWER_ROLES = ("assistant", "model")
+_SYSTEM_ROLES = ("system", "developer")
 
 
 class TextCounter(AdditiveCounter):
@@ -123,7 +127,7 @@ class TextCounter(AdditiveCounter):
         if not self.framing.calls_framed_by_tools:
             return self
         twin = copy.copy(self)
-        twin.framing = replace(self.framing, per_call_tokens=0, per_result_tokens=0)
+        twin.framing = replace(self.framing, per_call_tokens=0, further_call_tokens=0, per_result_tokens=0)
         twin._prices = None
         return twin
 
@@ -197,7 +201,8 @@ class TextCounter(AdditiveCounter):
             tokens += framing.tools_tokens if forced_tokens is None else forced_tokens
             tokens += self._schemas(tools, counts)
             tokens -= framing.tools_saved_by_system_tokens if has_system else 0
-        schema = output_schema_text(extra) if framing.output_schema_tokens is not None else ""
+        style = framing.output_schema_style
+        schema = output_schema_text(extra, style=style) if framing.output_schema_tokens is not None else ""
         if schema:
             tokens += (framing.output_schema_tokens or 0) + counts[schema]
         tokens += framing.task_budget_tokens if extra and extra.get("task_budget") else 0
@@ -256,6 +261,7 @@ class TextCounter(AdditiveCounter):
             per_call_tokens=framing.per_call_tokens,
             name_factor=framing.call_name_factor,
             parallel_tokens=framing.parallel_calls_tokens,
+            further_call_tokens=framing.further_call_tokens,
             per_result_tokens=framing.per_result_tokens,
             thoughts_counted=framing.thoughts_counted if thinks else None,
             sealed_chars_per_token=framing.sealed_chars_per_token,
@@ -264,7 +270,7 @@ class TextCounter(AdditiveCounter):
 
     def _base(self, role: str, counts: TextCounts) -> int:
         framing = self.framing
-        tokens = framing.per_message_tokens + (counts[role] if framing.roles_counted else 0)
+        tokens = _frame_tokens(framing, role) + (counts[role] if framing.roles_counted else 0)
         return tokens + framing.per_result_tokens if role in _RESULT_ROLES else tokens
 
     def _any_message(self, message: Any, counts: TextCounts) -> int:
@@ -288,6 +294,9 @@ class TextCounter(AdditiveCounter):
             tokens += framing.late_tools_tokens + self._schemas(pieces.tools, counts)
         if pieces.thoughts or pieces.sealed_chars:
             tokens += self.thought_tokens(pieces)
+        if pieces.documents:
+            tokens += framing.document_tokens * pieces.documents
+        tokens += framing.citations_tokens if pieces.is_cited else 0
         return tokens + sum(media_tokens(media, self.media) for media in pieces.media)
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
@@ -321,14 +330,27 @@ class TextCounter(AdditiveCounter):
     def _calls(self, calls: Sequence[tuple[str, str]], counts: TextCounts) -> int:
         framing = self.framing
         tokens = framing.parallel_calls_tokens if len(calls) > 1 else 0
+        tokens += framing.further_call_tokens * (len(calls) - 1)
         for name, arguments in calls:
             tokens += framing.per_call_tokens + counts[arguments] + framing.call_name_factor * counts[name]
         return tokens
 
 
+def _frame_tokens(framing: Framing, role: str) -> int:
+    """Return what a message of that role is charged beside its role and texts."""
+    own = (
+        framing.answer_frame_tokens
+        if role in _ANSWER_ROLES
+        else framing.system_frame_tokens
+        if role in _SYSTEM_ROLES
+        else None
+    )
+    return framing.per_message_tokens if own is None else own
+
+
 def _between(framing: Framing, read: Format, sent: Format, counts: TextCounts) -> Framing:
     """Return what is charged beside texts for messages read in one wire form and sent in another."""
-    frame_tokens = framing.per_message_tokens
+    frame_tokens = max(framing.per_message_tokens, _frame_tokens(framing, "assistant"))
     frame_tokens += max(counts["assistant"], counts["tool"]) if framing.roles_counted else 0
     per_call, per_result = framing.per_call_tokens, framing.per_result_tokens
     parallel = framing.parallel_calls_tokens
@@ -346,33 +368,61 @@ def _between(framing: Framing, read: Format, sent: Format, counts: TextCounts) -
     )
 
 
-def scale(tokenizer: Tokenizer, factor: float, /) -> TextCache:
-    """Return what remembers counts by text: the tokenizer's own counts, or those times a factor.
+def scale(
+    tokenizer: Tokenizer, factor: float, /, *, mark_tokens: float = 0.0, capital_tokens: float = 0.0
+) -> TextCache:
+    """Return what remembers counts by text: the tokenizer's own counts, or those of a vocabulary near it.
 
     Each text is rounded by itself, to the nearest, so that counts of messages still add up.
+
+    Args:
+        tokenizer: Of the vocabulary that is near.
+        factor: Tokens for one of its.
+        mark_tokens: Tokens beside these for each mark of punctuation.
+        capital_tokens: The same for each letter of words in capitals.
     """
-    thousandths = round(factor * _PER)
-    if thousandths == _PER:
+    thousandths, per_mark, per_capital = (round(one * _PER) for one in (factor, mark_tokens, capital_tokens))
+    if (thousandths, per_mark, per_capital) == (_PER, 0, 0):
         return tokenizer.cache
-    key = (tokenizer, thousandths)
+    key = (tokenizer, thousandths, per_mark, per_capital)
     with _LOCK:
         found = _SCALED.get(key)
         if found is None:
             count = tokenizer.count
 
             def count_scaled(text: str) -> int:
-                return (count(text) * thousandths + _PER // 2) // _PER
+                tokens = count(text) * thousandths
+                if per_mark or per_capital:
+                    marks, capitals = _marks_and_capitals(text)
+                    tokens += marks * per_mark + capitals * per_capital
+                return (tokens + _PER // 2) // _PER
 
             found = _SCALED[key] = TextCache(
                 count_scaled,
                 name=f"{tokenizer.encoding} x {factor:g}",
-                origin=(_find_scaled, (tokenizer.encoding, tokenizer.package or None, factor)),
+                origin=(
+                    _find_scaled,
+                    (tokenizer.encoding, tokenizer.package or None, factor, mark_tokens, capital_tokens),
+                ),
             )
         return found
 
 
-def _find_scaled(encoding: str, package: str | None, factor: float) -> TextCache:
-    return scale(load_tokenizer(encoding, package=package), factor)
+def _marks_and_capitals(text: str) -> tuple[int, int]:
+    """Count marks of punctuation, and letters of words in capitals.
+
+    Four characters beyond ASCII are taken for a mark: in no bill there were enough of them to know better.
+    """
+    plain = text.encode("ascii", "ignore")
+    marks = len(plain) - len(plain.translate(None, _MARKS)) + (len(text) - len(plain)) // 4
+    return marks, sum(map(len, _CAPITALS.findall(plain)))
+
+
+def _find_scaled(
+    encoding: str, package: str | None, factor: float, mark_tokens: float, capital_tokens: float
+) -> TextCache:
+    tokenizer = load_tokenizer(encoding, package=package)
+    return scale(tokenizer, factor, mark_tokens=mark_tokens, capital_tokens=capital_tokens)
 
 
 def forget_scaled() -> None:
@@ -383,5 +433,7 @@ def forget_scaled() -> None:
 
 
 _PER = 1_000
-_SCALED: dict[tuple[Tokenizer, int], TextCache] = {}
+_MARKS = string.punctuation.replace("_", "").encode("ascii")
+_CAPITALS = re.compile(rb"[A-Z]{2,}")
+_SCALED: dict[tuple[Tokenizer, int, int, int], TextCache] = {}
 _LOCK = threading.Lock()

@@ -45,6 +45,7 @@ class Prices:
         per_call_tokens: Once a call, beside its name and arguments.
         name_factor: How often the name of a call is charged.
         parallel_tokens: Once a message with two or more calls.
+        further_call_tokens: Once each call of a message behind its first.
         per_result_tokens: Once a result that is a part of a message; that of a message which is one is in its
             base.
         thoughts_counted: Whether reasoning that can be read is charged; None: what thinks is counted in full.
@@ -59,6 +60,7 @@ class Prices:
     per_call_tokens: int
     name_factor: int
     parallel_tokens: int
+    further_call_tokens: int = 0
     per_result_tokens: int = 0
     thoughts_counted: bool | None = None
     sealed_chars_per_token: float | None = None
@@ -128,6 +130,8 @@ class Pieces:
         sealed_chars: Characters of reasoning that only the provider can read; of OpenAI's and Gemini's,
             `thoughts` are a summary.
         tools: Schemas of tools the message brings along.
+        documents: Documents whose words are here, and not a file of them.
+        is_cited: Whether the model may cite what the message holds.
         is_elsewhere: It only names what the provider has stored, which nobody can count from the request.
         other: Fields and parts the format has no name for, each as compact JSON.
     """
@@ -143,6 +147,8 @@ class Pieces:
     thoughts: tuple[str, ...] = ()
     sealed_chars: int = 0
     tools: tuple[Any, ...] = ()
+    documents: int = 0
+    is_cited: bool = False
     is_elsewhere: bool = False
     other: tuple[str, ...] = ()
 
@@ -167,6 +173,7 @@ class Rules:
         result_frame: What is charged around the text of a result, where that is written as JSON.
         results_follow_call: Every result stands directly after the message with its call (other results
             between).
+        compaction_replaces: The server does not read what stands before a compaction.
         results_lead: Results stand before all else in what answers a turn's calls, though they are parts of
             it.
         results_in_one: All results of one turn's calls stand in the one message behind it; `join_results`
@@ -206,6 +213,7 @@ class Rules:
     arguments_are_text: bool = False
     result_frame: str = ""
     results_follow_call: bool = True
+    compaction_replaces: bool = False
     results_lead: bool = False
     results_in_one: bool = False
     takes_apart: bool = False

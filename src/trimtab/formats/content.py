@@ -18,6 +18,8 @@ class Found:
 
     __slots__ = (
         "calls",
+        "documents",
+        "is_cited",
         "media",
         "other",
         "parts",
@@ -41,7 +43,8 @@ class Found:
         self.other: list[str] = []
         self.thoughts: list[str] = []
         self.tools: list[Any] = []
-        self.parts = self.sealed_chars = 0
+        self.parts = self.sealed_chars = self.documents = 0
+        self.is_cited = False
 
     def without_data(self, value: Any) -> Any:
         """Return plain data without what is encoded in it, which is added to the media."""
@@ -112,6 +115,8 @@ class Found:
             thoughts=tuple(self.thoughts),
             sealed_chars=self.sealed_chars,
             tools=tuple(self.tools),
+            documents=self.documents,
+            is_cited=self.is_cited,
             other=tuple(self.other),
             **known,
         )

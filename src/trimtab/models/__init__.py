@@ -20,7 +20,7 @@ from trimtab._shared.checks import in_words, near_names
 from trimtab._shared.lazy import public_dir
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.models import anthropic, google, open_weights, openai, others
-from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, ToolsStyle, check_facts
+from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, SchemaStyle, ToolsStyle, check_facts
 from trimtab.models.prices import DEFAULT_PRICING, CachePricing, Charge, pricing_for, pricings
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Margin",
     "MediaRule",
     "ModelFacts",
+    "SchemaStyle",
     "ToolsStyle",
     "facts_for",
     "model_names",

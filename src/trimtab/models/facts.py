@@ -20,6 +20,9 @@ JSON of its name, description and schema, and with "words" only what its author 
 """
 
 
+SchemaStyle = Literal["compact", "indented"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
     """What is charged beside texts, in tokens; the defaults are gpt-4o's.
@@ -27,12 +30,15 @@ class Framing:
     Args:
         per_request_tokens: Once a request: the start of the answer.
         per_message_tokens: Once a message, beside its role and texts.
+        answer_frame_tokens: The same of a message of the model's; None: as of any other.
+        system_frame_tokens: The same of system text that stands among the messages; None: as of any other.
         roles_counted: Whether the text of the role is charged.
         system_framed: Whether system text outside the messages is charged like one more message.
         per_name_tokens: Beside the text of a message's name; None where names are free.
         per_call_tokens: Once a call, beside its name and arguments.
         call_name_factor: How often a call's name is charged: it stands before the call and before its result.
         parallel_calls_tokens: Once a message that makes two or more calls.
+        further_call_tokens: Once each call of a message behind its first.
         per_result_tokens: Once a result of a call, beside its text; below 0 where not all of that is charged.
             No message costs less than nothing.
         result_ids_counted: Whether the id of the call that is answered is charged as text.
@@ -46,9 +52,13 @@ class Framing:
             margin allows for.
         late_tools_tokens: Once a message that brings tools along.
         tools_saved_by_system_tokens: Taken off where tools meet a leading system message.
+        output_schema_style: How the schema of an answer is written for the model: "compact", without what
+            only checks it, or "indented" by two blanks, with all it holds.
         output_schema_tokens: Once, if the answer has to follow a schema; None where schemas are free.
         thinking_tokens: Once, if the request gives the model a budget for thinking.
         task_budget_tokens: Once, if the request gives the model a budget for the whole task.
+        citations_tokens: Once a message that holds what the model may cite: what tells it how.
+        document_tokens: Once a document of plain text, beside that text.
         calls_framed_by_tools: Whether calls and results are framed only in a request that has tools.
         thoughts_counted: Whether reasoning that can be read is charged where it led to a call; no where a
             summary of what is encrypted is all that can be read.
@@ -64,12 +74,15 @@ class Framing:
 
     per_request_tokens: int = 3
     per_message_tokens: int = 3
+    answer_frame_tokens: int | None = None
+    system_frame_tokens: int | None = None
     roles_counted: bool = True
     system_framed: bool = True
     per_name_tokens: int | None = 1
     per_call_tokens: int = 5
     call_name_factor: int = 2
     parallel_calls_tokens: int = 17
+    further_call_tokens: int = 0
     per_result_tokens: int = 0
     result_ids_counted: bool = False
     tools_style: ToolsStyle = "typescript"
@@ -80,9 +93,12 @@ class Framing:
     nested_schemas_factor: int = 0
     late_tools_tokens: int = 0
     tools_saved_by_system_tokens: int = 4
+    output_schema_style: SchemaStyle = "compact"
     output_schema_tokens: int | None = 10
     thinking_tokens: int = 0
     task_budget_tokens: int = 0
+    citations_tokens: int = 0
+    document_tokens: int = 0
     calls_framed_by_tools: bool = False
     thoughts_counted: bool = True
     past_thoughts_charged: bool = False
@@ -196,6 +212,8 @@ class ModelFacts:
         near_encoding: An encoding counted in place of its own, where that is not public or not installed;
             None: estimates.
         text_factor: Its tokens for one of `near_encoding`.
+        mark_tokens: Tokens beside these for each mark of punctuation: its vocabulary joins fewer of them.
+        capital_tokens: The same for each letter of words in capitals.
         exact: Whether counts of plain text by these facts were right in billed requests.
         framing: What is charged beside the text.
         framings: (wire form, framing) where its provider charges another form differently.
@@ -219,6 +237,8 @@ class ModelFacts:
     encoding: str | None = None
     near_encoding: str | None = None
     text_factor: float = 1.0
+    mark_tokens: float = 0.0
+    capital_tokens: float = 0.0
     exact: bool = False
     framing: Framing = field(default_factory=Framing)
     framings: tuple[tuple[str, Framing], ...] = ()
@@ -324,6 +344,7 @@ _LIMIT = (
     lambda value: value is None or (is_whole(value) and value > 0),
     "a whole number of tokens above 0, or None",
 )
+_WEIGHT = (lambda value: is_number(value) and value >= 0, "a number, not below 0")
 _TEXT = (_is(str), "a text")
 _ENCODING = (_is(str, NoneType), "the name of an encoding, or None")
 _FLAG = (_is(bool), "True or False")
@@ -332,6 +353,8 @@ _FACTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "input_tokens": _LIMIT,
     "output_tokens": _LIMIT,
     "text_factor": (lambda value: is_number(value) and value > 0, "a number above 0"),
+    "mark_tokens": _WEIGHT,
+    "capital_tokens": _WEIGHT,
     "provider": _TEXT,
     "format": _TEXT,
     "encoding": _ENCODING,

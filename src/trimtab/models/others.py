@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trimtab.models.facts import BY_ESTIMATE, Framing, Margin, ModelFacts, Unnamed, aliases, group
+from trimtab.models.facts import BY_ESTIMATE, Framing, Margin, MediaRule, ModelFacts, Unnamed, aliases, group
 
 _CHECKED = "2026-11-22"
 _TABLE = "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json"
@@ -53,7 +53,53 @@ def _closed_kind(provider: str) -> ModelFacts:
 
 # Before Tekken: their vocabulary needs a package that is not asked for.
 _OLD_MISTRAL = _closed_kind("mistral")
-_GROK, _NOVA, _COMMAND = _closed_kind("xai"), _closed_kind("amazon"), _closed_kind("cohere")
+_GROK, _COMMAND = _closed_kind("xai"), _closed_kind("cohere")
+
+# Billed for half of 40 requests to Bedrock (2026-11): Micro takes o200k's tokens of a short text and no more,
+# Lite 19 to 30 beside them; a prompt of some 345 tokens comes with tools, of 860 to Nova 2. Errs: by as much
+# as these lie apart.
+_NOVA_FRAMING = Framing(
+    per_request_tokens=5,
+    per_message_tokens=2,
+    roles_counted=False,
+    system_framed=False,
+    per_call_tokens=15,
+    call_name_factor=1,
+    parallel_calls_tokens=0,
+    per_result_tokens=8,
+    tools_style="schemas",
+    tools_tokens=345,
+    tools_saved_by_system_tokens=0,
+)
+# "Image understanding" and "Video understanding" of the Nova user guide
+# (docs.aws.amazon.com/nova/latest/userguide, 2026-11): an image of 900 x 900 pixels about 1,300 tokens, one
+# of 1,300 x 1,300 about 2,600; a frame a second of a video, 288 tokens each. A page of a PDF was billed
+# 2,550.
+_NOVA_MEDIA = MediaRule(
+    image_tokens=300,
+    pixels_per_token=760,
+    long_pixels=8_000,
+    video_tokens_per_second=288,
+    page_tokens=2_560,
+    file_tokens=2_560,
+    pdf_bytes_per_token=None,
+)
+_NOVA = replace(
+    _closed_kind("amazon"),
+    near_encoding="o200k_base",
+    text_factor=1.1,
+    capital_tokens=0.07,
+    framing=_NOVA_FRAMING,
+    media=_NOVA_MEDIA,
+    margin=Margin(tokens=25, per_mille=100),
+)
+# "usage is billed at a flat rate of 230 tokens per image" (docs.aws.amazon.com/nova/latest/nova2-userguide,
+# 2026-11)
+_NOVA_2 = replace(
+    _NOVA,
+    framing=replace(_NOVA_FRAMING, tools_tokens=860),
+    media=replace(_NOVA_MEDIA, image_tokens=230, pixels_per_token=None, tile_tokens=0),
+)
 
 # Where a table gives the whole window as the most output, nothing else limits it: None here.
 ROWS = (
@@ -91,7 +137,7 @@ ROWS = (
     *group(_NOVA, 128_000, 10_000, "nova-micro"),
     *group(_NOVA, 300_000, 10_000, "nova-lite nova-pro"),
     *group(_NOVA, 1_000_000, 10_000, "nova-premier"),
-    *group(_NOVA, 1_000_000, 64_000, "nova-2-lite nova-2-pro-preview"),
+    *group(_NOVA_2, 1_000_000, 64_000, "nova-2-lite nova-2-pro-preview"),
     *group(
         _COMMAND,
         128_000,
@@ -110,7 +156,8 @@ UNNAMED = (
         Margin(tokens=60, per_mille=150),
     ),
     Unnamed(re.compile(r"grok-"), "grok-4.7", BY_ESTIMATE),
-    Unnamed(re.compile(r"nova-"), "nova-2-lite", BY_ESTIMATE),
+    # the prompt for tools of Nova 2 is longer by 515 tokens
+    Unnamed(re.compile(r"nova-"), "nova-2-lite", Margin(tokens=540, per_mille=100)),
     Unnamed(re.compile(r"command-"), "command-a-plus-05-2026", BY_ESTIMATE),
 )
 

@@ -32,6 +32,7 @@ from trimtab.formats.anthropic.read import (
     result_id_of,
     texts_of,
     type_of,
+    unsure_in,
 )
 from trimtab.formats.anthropic.walk import Walk
 from trimtab.formats.base import (
@@ -106,6 +107,7 @@ class Anthropic(Format):
     rules = Rules(
         system_in_messages=False,
         lifts_system=True,
+        compaction_replaces=True,
         results_lead=True,
         ordered=True,
         keeps_messages=True,
@@ -257,7 +259,7 @@ class Anthropic(Format):
             super().read_request(body),
             extra={**_output_schema(body), **_settings(body)},
             unseen=named_in(body, _UNSEEN),
-            unsure=_unsure(body),
+            unsure=unsure_in(body),
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
@@ -368,19 +370,6 @@ def _output_schema(body: Mapping[str, Any]) -> dict[str, Any]:
     if form.get("type") != "json_schema" or not isinstance(form.get("schema"), Mapping):
         return {}
     return output_schema({"schema": form["schema"]})
-
-
-def _unsure(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name thinking that has no budget.
-
-    How much of a prompt it brings along is documented nowhere: 3 bills of adaptive thinking were 2 or 3
-    tokens above counts without it (2026-11), and of "between_tools" there was none. With a budget it is
-    charged.
-    """
-    kind = item_of(body.get("thinking"), "type")
-    if not isinstance(kind, str) or kind in ("enabled", "disabled"):
-        return ()
-    return (f"what {kind} thinking adds (thinking)",)
 
 
 def _settings(body: Mapping[str, Any]) -> Dict:

@@ -157,7 +157,7 @@ class Walk:
                 raise KeyError
             return NOTHING, tokens
         if len(calls) > 1:
-            tokens += prices.parallel_tokens
+            tokens += prices.parallel_tokens + prices.further_call_tokens * (len(calls) - 1)
         opens = bool(blocks) and blocks[0]["type"] == "thinking"
         return (calls, results, opens, kind == "thinking"), tokens
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from trimtab.formats.anthropic.edit import checks_prefix
+from trimtab.formats.anthropic.read import unsure_in
 from trimtab.formats.base import Request, output_schema
 from trimtab.formats.bedrock.read import (
     CACHE_POINT,
@@ -91,6 +92,7 @@ def read_body(body: Mapping[str, object], request: Request) -> Request:
         body=body,
         extra={**_output_schema(body), **settings_of(body)},
         unseen=("the managed prompt (promptVariables)",) if body.get("promptVariables") else (),
+        unsure=unsure_in(as_dict(body.get("additionalModelRequestFields")) or {}),
     )
 
 

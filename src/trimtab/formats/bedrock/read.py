@@ -215,6 +215,8 @@ class _Found(Found):
             return
         for key in ("name", "context"):
             self.read_text(document.get(key))
+        self.read_cited(document)
+        self.documents += "text" in source or "content" in source
         if "text" in source:
             self.read_text(source["text"])
         elif "content" in source:
@@ -222,8 +224,13 @@ class _Found(Found):
         else:
             self.read_medium(value, "file")
 
+    def read_cited(self, value: object) -> None:
+        """Note whether the model may cite a document or what was found."""
+        self.is_cited |= item_of(item_of(value, "citations"), "enabled") is True
+
     def read_search_result(self, value: object) -> None:
         """Take what was found, and where."""
+        self.read_cited(value)
         for key in ("title", "source"):
             self.read_text(item_of(value, key))
         self.read_blocks(item_of(value, "content") or ())

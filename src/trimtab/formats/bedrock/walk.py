@@ -85,7 +85,7 @@ class Walk(AnthropicWalk):
                 raise KeyError
             return NOTHING, tokens
         if len(calls) > 1:
-            tokens += prices.parallel_tokens
+            tokens += prices.parallel_tokens + prices.further_call_tokens * (len(calls) - 1)
         thinks = "reasoningContent"
         return (calls, [], first == thinks, last == thinks), tokens
 

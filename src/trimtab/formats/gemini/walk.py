@@ -148,7 +148,7 @@ class Walk:
             else:
                 raise KeyError
         if len(calls) > 1:
-            tokens += prices.parallel_tokens
+            tokens += prices.parallel_tokens + prices.further_call_tokens * (len(calls) - 1)
         return tokens + (prices.sealed_tokens(sealed_chars) if sealed_chars else 0), calls, results
 
     def _any_content(self, index: int) -> int:

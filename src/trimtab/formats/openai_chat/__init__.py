@@ -261,6 +261,8 @@ class OpenAIChat(Format):
         extra = {"functions": body["functions"]} if body.get("functions") else {}
         if item_of(body.get("response_format"), "type") == "json_schema":
             extra["response_format"] = body["response_format"]
+        if body.get("tool_choice"):
+            extra["tool_choice"] = body["tool_choice"]
         return replace(super().read_request(body), extra=extra, unseen=named_in(body, _UNSEEN))
 
     def is_foreign(self, message: Dict, /) -> bool:

@@ -97,7 +97,7 @@ def _parallel_calls(made: list[Any], prices: Prices) -> tuple[tuple[str, ...], i
         KeyError: A call is not plain, or there are none.
         TypeError: The same.
     """
-    ids, tokens = [], prices.parallel_tokens
+    ids, tokens = [], prices.parallel_tokens + prices.further_call_tokens * (len(made) - 1)
     for call in made:
         call_id, function = call["id"], call["function"]
         if not call_id or call_id.__class__ is not str or len(call) != 3:
