@@ -123,7 +123,7 @@ READING = (
         ("walk_back", "                        unanswered.add(index)\n", "                        pass\n"),
         ("walk_back", "    if behind and not index:", "    if False:"),
         ("walk_back", "if room_tokens < 0:", "if room_tokens <= 0:"),
-        ("_parallel_calls", "prices.parallel_tokens\n", "0\n"),
+        ("_parallel_calls", "prices.parallel_tokens +", "0 +"),
         (
             "_parallel_calls",
             "call_id.__class__ is not str or len(call) != 3:\n            raise",
