@@ -18,7 +18,7 @@ _SDK = "https://github.com/anthropics/anthropic-sdk-python/blob/v2.12.0/src/anth
 # nine texts of ten, where one factor for all was 17 % off. The tokenizer since 4.7 makes "approximately 30 %
 # more" of the same text (platform.claude.com/docs/en/about-claude/pricing, 2026-08). Other scripts were not
 # in those bills.
-_MARGIN = Margin(tokens=2, per_mille=75)
+_MARGIN = Margin(tokens=4, per_mille=75, over_tokens=5, over_per_mille=90)
 
 # docs "Vision" (2026-11): width x height / 750, after scaling to a long side of 1,568 pixels and about 1,600
 # tokens; 2,576 pixels and three times the tokens since Opus 4.7. A page of a PDF is an image and its text:

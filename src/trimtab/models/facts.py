@@ -21,7 +21,7 @@ JSON of its name, description and schema, and with "words" only what its author 
 
 
 SchemaStyle = Literal["compact", "indented"]
-"""How the schema of an answer is written for a model: without what only checks it, or whole, by two blanks."""
+"""How the schema of an answer is written for a model: without what only checks it, or whole and indented."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

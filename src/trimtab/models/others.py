@@ -56,8 +56,8 @@ _OLD_MISTRAL = _closed_kind("mistral")
 _GROK, _COMMAND = _closed_kind("xai"), _closed_kind("cohere")
 
 # Billed for half of 40 requests to Bedrock (2026-11): Micro takes o200k's tokens of a short text and no more,
-# Lite 19 to 30 beside them; a prompt of some 345 tokens comes with tools, of 860 to Nova 2. Errs: by as much
-# as these lie apart.
+# Lite 19 to 30 beside them; a prompt of some 345 tokens comes with tools. Nova 2 has one of 40 with each
+# request and of 830 with tools. Errs: by as much as these lie apart.
 _NOVA_FRAMING = Framing(
     per_request_tokens=5,
     per_message_tokens=2,
@@ -91,13 +91,14 @@ _NOVA = replace(
     capital_tokens=0.07,
     framing=_NOVA_FRAMING,
     media=_NOVA_MEDIA,
-    margin=Margin(tokens=25, per_mille=100),
+    margin=Margin(tokens=25, per_mille=60),
 )
 # "usage is billed at a flat rate of 230 tokens per image" (docs.aws.amazon.com/nova/latest/nova2-userguide,
 # 2026-11)
 _NOVA_2 = replace(
     _NOVA,
-    framing=replace(_NOVA_FRAMING, tools_tokens=860),
+    text_factor=1.0,
+    framing=replace(_NOVA_FRAMING, per_request_tokens=40, tools_tokens=830),
     media=replace(_NOVA_MEDIA, image_tokens=230, pixels_per_token=None, tile_tokens=0),
 )
 

@@ -433,6 +433,10 @@ class _Found(Found):
         """Take a tool that is loaded from here on; what of its schema is here is the name."""
         self.tools.append({"name": as_text(name) or "", "input_schema": {}})
 
+    def read_addition(self, tool: Any) -> None:
+        """Take a tool that a system message brings along, by its name."""
+        self.read_tool(item_of(tool, "name"))
+
     def read_upload(self, file_id: Any) -> None:
         """Take a file that is put into the container."""
         self.media.append(Media("file", None, None, as_text(file_id)))
@@ -449,6 +453,7 @@ _KEYS: dict[str, _Keys] = {
     "document": {"title": _Found.read_text, "context": _Found.read_text, "source": _Found.read_source},
     "search_result": {"title": _Found.read_text, "source": _Found.read_text, "content": _Found.read_blocks},
     "tool_reference": {"tool_name": _Found.read_tool},
+    "tool_addition": {"tool": _Found.read_addition},
     "thinking": {"thinking": _Found.read_thought},
     "redacted_thinking": {"data": _Found.read_sealed_thought},
     **{kind: {"name": None, "input": None} for kind in CALLS},

@@ -92,8 +92,17 @@ def read_body(body: Mapping[str, object], request: Request) -> Request:
         body=body,
         extra={**_output_schema(body), **settings_of(body)},
         unseen=("the managed prompt (promptVariables)",) if body.get("promptVariables") else (),
-        unsure=unsure_in(as_dict(body.get("additionalModelRequestFields")) or {}),
+        unsure=_unsure(as_dict(body.get("additionalModelRequestFields")) or {}),
     )
+
+
+def _unsure(fields: Mapping[str, object]) -> tuple[str, ...]:
+    """Name what the model's own fields add: as for Claude, and reasoning of Nova 2.
+
+    That was billed 88 tokens more, once (2026-11).
+    """
+    reasons = item_of(fields.get("reasoningConfig"), "type") == "enabled"
+    return (*unsure_in(fields), *(("what reasoning adds (reasoningConfig)",) if reasons else ()))
 
 
 def write_body(request: Request, messages: list[object]) -> object:
