@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 import accuracy_baseline  # noqa: E402
 from accuracy_aims import aims, aims_table, by_provider, misses, projects_table  # noqa: E402
 from accuracy_cases import DATA, LEAST_TOKENS, PART, Case, cases, is_missed  # noqa: E402
+from accuracy_features import bills, claims_of, write  # noqa: E402
 from rivals import RIVALS, as_chat, asked, missing  # noqa: E402
 
 from tests.billed import KINDS, Billed, billed  # noqa: E402
@@ -202,6 +203,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--quick", action="store_true", help="our counts alone")
     options.add_argument("--provider", help="requests to providers whose name begins so, alone")
     options.add_argument("--misses", action="store_true", help="list each request that fails an aim")
+    options.add_argument("--write-features", action="store_true", help="make the table of features anew")
     options.add_argument("--json", type=Path, metavar="FILE", help="also write the rows there")
     return options.parse_args()
 
@@ -217,6 +219,9 @@ def main() -> int:
             [case for case in some if case.request.provider.startswith(given.provider)]
             for some in (found, other_half)
         )
+    if given.write_features:
+        write({family: claims_of(held) for family, held in bills([*found, *other_half]).items()})
+        return 0
     held = [case for case in found if case.apart is None]
     listed = rows(held if given.quick else map(with_others, held))
     print(

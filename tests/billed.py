@@ -1,9 +1,9 @@
 """Recorded requests and what was billed for them, read for tests and `make accuracy`.
 
 Two files: golden_usage.jsonl, of one framework, and golden_usage_2.jsonl, of fifteen projects. Distinct
-requests only, in two halves by the first byte of a hash of the request: rules may be made on the one ("made",
-even), tables and tests are of the other ("held out", odd). Which requests are set apart is said by their
-fields alone, never by how far a count is off.
+requests only, without those that a test answered itself, in two halves by the first byte of a hash of the
+request: rules may be made on the one ("made", even), tables and tests are of the other ("held out", odd).
+Which requests are set apart is said by their fields alone, never by how far a count is off.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def billed(data: Path, half: Half | None = None) -> Iterator[Billed]:
                 [entry["model"], entry["request"]], sort_keys=True, separators=(",", ":"), ensure_ascii=False
             )
             digest = hashlib.sha256(shown.encode()).digest()
-            if digest in seen:
+            if digest in seen or _is_made_up(entry):
                 continue
             seen.add(digest)
             if half is None or (digest[0] % 2 == 0) == (half == "made"):
@@ -107,9 +107,7 @@ def _made(entry: dict[str, Any], provider: str, project: str, format: str, token
         request=refilled(request),
         tokens=tokens,
         kind=_kind(request),
-        apart="answered by a test's own server"
-        if _is_made_up(entry)
-        else _apart(format, request, signed=signed),
+        apart=_apart(format, request, signed=signed),
     )
 
 

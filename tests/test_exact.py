@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from trimtab import fit
+from trimtab import fit, models
 from trimtab.counting import counter_for, measure
+from trimtab.models import ModelFacts, register_model
 from trimtab.testing import WordCounter
 
 TEXT = {"type": "text", "text": "What is this?"}
@@ -285,7 +286,7 @@ def test_magistrals_default_prompt_is_named(model: str, more: dict[str, Any]) ->
     assert _both(body) == (False, (named,))
     assert measure(body).margin_tokens is None
     assert measure(PLAIN, model=model).unknown == (named,)
-    assert measure(PLAIN, model="mistral-large-latest").exact is True
+    assert measure(PLAIN, model="mistral-large-latest").unknown == ()
 
 
 SEALED = "gAAAA" * 200
@@ -329,3 +330,50 @@ def test_what_a_search_of_the_provider_sealed_is_named() -> None:
     assert _both({"model": "claude-opus-5", "max_tokens": 9, "messages": messages})[1] == (
         "encrypted_content in 1 message that only the provider can read",
     )
+
+
+def _tool(**schema: Any) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {"city": {"type": "string", **schema}}}
+    function = {"name": "weather", "description": "Tell the weather.", "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+UNSEEN: list[tuple[str, dict[str, Any]]] = [
+    ("a title of a property", {"tools": [_tool(title="City")]}),
+    (
+        "a named tool",
+        {"tools": [_tool()], "tool_choice": {"type": "function", "function": {"name": "weather"}}},
+    ),
+    ("a name", {"messages": [{**PLAIN[0], "name": "Ann"}]}),
+    ("a name that is the role", {"messages": [{**PLAIN[0], "name": "user"}]}),
+    ("an output schema", {"response_format": {"type": "json_schema", "json_schema": {"name": "a"}}}),
+    ("a sound", {"messages": user({"type": "input_audio", "input_audio": {"data": WAVE, "format": "wav"}})}),
+    ("a setting nobody was billed for", {"acme": True}),
+    ("a model with another's rules", {"model": "ft:gpt-4o:acme::1"}),
+]
+
+
+@pytest.mark.parametrize("more", [more for _, more in UNSEEN], ids=[name for name, _ in UNSEEN])
+def test_what_no_bill_bears_out_is_not_exact_and_has_a_margin(more: dict[str, Any]) -> None:
+    """One such feature is enough; the report of a fit says the same of what goes out (SPEC B0b)."""
+    body = {"model": "gpt-4o", "messages": PLAIN, "max_tokens": 9}
+    assert _both(body) == (True, ())
+    exact, unknown = _both({**body, **more})
+    assert exact is False
+    assert unknown or measure({**body, **more}).margin_tokens
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4o-mini-2024-07-18", "gpt-4.1", "azure/gpt-4o"])
+def test_what_bills_bear_out_is_exact(model: str) -> None:
+    """Also an answer in the history, and a simple tool: such requests were billed as counted."""
+    answered = [*PLAIN, {"role": "assistant", "content": "Hello to you."}, *PLAIN]
+    assert _both({"model": model, "messages": answered}) == (True, ())
+    assert _both({"model": model, "messages": PLAIN, "tools": [_tool()]}) == (True, ())
+
+
+def test_a_model_that_is_described_anew_is_exact_by_its_own_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No bill of it was compared, and who describes a model knows it: for plain text, as ever."""
+    monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
+    register_model(ModelFacts(name="acme-exact", encoding="o200k_base", exact=True))
+    assert measure(PLAIN, model="acme-exact").exact is True
+    assert measure(PLAIN, model="acme-exact", tools=[_tool()]).exact is False

@@ -15,7 +15,7 @@ from trimtab._fitting.settle import BlockDecision, Outcome
 from trimtab.budget import Budget
 from trimtab.conversation import State
 from trimtab.counting.margin import known_over_margin
-from trimtab.counting.measurement import unknown_in, unknown_notes
+from trimtab.counting.measurement import is_exact, unknown_in, unknown_notes
 from trimtab.counting.simple import CharCounter, FixedCounter
 from trimtab.counting.sizes import Shares, Sizes, counter_name, shared_out
 from trimtab.counting.texts import TextCounter
@@ -58,6 +58,8 @@ def report_of(
             leads_system=leads_system,
             unknown=unknown,
             tokens_after=settled.tokens,
+            output=output,
+            request=work.body,
         ),
         notes=(
             *work.notes,
@@ -122,6 +124,8 @@ def about(
     leads_system: bool,
     unknown: tuple[str, ...],
     tokens_after: int,
+    output: Sequence[Any],
+    request: Request | None = None,
 ) -> dict[str, Any]:
     """List what a report says of the request as a whole; `sizes` has its fixed part."""
     system_tokens, tools_tokens = sizes.fixed_parts(leads_system)
@@ -129,7 +133,7 @@ def about(
         "format": format.name,
         "model": model,
         "counter": counter_name(counter),
-        "exact": counter.exact and not unknown,
+        "exact": not unknown and is_exact(counter, output, format, sizes.fixed, model=model, request=request),
         "window_tokens": budget.window,
         "model_window_tokens": window_of(model),
         "output_reserve_tokens": budget.output_reserve,
@@ -492,6 +496,7 @@ def context_report_of(outcome: Outcome, *, recount: Recount) -> Report:
         leads_system=leads_system,
         unknown=unknown,
         tokens_after=outcome.tokens,
+        output=output,
     )
     if outcome.fixed_tokens is not None:
         head["fixed_tokens"] = outcome.fixed_tokens

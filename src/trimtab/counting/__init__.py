@@ -36,7 +36,7 @@ from trimtab.counting.tokenizers import (
 from trimtab.counting.weights import WEIGHTS
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.models import ModelFacts, facts_for, known_model_in
+from trimtab.models import ModelFacts, exact_features_for, facts_for, known_model_in
 
 if TYPE_CHECKING:
     from trimtab.counting.awaited import AsyncRequestCounter
@@ -138,6 +138,7 @@ def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> Tex
             framing=facts.framing,
             media=facts.media,
             margin=facts.margin,
+            exact_features=exact_features_for(facts) if facts.exact else None,
             format=facts.format,
             cache=loaded.cache,
         )
@@ -158,6 +159,7 @@ def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> Tex
         media=facts.media,
         margin=facts.margin,
         margins=dict(facts.margins),
+        exact_features=exact_features_for(facts) if facts.exact and own else None,
         format=facts.format,
         cache=cache,
     )
@@ -229,6 +231,15 @@ def measure(
     if counter is None:
         counter = EstimateCounter() if named is None else counter_for(named)
     return count_of_request(given, counter, format=format, model=named, system=system, tools=tools)
+
+
+def features_in(given: Any, /, *, model: str, format: str | Format = "auto") -> frozenset[str]:
+    """List what a request has that bills are compared for; see `trimtab.counting.features`."""
+    from trimtab.counting.features import features_of
+    from trimtab.counting.measurement import read_given
+
+    form, entries, fixed, request = read_given(given, format=format, model=model, system=None, tools=None)
+    return features_of(entries, form, fixed, model=model, request=request)
 
 
 def clear_counts() -> None:

@@ -167,6 +167,11 @@ class RequestCounter:
         """
         return self.margin_tokens(tokens)
 
+    @property
+    def exact_features(self) -> frozenset[str] | None:
+        """Features of requests that were billed as counted; None: `exact` tells."""
+        return None
+
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int | None:
         """Say how far these may be off beside the margin; None if it does not say.
 

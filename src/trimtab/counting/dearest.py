@@ -58,6 +58,11 @@ class DearestCounter(AdditiveCounter):
         return _most(one.unsure_tokens(tools, held) for one in self._counters)
 
     @property
+    def exact_features(self) -> frozenset[str] | None:
+        listed = [seen for one in self._counters if (seen := one.exact_features) is not None]
+        return frozenset.intersection(*listed) if listed else None
+
+    @property
     def adds_prompt(self) -> bool:
         return any(one.adds_prompt for one in self._counters)
 

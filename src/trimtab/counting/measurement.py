@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from trimtab._shared.checks import check_messages, in_words
 from trimtab.counting.base import AdditiveCounter, CounterLike, RequestCounter, counter_name
 from trimtab.counting.door import as_counter
+from trimtab.counting.features import features_of
 from trimtab.counting.margin import known_margin, known_over_margin, unsure_of
 from trimtab.counting.schemas import provider_tools
 from trimtab.counting.sizes import Fixed, Shares, Sizes, fixed_tokens_of, sizes_for
@@ -33,8 +34,7 @@ class Count:
 
     Args:
         tokens: The whole request.
-        exact: Whether the model's tokenizer is its own, and how all this request holds is charged is known
-            and seen. With OpenAI that is text alone: what frames tools, calls and media there is not public.
+        exact: Whether the tokenizer is the model's, and each feature of the request was billed as counted.
         margin_tokens: How far the bill may be above the count; None where nobody measured.
         over_margin_tokens: How far the bill may be below the count; None where nobody measured.
         messages_tokens: Of the messages with their framing, media apart; None for a black box.
@@ -53,10 +53,7 @@ class Count:
 
     tokens: int
     exact: bool
-    """Whether the model's tokenizer is its own, and how all this request holds is charged is known and seen.
-
-    With OpenAI that is text alone: what frames tools, calls and media there is not public.
-    """
+    """Whether the tokenizer is the model's, and each feature of the request was billed as counted."""
     margin_tokens: int | None
     """How far the bill may be above the count; None where nobody measured."""
     over_margin_tokens: int | None = None
@@ -159,10 +156,13 @@ def count_of_request(
     unknown = unknown_in(made, fixed.tools, pieces, request)
     unsure = unsure_of(made, fixed.tools, pieces)
     known = all(map(made.knows, pieces))
-    exact = made.exact is True and unsure == 0 and not unknown.phrases and known
+    plain = known and not (fixed.tools or (fixed.extra or {}).get("response_format"))
+    exact = unsure == 0 and not unknown.phrases
+    if made.exact_features is None:
+        exact = exact and made.exact is True and (plain if isinstance(made, TextCounter) else known)
+    else:
+        exact = exact and is_exact(made, entries, form, fixed, model=model, request=request)
     if isinstance(made, TextCounter):
-        plain = known and not (fixed.tools or (fixed.extra or {}).get("response_format"))
-        exact = exact and plain
         margin = 0 if exact else made.margin_tokens(tokens, is_plain=plain)
         over = 0 if exact else made.over_margin_tokens(tokens, is_plain=plain)
     else:
@@ -180,6 +180,27 @@ def count_of_request(
         notes=notes,
         **parts,
     )
+
+
+def is_exact(
+    counter: RequestCounter,
+    messages: Sequence[Any],
+    form: Format,
+    fixed: Fixed,
+    /,
+    *,
+    model: str | None,
+    request: Request | None = None,
+) -> bool:
+    """Tell whether each feature of a request stood in a bill that was as counted (SPEC B0b).
+
+    The word of a counter of which no bills were compared is taken for that.
+    """
+    seen = counter.exact_features
+    if seen is None:
+        return counter.exact is True
+    name = counter_name(counter) if model is None else model
+    return bool(seen) and features_of(messages, form, fixed, model=name, request=request) <= seen
 
 
 def _parts(

@@ -89,6 +89,11 @@ class Sizes:
         self._checks_itself = type(counter).count_back in _CHECKED
         self._own = counter.count_message if _is_ours(counter) else None
 
+    @property
+    def fixed(self) -> Fixed:
+        """What stands beside the messages."""
+        return self._fixed
+
     def fixed_tokens(self, leads_system: bool, /) -> int:
         """Return what a request costs beside its messages: framing, tools, system text beside them.
 

@@ -60,6 +60,7 @@ class TextCounter(AdditiveCounter):
         media: MediaRule | None = None,
         margin: Margin | None = None,
         margins: Mapping[str, Margin] | None = None,
+        exact_features: Mapping[str, frozenset[str]] | None = None,
         format: str | Format = "openai_chat",
         cache: TextCache | None = None,
     ) -> None:
@@ -74,6 +75,8 @@ class TextCounter(AdditiveCounter):
             media: What images and files are charged; gpt-4o's if None.
             margin: How far counts may be off; None if nobody knows.
             margins: The same by wire form, where another form is known less well.
+            exact_features: By wire form, the features of requests that were billed as counted: a count of
+                others is not exact. None: plain text is, if `exact` says so.
             format: The wire form of the messages.
             cache: Remembers counts by text; one of its own if None.
         """
@@ -82,6 +85,7 @@ class TextCounter(AdditiveCounter):
         self.name = name
         self.exact = exact
         self._exact_form = self._format.name if exact else None
+        self._exact_features = exact_features
         self._framings = {"": Framing() if framing is None else framing, **(framings or {})}
         self.framing = self._framings.get(self._format.name, self._framings[""])
         self._margins = {"": margin, **(margins or {})}
@@ -115,6 +119,7 @@ class TextCounter(AdditiveCounter):
             return self
         twin = copy.copy(self.with_format(sent))
         twin._format, twin.exact, twin._prices = read, False, None
+        twin._exact_features = None if twin._exact_features is None else {}
         twin._reader = read._write_as(sent)
         twin.framing = _between(twin.framing, read, sent, self._cache.young)
         return twin
@@ -130,6 +135,12 @@ class TextCounter(AdditiveCounter):
         twin.framing = replace(self.framing, per_call_tokens=0, further_call_tokens=0, per_result_tokens=0)
         twin._prices = None
         return twin
+
+    @property
+    def exact_features(self) -> frozenset[str] | None:
+        return (
+            None if self._exact_features is None else self._exact_features.get(self._format.name, frozenset())
+        )
 
     @property
     def adds_prompt(self) -> bool:

@@ -172,6 +172,7 @@ _ALIASES = {name: model for table in _TABLES for name, model in table.ALIASES.it
 """Other names of the same model: old dated ones, and those of gateways."""
 _UNNAMED = tuple(unnamed for table in _TABLES for unnamed in table.UNNAMED)
 
+_OWN = {row.name: row for row in _ROWS}
 _FACTS: dict[str, ModelFacts] = {row.name: row for row in _ROWS}
 _LOCK = threading.RLock()
 
@@ -243,6 +244,41 @@ def known_model_in(body: object, /) -> str | None:
     """Return the model a request body names, if it is known."""
     named = model_in(body)
     return None if named is None or find_facts(named) is None else named
+
+
+def charge_of(facts: ModelFacts, form: str, /) -> object:
+    """Return what decides the count of a text in a wire form: equal for models that are charged alike."""
+    return facts.encoding, dict(facts.framings).get(form, facts.framing)
+
+
+def exact_features_for(facts: ModelFacts, /) -> dict[str, frozenset[str]] | None:
+    """List by wire form the features of requests that were billed as counted; see `trimtab.models.features`.
+
+    Returns:
+        None for a model that is not trimtab's own, or is charged otherwise than it is there: no bill of it
+        was compared.
+    """
+    own = _OWN.get(facts.name)
+    if own is None or (own.encoding, own.framing, own.framings) != (
+        facts.encoding,
+        facts.framing,
+        facts.framings,
+    ):
+        return None
+    return exact_table().get(facts.name, {})
+
+
+@cache
+def exact_table() -> dict[str, dict[str, frozenset[str]]]:
+    """Read by model and wire form the features whose bills came out exact."""
+    from trimtab.models.features import EXACT  # not above: who asks for no exact model needs none of it
+
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for form, models, features in EXACT:
+        listed = frozenset(feature.strip() for feature in features.split("|")) - {""}
+        for model in models.split():
+            found.setdefault(model, {})[form] = listed
+    return found
 
 
 def near_models(model: str, /) -> tuple[str, ...]:

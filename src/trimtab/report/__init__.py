@@ -68,8 +68,8 @@ class Report:
         format: Name of the wire form.
         model: The model asked for; None if none was named.
         counter: Name of the counter.
-        exact: True if the counter uses the model's own tokenizer and framing; False if it estimates. It is
-            the counter's word, whatever the messages hold: `trimtab.counting.measure` says of one request.
+        exact: True if all of the request that goes out is charged as bills of its model were: its tokenizer
+            is known, and each feature of it was billed as counted. False if it estimates.
         shares: True if the counter gives one total only: the sizes of parts are shares of it, not counts.
         window_tokens: The window the budget goes by.
         model_window_tokens: The window of the model, as far as it is known; None where it is not, or no
@@ -116,10 +116,8 @@ class Report:
     counter: str
     """Name of the counter."""
     exact: bool
-    """True if the counter uses the model's own tokenizer and framing; False if it estimates.
-
-    It is the counter's word, whatever the messages hold: `trimtab.counting.measure` says of one request.
-    """
+    """True if all of the request that goes out is charged as bills of its model were: its tokenizer is known,
+    and each feature of it was billed as counted. False if it estimates."""
     shares: bool = False
     """True if the counter gives one total only: the sizes of parts are shares of it, not counts."""
     window_tokens: int

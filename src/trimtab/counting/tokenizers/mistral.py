@@ -49,6 +49,8 @@ class MistralCounter(AdditiveCounter):
         framing: What is charged beside the text.
         media: What is charged for images and files. None: `MediaRule()`.
         margin: How far a count may be off. None: not at all.
+        exact_features: By wire form, the features of requests that were billed as counted: a count of others
+            is not exact. None: those of `exact` are.
         format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
         cache: Where counts of texts are remembered. None: in one of its own.
     """
@@ -63,6 +65,7 @@ class MistralCounter(AdditiveCounter):
         framing: Framing,
         media: MediaRule | None = None,
         margin: Margin | None = None,
+        exact_features: Mapping[str, frozenset[str]] | None = None,
         format: str | Format = "openai_chat",
         cache: TextCache | None = None,
     ) -> None:
@@ -74,6 +77,7 @@ class MistralCounter(AdditiveCounter):
         self._format = get_format(format)
         self._own_form = self._format.name
         self._exact_form = self._own_form if exact else None
+        self._exact_features = exact_features
         self._cache = TextCache(count_text, name=name) if cache is None else cache
 
     def with_format(self, format: str | Format, /) -> Self:
@@ -85,12 +89,18 @@ class MistralCounter(AdditiveCounter):
         twin.exact = twin.format.name == self._exact_form
         return twin
 
+    @property
+    def exact_features(self) -> frozenset[str] | None:
+        return (
+            None if self._exact_features is None else self._exact_features.get(self._format.name, frozenset())
+        )
+
     def margin_tokens(self, tokens: int, /) -> int | None:
         """Return how far the bill may be above a count; None if unknown.
 
         Source: 16 of 16 recorded requests were billed as counted (2026-11), with tools and images among them.
         """
-        if self.exact:
+        if self.exact and self._exact_features is None:
             return 0
         if self.margin is None or self._format.name != self._own_form:
             return None  # how it would charge a wire form that it does not take is not known
@@ -98,7 +108,7 @@ class MistralCounter(AdditiveCounter):
 
     def over_margin_tokens(self, tokens: int, /) -> int | None:
         """Return how far the bill may be below a count; None if unknown."""
-        if self.exact:
+        if self.exact and self._exact_features is None:
             return 0
         if self.margin is None or self._format.name != self._own_form:
             return None
