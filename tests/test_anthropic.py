@@ -143,10 +143,12 @@ class TestScan:
         """It has to stand before a message of the model, or at the end."""
         assert units(user("q"), system("s"), model("x"), user("r"), system("t")) == [(0,), (1, 2), (3,), (4,)]
 
-    def test_the_last_turn_keeps_the_thinking_it_opened_with(self) -> None:
-        """The API wants it to begin with thinking; a turn that is over may lose it."""
+    def test_what_goes_on_with_thinking_is_a_unit_of_its_own(self) -> None:
+        """The API wants the turn to begin with thinking; what stands between that and the rest may leave."""
         loop = (model(thinking(), use("a")), user(result("a")), model(use("b")), user(result("b")))
-        assert units(user("q"), *loop) == [(0,), (1, 2, 3, 4)]
+        assert units(user("q"), *loop) == [(0,), (1, 2), (3, 4)]
+        assert scanned(user("q"), *loop).thought == {1, 2}
+        assert scanned(user("q"), *loop, model("done"), user("thanks")).thought == set()
         assert units(user("q"), *loop, model("done"), user("thanks")) == [(0,), (1, 2), (3, 4), (5,), (6,)]
         again = (
             model(thinking(), use("a")),

@@ -127,9 +127,16 @@ class TestThinkingThatMayNotStay:
     def test_what_stands_before_the_change_keeps_it(self) -> None:
         """The first turn is as it was, so its thinking is, too."""
         body = self.talk(model="claude-fable-5-1")
-        request = FORM.read_request(body)
+        fitted = fit(body, 99, counter=COUNTER, on_trim=lambda trim: trim.remove(2))
         left = [*body["messages"][:2], *body["messages"][3:]]
-        assert FORM.write_request(request, left)["messages"] == [*left[:2], model(text("d")), left[3]]
+        assert fitted.messages == fitted.request["messages"] == [*left[:2], model(text("d")), left[3]]
+        broken = [*body["messages"][:2], user(result("nobody")), *body["messages"][2:]]
+        mended = repair({**body, "messages": broken})
+        assert mended.request["messages"] == [*broken[:2], broken[3], model(text("d")), broken[5]]
+        assert [(one.index, one.rule) for one in mended.changes] == [
+            (2, "orphan_result"),
+            (4, "bound_thinking"),
+        ]
 
     def test_a_request_that_lets_the_api_drop_it_is_left_alone(self) -> None:
         """And one that asks for the check is held to it, whatever the model."""

@@ -189,14 +189,14 @@ def places_that_stay(budget: int, strategy: Any, messages: list[Message], form: 
 
 
 def test_words_behind_results_open_a_turn() -> None:
-    """As in Anthropic's form: reasoning before them is bound to nothing behind; a fit may make such."""
+    """As in Anthropic's form; a fit may make such, where nothing shows that the model thinks."""
     loop = [
         *(user("a"), model(THOUGHT, call("A")), user(result("A", "x"))),
         *(user("faster"), model(call("B")), user(result("B", "y"))),
     ]
     assert [unit.indices for unit in group(loop)] == [(0,), (1, 2), (3,), (4, 5)]
     beside = [*loop[:2], user(result("A", "x"), "faster"), *loop[4:]]
-    assert [unit.indices for unit in group(beside)] == [(0,), (1, 2, 3, 4), (2,)]
+    assert [unit.indices for unit in group(beside)] == [(0,), (1, 2), (2,), (3, 4)]
     said = [user("a"), model(call("A")), user(result("A", "x")), model("b " * 30), user("c")]
     protecting = SlidingWindow(protect_roles=["tool"])
     fitted = fit(said, 20, counter=WordCounter(format=FORM), strategy=protecting)

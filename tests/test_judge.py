@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.judge import (
     FORMS,
+    ORIGINS,
     TABLES,
     accepts,
     broken_anthropic,
@@ -23,7 +24,6 @@ from tests.judge import (
     broken_openai_responses,
     judge,
     newly_refused,
-    openai_responses,
 )
 from tests.judge._broken import Broken
 from tests.judge._rules import Table
@@ -42,7 +42,7 @@ EVERY = [
     for form, cases in CASES.items()
     for at, case in enumerate(cases)
 ]
-RULES = [(table, name) for table in (*TABLES.values(), openai_responses.ORIGIN) for name in table]
+RULES = [(table, name) for table in (*TABLES.values(), *ORIGINS.values()) for name in table]
 
 
 def test_every_form_has_at_least_fifteen_broken_requests() -> None:

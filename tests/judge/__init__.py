@@ -20,20 +20,28 @@ TABLES: dict[str, Table] = {
     "bedrock": bedrock.TABLE,
 }
 
+ORIGINS: dict[str, Table] = {
+    "openai_responses": openai_responses.ORIGIN,
+    "anthropic": anthropic.ORIGIN,
+    "bedrock": bedrock.ORIGIN,
+}
+"""Rules that read a request and the one it was made from."""
+
 FORMS = tuple(TABLES)
 
-__all__ = ["FORMS", "TABLES", "Refusal", "Rule", "Table", "accepts", "judge", "newly_refused"]
+__all__ = ["FORMS", "ORIGINS", "TABLES", "Refusal", "Rule", "Table", "accepts", "judge", "newly_refused"]
 
 
 def judge(form: str, request: Mapping[str, Any], *, origin: Mapping[str, Any] | None = None) -> list[Refusal]:
     """Say why a provider would refuse a request; nothing if it would accept it.
 
     `origin` is the request this one was made from. Some rules speak of what the provider keeps (the
-    reasoning an item of a response came with), and only the origin shows that.
+    reasoning an item of a response came with, what stood before thinking when it was made), and only the
+    origin shows that.
     """
     refusals = TABLES[form].read(request)
-    if origin is not None and form == "openai_responses":
-        refusals += openai_responses.ORIGIN.read({"origin": as_body(origin), "request": as_body(request)})
+    if origin is not None and form in ORIGINS:
+        refusals += ORIGINS[form].read({"origin": as_body(origin), "request": as_body(request)})
     return refusals
 
 

@@ -6,8 +6,9 @@ of two assistant messages answered together were accepted.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from tests.judge._rules import Body, Found, Table, entry, found, items, objects, once, text
@@ -56,6 +57,12 @@ REQUIRED = {
 }
 NO_PREFILL = re.compile(r"claude-(opus|sonnet)-(4-[6-9]|[5-9])|claude-(fable|mythos)")
 """ericc-ch/copilot-api#261: 4-6 and later refuse an assistant's opening words; vybestack/llxprt-code#3695."""
+CHOOSES = re.compile(r"claude-(opus-4-[78]|(opus|sonnet|haiku|fable|mythos)-5)(?!\d)")
+"""Models that think adaptively alone: lidge-jun/opencodex#65, handochan/aelix-ai#258, migration guides."""
+ALWAYS = re.compile(r"claude-((opus|sonnet)-5-5|(fable|mythos)-5-[12])(?!\d)")
+"""Of these, those that cannot be told not to think."""
+PRESERVES = re.compile(r"claude-((opus|sonnet|haiku)-5-5|(fable|mythos)-5-[12])(?!\d)")
+"""Models with preserved thinking, as the page on it lists them (2026-10)."""
 NO_SYSTEM = re.compile(r"claude-(2|3|instant)|claude-(opus|sonnet|haiku)-(4-[0-7]\b|4-\d{8}|4\b(?!-))")
 """Released before Opus 4.8, which first took system messages inside the conversation."""
 
@@ -455,7 +462,7 @@ def thinking_disabled(request: Body) -> Iterator[Found]:
 )
 def thinking_must_lead(request: Body) -> Iterator[Found]:
     """In a tool loop that goes on, the assistant's turn (up to the user's words) starts with thinking."""
-    if entry(request.get("thinking")).get("type") != "enabled":
+    if entry(request.get("thinking")).get("type") != "enabled" or CHOOSES.search(model(request)):
         return
     made = turns(request)
     if not made or made[-1][0] != "user" or not any(block.type == "tool_result" for block in made[-1][1]):
@@ -535,3 +542,66 @@ def longer_after_shorter(request: Body) -> Iterator[Found]:
         if long and short:
             yield found(path)
         short = short or not long
+
+
+@TABLE.rule(
+    '"thinking.type.{about}" is not supported for this model. Use "thinking.type.adaptive" and '
+    '"output_config.effort" to control thinking behavior.',
+    "https://github.com/lidge-jun/opencodex/pull/65",
+)
+def thinking_type(request: Body) -> Iterator[Found]:
+    """Newer models choose for themselves, and the newest cannot be told not to think."""
+    kind = text(entry(request.get("thinking")).get("type"))
+    refused = {"enabled": CHOOSES, "disabled": ALWAYS}.get(kind)
+    if refused is not None and refused.search(model(request)):
+        yield found("thinking.type", kind)
+
+
+ORIGIN = Table()
+"""Rules that read `{"origin": ..., "request": ...}`: only the origin shows what thinking was made with."""
+
+
+def unmarked(value: Any) -> Any:
+    """Leave out marks for the cache, which are no part of what the model reads."""
+    if isinstance(value, dict):
+        return {key: unmarked(one) for key, one in value.items() if key != "cache_control"}
+    return [unmarked(one) for one in value] if isinstance(value, list) else value
+
+
+def thoughts(beside: Any, messages: Any, thinking: Callable[[Any], bool]) -> Iterator[tuple[str, str]]:
+    """Yield place and prefix of each block of thinking: all that stands before it, and itself."""
+    before: list[Any] = [beside]
+    for at, message in enumerate(items(messages)):
+        own = items(entry(message).get("content"))
+        for place, block in enumerate(own):
+            if thinking(block):
+                yield f"messages.{at}.content.{place}", json.dumps(unmarked([*before, own[: place + 1]]))
+        before.append(message)
+
+
+def checks_prefix(request: Body, thinking: Any, name: str) -> bool:
+    """Say whether thinking is refused where something before it is another."""
+    behavior = entry(entry(thinking).get("block_binding")).get("prefix_mismatch_behavior")
+    return behavior != "drop_block" and (behavior == "error" or PRESERVES.search(name) is not None)
+
+
+@ORIGIN.rule(
+    "{where}: Invalid `signature` in `thinking` block. The block is bound to a different conversation. "
+    'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".',
+    "https://github.com/anomalyco/opencode/issues/48637",
+)
+def bound_thinking(both: Body) -> Iterator[Found]:
+    """System text, tools and every message before it are as they were."""
+    origin, request = both["origin"], both["request"]
+    if not checks_prefix(request, request.get("thinking"), model(request)):
+        return
+    beside = [request.get("system"), request.get("tools")]
+    made = {prefix for _, prefix in thoughts(beside, origin.get("messages"), is_thinking)}
+    for place, prefix in thoughts(beside, request.get("messages"), is_thinking):
+        if prefix not in made:
+            yield found(place)
+
+
+def is_thinking(block: Any) -> bool:
+    """Say whether a block is thinking."""
+    return text(entry(block).get("type")) in THINKING

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tests.judge._rules import Body, Found, Table, entry, found, items, objects, once, text
+from tests.judge.anthropic import ALWAYS, CHOOSES, checks_prefix, thoughts
 
 TABLE = Table()
 
@@ -469,6 +470,8 @@ def thinking_must_lead(request: Body) -> Iterator[Found]:
     """In a tool loop that goes on, the assistant's turn (up to the user's words) starts with reasoning."""
     if entry(fields(request).get("thinking")).get("type") != "enabled" or not is_claude(request):
         return
+    if CHOOSES.search(text(request.get("modelId"))):
+        return
     made = [(role, said(turn)) for role, turn in turns(request)]
     if not made or made[-1][0] != "user" or not any(block.key == "toolResult" for block in made[-1][1]):
         return
@@ -543,3 +546,42 @@ def longer_after_shorter(request: Body) -> Iterator[Found]:
         if long and short:
             yield found(path)
         short = short or not long
+
+
+@TABLE.rule(
+    'The model returned the following errors: "thinking.type.{about}" is not supported for this model. Use '
+    '"thinking.type.adaptive" and "output_config.effort" to control thinking behavior.',
+    "https://github.com/openclaw/openclaw/issues/117871",
+)
+def thinking_type(request: Body) -> Iterator[Found]:
+    """As in the models' own API."""
+    kind = text(entry(fields(request).get("thinking")).get("type"))
+    refused = {"enabled": CHOOSES, "disabled": ALWAYS}.get(kind)
+    if refused is not None and refused.search(text(request.get("modelId"))):
+        yield found("thinking.type", kind)
+
+
+ORIGIN = Table()
+"""Rules that read `{"origin": ..., "request": ...}`, as for the models' own API."""
+
+
+@ORIGIN.rule(
+    "The model returned the following errors: {where}: Invalid `signature` in `thinking` block. The block is "
+    "bound to a different conversation.",
+    "https://github.com/anomalyco/opencode/issues/48637",
+)
+def bound_thinking(both: Body) -> Iterator[Found]:
+    """System text, tools and every message before it are as they were."""
+    origin, request = both["origin"], both["request"]
+    if not checks_prefix(request, fields(request).get("thinking"), text(request.get("modelId"))):
+        return
+    beside = [request.get("system"), request.get("toolConfig")]
+    made = {prefix for _, prefix in thoughts(beside, origin.get("messages"), is_thinking)}
+    for place, prefix in thoughts(beside, request.get("messages"), is_thinking):
+        if prefix not in made:
+            yield found(place)
+
+
+def is_thinking(block: Any) -> bool:
+    """Say whether a block is reasoning."""
+    return "reasoningContent" in entry(block)

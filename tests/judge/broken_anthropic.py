@@ -334,6 +334,31 @@ BROKEN = [
         "dario/issues/1066",
     ),
     Broken(
+        "thinking_type",
+        {**THINKS, "model": "claude-sonnet-5", "thinking": {"type": "adaptive"}},
+        lambda body: body.update(thinking={"type": "enabled", "budget_tokens": 1024}),
+        '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and '
+        '"output_config.effort" to control thinking behavior.',
+        "opencodex/pull/65",
+    ),
+    Broken(
+        "thinking_type",
+        {**LOOP, "model": "claude-opus-5-5"},
+        lambda body: body.update(thinking={"type": "disabled"}),
+        '"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive" and '
+        '"output_config.effort" to control thinking behavior.',
+        "opencodex/pull/65",
+    ),
+    Broken(
+        "bound_thinking",
+        {**THINKS, "model": "claude-fable-5-1", "thinking": {"type": "adaptive"}},
+        lambda body: body["messages"][0].update(content="The weather in Rome?"),
+        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different "
+        "conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "
+        '"drop_block".',
+        "opencode/issues/48637",
+    ),
+    Broken(
         "longer_after_shorter",
         CACHED,
         lambda body: body["messages"][0]["content"][1].update(cache_control={**EPHEMERAL, "ttl": "1h"}),

@@ -364,6 +364,28 @@ BROKEN = [
         "zed/pull/59436",
     ),
     Broken(
+        "thinking_type",
+        {**LOOP, "modelId": "us.anthropic.claude-opus-5-20260724-v1:0"},
+        lambda body: body.update(
+            additionalModelRequestFields={"thinking": {"type": "enabled", "budget_tokens": 1024}}
+        ),
+        'The model returned the following errors: "thinking.type.enabled" is not supported for this model. '
+        'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.',
+        "openclaw/issues/117871",
+    ),
+    Broken(
+        "bound_thinking",
+        {
+            **THINKS,
+            "modelId": "us.anthropic.claude-haiku-5-5-v1:0",
+            "additionalModelRequestFields": {"thinking": {"type": "adaptive"}},
+        },
+        lambda body: body["messages"][0]["content"].insert(0, {"text": "Today."}),
+        "The model returned the following errors: messages.1.content.0: Invalid `signature` in `thinking` "
+        "block. The block is bound to a different conversation.",
+        "opencode/issues/48637",
+    ),
+    Broken(
         "longer_after_shorter",
         CACHED,
         lambda body: body["messages"][1]["content"].__setitem__(2, LONG),

@@ -40,10 +40,9 @@ BEDROCK = (
         ("write_body", "request.tools is not config.get", "request.tools is config.get"),
         ("write_body", "given if whole else", "{} if whole else"),
         ("settings_of", "if thinking else {}", "if False else {}"),
-        ("with_allowed_thoughts", '== "disabled"', '== "enabled"'),
-        ("with_allowed_thoughts", "start = min(start, _first_change(request, messages))", "pass"),
+        ("with_allowed_thoughts", '!= "disabled"', '!= "enabled"'),
         (
-            "with_allowed_thoughts",
+            "without_thoughts",
             "with_tidy_points(without_indices(blocks, gone))",
             "without_indices(blocks, gone)",
         ),
@@ -79,7 +78,7 @@ BEDROCK = (
         "properties/test_walk.py test_near_cut.py",
         ("Walk._plain_blocks", "or len(results) != _count_said(blocks)", ""),
         ("Walk._plain_blocks", "if len(calls) > 1:", "if len(calls) > 2:"),
-        ("Walk._plain_blocks", "first == thinks, last == thinks), tokens", "first == thinks, False), tokens"),
+        ("Walk._plain_blocks", 'last == "reasoningContent"), tokens', "False), tokens"),
         ("_result_tokens", "if len(block) != 1 or", "if"),
     ),
     module(

@@ -537,9 +537,13 @@ STRATEGIES = (
     module(
         "strategies/runner.py",
         "test_runner.py test_strategies.py test_summarize.py test_afit.py properties/test_toy_format.py",
-        ("Settled.changed", "return {*self.partial, *self.edits}", "return {*self.partial}"),
+        (
+            "Settled.changed",
+            "return {*self.partial, *self.edits, *self.bare}",
+            "return {*self.partial, *self.bare}",
+        ),
         ("Settled.assemble", "places[index]", "places[index] - 1"),
-        ("_settle", "if result.fits and settled.tokens > request", "if settled.tokens > request"),
+        ("_settle", "if settled.fits and settled.tokens > request", "if settled.tokens > request"),
         ("_settle", "settled.tokens > request.limit_tokens", "settled.tokens >= request.limit_tokens"),
         ("_settle", "settled.tokens > request.limit_tokens", "False"),
         ("steps", "answer if trusted else checked_answer(answer, request, name)", "answer"),
@@ -547,8 +551,8 @@ STRATEGIES = (
         ("steps", 'error.args = (f"block', 'error.args = error.args or (f"block'),
         (
             "Settled.assemble",
-            "and not self.insertions:\n            return messages",
-            "and True:\n            return messages",
+            "and not self.insertions and not self.bare:\n            return messages",
+            "and not self.bare:\n            return messages",
         ),
         ("_settle_units", "and before[-1] not in partial and", "and"),
         ("_settle_units", "and before[-1] not in edits:", "and True:"),

@@ -12,6 +12,7 @@ from trimtab._fitting.fitted import Plan
 from trimtab._fitting.portion import Decision, ask
 from trimtab._fitting.prepare import BLOCK, Work
 from trimtab._fitting.request import hold_margin, refuse_faults
+from trimtab._fitting.stale import first_change, stale_note, without_stale
 from trimtab._shared.checks import move_to_source
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
@@ -19,7 +20,7 @@ from trimtab.conversation import History
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.formats import Format, Request
-from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.base import EvictionRequest, asks_model
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.runner import Settled
 from trimtab.strategies.summarizer import drive
@@ -67,8 +68,12 @@ class FitPlan(Decision[Work]):
         before = settled.before
         at = min((one.at for one in settled.insertions), default=settled.cut)
         count = bisect_left(before, at)
-        opens = count and before[count - 1] == history.user_at_or_before(settled.cut - 1)
-        return count - 1 if opens and before[count - 1] not in history.pins else count
+        user = history.user_at_or_before(settled.cut - 1)
+        while (
+            user is not None and count and before[count - 1] >= user and before[count - 1] not in history.pins
+        ):
+            count -= 1
+        return count
 
     @property
     def source(self) -> Sequence[Any]:
@@ -189,9 +194,9 @@ def _decide_within(work: Work, budget: Budget) -> Steps[FitPlan]:
         total = _total_if_known(history, sizes, counted)
         if total is not None and total <= limit:
             request = EvictionRequest(history, sizes, limit_tokens=limit, block=BLOCK)
-            settled = Settled(cut=0, tokens=total)
+            settled = _fresh(work, request, Settled(cut=0, tokens=total))
         else:
-            request, settled = yield from ask(work.strategy, work, limit_tokens=limit, counted=counted)
+            request, settled = yield from _settle(work, limit_tokens=limit, counted=counted)
         if work.unmended and not (settled.fits and history.is_sound(settled.cut, settled.before)):
             return (yield from _decide_within(work.mended_first, budget))
         history.look_over(settled.cut, also=settled.before)
@@ -204,6 +209,60 @@ def _decide_within(work: Work, budget: Budget) -> Steps[FitPlan]:
             return (yield from _decide_within(work.mended_first, budget))
         refuse_faults(refused, mended=True)
     return plan
+
+
+def _settle(work: Work, *, limit_tokens: int, counted: int | None) -> Steps[tuple[EvictionRequest, Settled]]:
+    """Ask the strategy; where thinking is bound, what goes stale makes room for more.
+
+    It is asked again with as much more room as that, by the share it has of what stays, then by halves. A
+    strategy that asks a model is asked again only where its answer does not fit.
+    """
+    history, strategy = work.history, work.strategy
+    request, settled = yield from ask(strategy, work, limit_tokens=limit_tokens, counted=counted)
+    if not history.thinking.bound:
+        return request, settled
+    best = request, _fresh(work, request, settled)
+    low, high, whole_tokens = limit_tokens, 0, settled.tokens
+    for _ in range(_ROUNDS):
+        bare_tokens, once = best[1].tokens, best[1].fits and asks_model(strategy)
+        room = (
+            (low + high) // 2
+            if high
+            else whole_tokens + (limit_tokens - bare_tokens) * whole_tokens // max(1, bare_tokens)
+        )
+        if once or bare_tokens in (whole_tokens, 0) or room <= low:
+            break
+        request, settled = yield from ask(
+            strategy,
+            work,
+            limit_tokens=room,
+            constant_limit_tokens=limit_tokens,
+            counted=_counted_back(history, work.sizes, room),
+        )
+        tried = _fresh(work, request, settled)
+        tried.fits = tried.fits and tried.tokens <= limit_tokens
+        if tried.fits or not best[1].fits:
+            best, low, whole_tokens = (request, tried), room, settled.tokens
+        else:
+            high = room
+    return best
+
+
+_ROUNDS = 8
+"""Times that what goes stale may make room."""
+
+
+def _fresh(work: Work, request: EvictionRequest, settled: Settled) -> Settled:
+    """Return what stays without thinking that went stale."""
+    if not work.history.thinking.bound:
+        return settled
+    made = without_stale(work, request, settled, start=first_change(work, settled), known=work.ask.stale)
+    if made is settled:
+        return settled
+    if made.needed_tokens is not None:
+        made.needed_tokens -= settled.tokens - made.tokens
+    made.notes = (*made.notes, stale_note(sum(why == "bound_thinking" for why in made.reasons.values())))
+    return made
 
 
 def _counted_back(history: History, sizes: Sizes, limit_tokens: int) -> int | None:

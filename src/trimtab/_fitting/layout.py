@@ -656,7 +656,8 @@ def _parts(
     """Make a portion of each block, and find what spans them, if it is to be looked for."""
     taken = [removals.part(at) for at in range(len(blocks))]
     lists = [messages for messages, _ in taken]
-    read = partial(History, format=format, protect=False, looked_over=looked_over)
+    thinking = format.thinking_rules(policy.model, None)
+    read = partial(History, format=format, protect=False, looked_over=looked_over, thinking=thinking)
     bonds = Bonds()
     if look:
         names = [block.name for block in blocks]

@@ -245,6 +245,7 @@ def _history(
             leading=ask.leading,
             latest_user=ask.latest_user,
             elsewhere=body is not None and body.elsewhere,
+            thinking=format.thinking_rules(ask.model, None if body is None else body.body),
             looked_over=ask.repair and not unmended,
         )
     except FormatError as error:
@@ -332,6 +333,7 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         leading=None if work.ask.leading is None else sum(index < work.ask.leading for index in indices),
         latest_user=_latest_user(work.ask, indices),
         elsewhere=history.elsewhere,
+        thinking=history.thinking,
         looked_over=True,
     )
     sizes = sizes_for(work.counter, work.history.messages, fixed)

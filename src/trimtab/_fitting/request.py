@@ -78,6 +78,8 @@ class Ask:
     """Position of the latest message the user wrote, where the caller knows; -1: to be looked for."""
     sizes: list[int | None] | None = None
     """Tokens of each message as the counter counts them, where the caller knows; with a counter alone."""
+    stale: Collection[int] = ()
+    """Messages whose thinking the caller knows to be stale, where the model binds it."""
     notes: tuple[str, ...] = ()
     """What the report should say."""
 

@@ -14,6 +14,7 @@ from trimtab._fitting.layout import Composition, Part, by_block
 from trimtab._fitting.portion import Decision, ask, in_block
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.request import hold_margin
+from trimtab._fitting.stale import first_change, stale_note, without_stale
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.conversation import History
@@ -468,6 +469,7 @@ class _Settlement:
         )
         _let_go_together(outcome)
         _let_go_misplaced(outcome)
+        _let_go_stale(outcome)
         for decision in outcome.decisions:
             with in_block(decision.portion.name):
                 decision.portion.history.look_over(decision.settled.cut, also=decision.settled.before)
@@ -636,6 +638,27 @@ def _let_go_misplaced(outcome: Outcome) -> None:
             if place not in out
         }
         decisions[at].take_out(out, parted=staying, reason="cannot_lead")
+
+
+def _let_go_stale(outcome: Outcome) -> None:
+    """Take out thinking that a model refuses behind the first change to the request, in whatever block."""
+    changed, count = False, 0
+    for decision in outcome.decisions:
+        portion, settled = decision.portion, decision.settled
+        if not portion.history.thinking.bound:
+            return
+        start = 0 if changed else first_change(portion, settled)
+        decision.settled = without_stale(portion, decision.request, settled, start=start)
+        decision.freed_tokens += settled.tokens - decision.settled.tokens
+        count += sum(why == "bound_thinking" for why in decision.settled.reasons.values())
+        changed = start is not None or _lost_its_end(portion, settled)
+    if count:
+        outcome.notes.append(stale_note(count))
+
+
+def _lost_its_end(part: Part, settled: Settled) -> bool:
+    """Tell whether fewer messages of a block stay than it was given, though none that stays has moved."""
+    return len(settled.before) + len(part.history) - settled.cut < len(part.source)
 
 
 class _Together:

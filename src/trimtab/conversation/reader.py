@@ -10,6 +10,7 @@ from typing import Any
 
 from trimtab._shared.checks import move
 from trimtab.conversation.pairing import last_turn_of, open_calls, pair
+from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import (
     NO_PARTS,
     Group,
@@ -23,9 +24,11 @@ from trimtab.conversation.units import (
     unit_of,
     with_openers,
     with_stored,
+    with_thinking,
 )
 from trimtab.errors import FormatError
-from trimtab.formats import Format, Kind, Prices, Structure, refuse_foreign
+from trimtab.formats import Format, Kind, Prices, Structure, Thinking, refuse_foreign
+from trimtab.formats.values import has_no_key
 
 __all__ = ["History"]
 
@@ -56,6 +59,7 @@ class History:
         latest_user: int | None = -1,
         elsewhere: bool = False,
         looked_over: bool = False,
+        thinking: Thinking | None = None,
     ) -> None:
         self.messages: list[Any] = messages
         """The messages, in a list of our own; an entry that is no dict becomes one when read."""
@@ -75,12 +79,18 @@ class History:
         """What was read of its messages; until all units are asked for, what was noted while walking, too."""
         self.structure.elsewhere = self.elsewhere = elsewhere
         """True if the request goes on from messages the provider has stored."""
+        self.thinking = format.thinking_rules(None, None) if thinking is None else thinking
+        """What the model asks of thinking that is sent back to it."""
         self.pins = frozenset(pins)
         self.pending_calls = frozenset(pending_calls)
         self.protect = protect
         """True if leading system messages, the latest user message and the newest unit stay."""
         self._followed = followed
         self._answered = frozenset(answered)
+        self.last_turn = (
+            LastTurn(messages, format.turn_step, answered=bool(answered)) if self.thinking.leads else None
+        )
+        """The turn in which the model is to go on; None where that may begin with anything."""
         self._holds = frozenset(holds)
         self._apart = frozenset(apart)
         self._read_from = self._walked_from = self.count
@@ -147,7 +157,7 @@ class History:
     def _find_mark(self) -> int:
         """Look for a mark from the newest message back; -1 if none has one."""
         marks, places = self.format.cache_marks, range(self.count - 1, self.head - 1, -1)
-        if _has_no_key(self.messages[self.head :], self.format.rules.mark_keys):
+        if has_no_key(self.messages[self.head :], self.format.rules.mark_keys):
             return -1
         return next((index for index in places if marks(self.message(index))), -1)
 
@@ -546,7 +556,7 @@ class History:
         if self._units is not None or not self._is_alone_here or not self.count:
             return None
         index = min(counted, self.count - 1)
-        told = self._walked_from <= counted and not self._waits
+        told = self._walked_from <= counted
         start = self._turn_at(index) if self._ordered or not told or self.walked.odd else index
         if start is None:
             return None
@@ -558,11 +568,6 @@ class History:
             spans = [(start, self.count)]
         spans += self._spans_of(self._landmarks(start, end), start)
         return self._row(spans, start=max(start, self.head), stop=self.count)
-
-    @property
-    def _waits(self) -> bool:
-        """True if a message of the last turn may be bound to one that was not walked over."""
-        return self.walked.waits >= 0 and not self.walked.opened
 
     def part(self, first: int, stop: int, /, *, at: int, few: int) -> list[Span] | None:
         """Tell apart some units of a stretch.
@@ -602,7 +607,19 @@ class History:
         return asked if not self.head else {index for index in asked if index >= self.head}
 
     def _openers_of(self, index: int) -> list[int]:
-        """List the user's message before one, and, if that cannot open a turn, the one before it that can."""
+        """List what a message needs in front of it.
+
+        The user's message before it, and, if that cannot open a turn, the one before it that can; and the
+        thinking that opens what is left of the last turn.
+        """
+        if not self._ordered:
+            return self._user_before(index)
+        thinking = None if self.last_turn is None else self.last_turn.thinking_for(index)
+        if thinking is None:
+            return self._user_before(index)
+        return [*self._user_before(index), thinking, *self._user_before(thinking)]
+
+    def _user_before(self, index: int) -> list[int]:
         user = self.user_at_or_before(index)
         if user is None:  # then what stands nearest before it and may come first
             before = range(index - 1, self.head - 1, -1) if self.cannot_lead(index) else ()
@@ -618,7 +635,7 @@ class History:
         for index in sorted(asked):
             if found and found[-1][0] <= index < found[-1][1]:
                 continue
-            if index >= start and index not in odd:
+            if (index >= start or self._opens_rest(index)) and index not in odd:
                 found.append((self._border_at_or_before(index), self._border_after(index)))
             elif self.stands_alone(index) and index not in odd:
                 found.append((index, index + 1))
@@ -626,6 +643,11 @@ class History:
                 first = self._turn_at(index)
                 found.append((self.count if first is None else first, self._turn_after(index)))
         return found
+
+    def _opens_rest(self, index: int) -> bool:
+        """Tell whether a message is thinking of the last turn: what its call needs stands behind it."""
+        turn = self.last_turn
+        return turn is not None and turn.thinks(index)
 
     def _row(self, spans: list[tuple[int, int]], *, start: int, stop: int) -> list[Span] | None:
         """List the units in some places, and what stands between these; None if it cannot be told."""
@@ -830,8 +852,9 @@ class History:
 
     def _with_openers(self, units: list[Unit]) -> list[Unit]:
         head = self.head  # system text at the front leads by itself
+        held = units if self.last_turn is None else with_thinking(units, self.last_turn)
         return with_openers(
-            units, lambda index: index >= head and self.cannot_lead(index), self.user_at_or_before
+            held, lambda index: index >= head and self.cannot_lead(index), self.user_at_or_before
         )
 
     def _unit_of(self, group: Group, opened: set[int]) -> Unit:
@@ -874,23 +897,3 @@ def _join(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, stop))
     return found
-
-
-def _has_no_key(entries: list[Any], keys: Iterable[str]) -> bool:
-    """Tell whether surely none of some dicts, their parts, and the parts of these has one of some keys.
-
-    All at once, as to look into each message would take as long as fitting thousands of them ten times.
-    """
-    for _ in range(_LEVELS if keys else 0):
-        if not set(map(type, entries)) <= {dict}:
-            return False
-        there = set[str]().union(*entries)
-        if not there.isdisjoint(keys):
-            return False
-        lists = [entry.get(key) for key in ("content", "output") if key in there for entry in entries]
-        entries = [part for parts in lists if type(parts) is list for part in parts]
-    return True
-
-
-_LEVELS = 3
-"""A message, its parts, and what these hold: none that is deeper can have a mark."""

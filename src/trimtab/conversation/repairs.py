@@ -35,7 +35,7 @@ class Change:
         action: The message left, a part of it left or came, or its result now stands elsewhere: behind its
             call, or first in its message.
         rule: The rule that was broken: of a pair (see `validity.PairRule`), of order or of shape, as
-            `validate` names it, or "dangling".
+            `validate` names it, "dangling", or "bound_thinking".
         call_id: Id of the call concerned; None for a result that names none, and where it is about none.
     """
 
@@ -46,7 +46,7 @@ class Change:
     first in its message."""
     rule: str
     """The rule that was broken: of a pair (see `validity.PairRule`), of order or of shape, as `validate`
-    names it, or "dangling"."""
+    names it, "dangling", or "bound_thinking"."""
     call_id: str | None
     """Id of the call concerned; None for a result that names none, and where it is about none."""
 

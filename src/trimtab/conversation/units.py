@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn, cast
 
 from trimtab._shared.checks import check_parameters, is_whole
 from trimtab.conversation.pairing import Pairing
+from trimtab.conversation.turns import LastTurn
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Kind, Structure
 
@@ -27,6 +28,7 @@ __all__ = [
     "unit_of",
     "with_openers",
     "with_stored",
+    "with_thinking",
 ]
 
 State = Literal["pinned", "held", "free"]
@@ -301,6 +303,14 @@ def with_openers(
         else unit
         for unit in units
     ]
+
+
+def with_thinking(units: Sequence[Unit], turn: LastTurn) -> list[Unit]:
+    """Hold the thinking that opens what must stay of the last turn, if that does not begin so."""
+    said = (unit.first for unit in units if unit.state != "free" and unit.kind == "assistant")
+    first = next(filter(turn.holds, said), None)
+    thinking = None if first is None else turn.thinking_for(first)
+    return [_hold(unit) if unit.state == "free" and thinking in unit.indices else unit for unit in units]
 
 
 def with_stored(units: Sequence[Unit], pairing: Pairing) -> list[Unit]:

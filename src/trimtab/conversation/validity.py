@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from operator import is_
 from typing import Any, Literal
 
 from trimtab._shared.checks import check_messages, check_model, check_pending_calls
 from trimtab.conversation.order import order_faults
 from trimtab.conversation.pairing import Pairing, last_turn_of, late_results, open_calls, pair
-from trimtab.conversation.repairs import Change, mend
+from trimtab.conversation.repairs import Change, Placed, mend
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, format_of, mapping_of, refuse_foreign
 from trimtab.models import model_in
@@ -148,6 +150,9 @@ def repair(
     originals = list(request.messages)
     refuse_foreign(originals, chosen.name, listed=True)
     result, changes = mend(chosen, originals, elsewhere=request.elsewhere, pending_calls=pending)
+    if changes and chosen.thinking_rules(model or request.model or None, request.body).bound:
+        result, stale = _without_stale(chosen, originals, result)
+        changes = (*changes, *stale)
     kept = [placed.message for placed in result]
     return Repaired(
         messages=kept,
@@ -155,6 +160,23 @@ def repair(
         positions=tuple(placed.position for placed in result),
         request=chosen.write_request(request, kept),
     )
+
+
+def _without_stale(
+    format: Format, originals: Sequence[Any], placed: Sequence[Placed]
+) -> tuple[list[Placed], list[Change]]:
+    """Take out the thinking that the model refuses behind the first change."""
+    same = sum(1 for _ in takewhile(bool, map(is_, (one.message for one in placed), originals)))
+    made, changes = list(placed[:same]), list[Change]()
+    for one in placed[same:]:
+        message = format.without_thinking(one.message)
+        if message is not None:
+            made.append(Placed(one.position, message))
+        if message is not one.message:
+            action: Literal["removed", "edited"] = "removed" if message is None else "edited"
+            found = Change(index=one.position, action=action, rule="bound_thinking", call_id=None)
+            changes.append(found)
+    return made, changes
 
 
 def _read(messages: Any, format: str | Format, model: str | None) -> tuple[Format, Request]:

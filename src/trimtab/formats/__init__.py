@@ -30,7 +30,7 @@ from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Structure
+from trimtab.formats.structure import Kind, Step, Structure, Thinking
 from trimtab.formats.tools import Tool, read_tools
 from trimtab.formats.values import Dict, Path, as_list, entry_of, item_of, mapping_of
 
@@ -50,9 +50,11 @@ __all__ = [
     "Prices",
     "Request",
     "Rules",
+    "Step",
     "Structure",
     "SystemLike",
     "TextSlot",
+    "Thinking",
     "Tool",
     "ToolSchema",
     "detect",

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats.foreign import check_message
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Structure
+from trimtab.formats.structure import Kind, Step, Structure, Thinking
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -492,6 +492,35 @@ class Format(ABC):
                 sometimes is not made anew.
         """
         return None
+
+    def thinking_rules(self, model: str | None, body: Mapping[str, Any] | None, /) -> Thinking:
+        """Say what a model asks of thinking that is sent back to it: nothing.
+
+        Args:
+            model: Its name, if it is known.
+            body: The request body, if there is one: its settings decide, too.
+        """
+        return Thinking()
+
+    def without_thinking(self, message: Any, /) -> Any | None:
+        """Return a shallow copy of the caller's message without its thinking.
+
+        None if nothing is left; the message itself where it has none. Asked only where thinking is bound.
+
+        Args:
+            message: The caller's message.
+        """
+        return message
+
+    def turn_step(self, message: Dict, /) -> Step:
+        """Say what a message is to the turn of the model's it stands in.
+
+        Asked only where a turn may have to begin with thinking.
+
+        Args:
+            message: The message, as a dict.
+        """
+        return ""
 
     @abstractmethod
     def texts(self, message: Dict, /) -> list[TextSlot]:

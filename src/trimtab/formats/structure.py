@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trimtab.formats.values import Dict, entry_of
 
@@ -13,6 +13,26 @@ Kind = Literal["system", "user", "assistant", "tool", "other"]
 `user` is something the user wrote; a message that carries only tool results is `tool`, also
 where the wire form gives it the role "user". `system` includes "developer".
 """
+
+Step = Literal["thinks", "speaks", "answers", ""]
+"""What a message is to the turn of the model's it stands in.
+
+The model's own, which begins with thinking or does not; one with results of its calls; any other.
+"""
+
+
+class Thinking(NamedTuple):
+    """What a model asks of the thinking that is sent back to it.
+
+    Args:
+        leads: Whether the last turn of the model's, where it goes on from results, has to begin with
+            thinking; "" if not.
+        bound: Whether thinking is refused once anything before it has changed.
+    """
+
+    leads: Literal["", "maybe", "surely"] = ""
+    bound: bool = False
+
 
 UNNAMED = "call #"
 """Stands, with a number, in place of the id a call does not have: the first of its message is "call #1"."""
@@ -45,6 +65,11 @@ class Structure:
         """Messages that stay only together with the message after them (a reasoning item)."""
         self.needs: dict[int, int] = {}
         """Messages that may not stay without another one, of those bound; found where all is read at once."""
+        self.thought: set[int] = set()
+        """Messages of the last turn in front of one that goes on with their thinking, and does not begin so.
+
+        They are units of their own: what is left of the turn needs that thinking, and not all behind it.
+        """
         self.dangling: set[int] = set()
         """Messages that mean nothing where they are, since what they would be bound to is not there."""
         self.references: set[int] = set()
@@ -67,10 +92,6 @@ class Structure:
         """While reading back: messages with a call that no result directly behind them answers."""
         self.foreign = False
         """While reading back: whether a message looked like one of another wire form."""
-        self.opened = False
-        """While reading back: whether the message that opens the last turn was read."""
-        self.waits = -1
-        """While reading back: the newest message bound to one that is not read yet; -1 if none is."""
         self.tied = -1
         """While reading back: the oldest message from which on a row of the model's messages was bound."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import reprlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -421,3 +421,23 @@ def marks_in(value: Any, keys: Collection[str], /, *, levels: int = 3) -> Iterat
     for key in ("content", "output"):
         yield from marks_in(entry.get(key), keys, levels=levels - 1)
     yield from (entry[key] for key in keys if entry.get(key) is not None)
+
+
+def has_no_key(entries: list[Any], keys: Iterable[str]) -> bool:
+    """Tell whether surely none of some dicts, their parts, and the parts of these has one of some keys.
+
+    All at once, as to look into each message would take as long as fitting thousands of them ten times.
+    """
+    for _ in range(_LEVELS if keys else 0):
+        if not set(map(type, entries)) <= {dict}:
+            return False
+        there = set[str]().union(*entries)
+        if not there.isdisjoint(keys):
+            return False
+        lists = [entry.get(key) for key in ("content", "output") if key in there for entry in entries]
+        entries = [part for parts in lists if type(parts) is list for part in parts]
+    return True
+
+
+_LEVELS = 3
+"""A message, its parts, and what these hold: none that is deeper can have a mark."""

@@ -76,6 +76,15 @@ class ViewGiven(NamedTuple):
     """Version of its oldest message; 0 if it has none."""
 
 
+class ViewShown(NamedTuple):
+    """What a view looked like that was given out, where the model binds its thinking to that."""
+
+    keys: list[int]
+    """One for each message, the same for the same message."""
+    stale: frozenset[int]
+    """Versions of the messages whose thinking is bound to something else."""
+
+
 class Core:
     """A session as its operations see it. What may be called from outside is `Session`."""
 
@@ -109,6 +118,7 @@ class Core:
         self.missing: dict[str, Any] = {}
         """Functions the session was made with and goes on without, as the log remembers them."""
         self.view_given: ViewGiven | None = None
+        self.view_shown: ViewShown | None = None
         """The view this object gave last: usage that is reported is of it."""
         self.clock: Callable[[], float] = time.time
         """Says when an event is made."""

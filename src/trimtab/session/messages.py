@@ -213,7 +213,7 @@ class MessageReader:
             self.format.kind(message),
             structure.calls.get(at, ()),
             answers,
-            bound=at - 1 in structure.bound,
+            bound=at - 1 in structure.bound or at - 1 in structure.thought,
             kept=at in structure.kept,
         )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
-from operator import attrgetter, itemgetter, lt
+from itertools import takewhile
+from operator import attrgetter, eq, itemgetter, lt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._fitting.fit_plan import decide_marked
-from trimtab._fitting.fitted import Fitted, fitted_for
+from trimtab._fitting.fitted import Fitted, PlanAround, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, window_note
 from trimtab._shared import observers
@@ -18,7 +19,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Dict
 from trimtab.report.html import facts_fragment
 from trimtab.report.text import plural, runs
-from trimtab.session.core import Core, ViewGiven, id_of
+from trimtab.session.core import Core, ViewGiven, ViewShown, id_of
 from trimtab.session.effects import FitContext, Steps
 from trimtab.session.facts import read_facts, recount_facts
 from trimtab.session.in_context import NO_ROOM, request_of
@@ -73,14 +74,24 @@ class Listed(NamedTuple):
     latest_user: int | None
 
 
-def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[Any]:
+def fit_working_set(
+    working_set: WorkingSet, notes: tuple[str, ...], stale: frozenset[int] | None = None
+) -> Fitted[Any]:
     """Put the view together.
 
     What is in view was chosen to fit, so that mostly nothing is left to do; what must stay and is too large
     is shortened here, or refused (SPEC A4).
+
+    Args:
+        working_set: What is in view.
+        notes: What the report should say.
+        stale: Versions of messages whose thinking is bound to what no longer stands before them; None: all,
+            if anything has changed since they came.
     """
     options = working_set.reader.options
     listed = listed_view(working_set)
+    if stale is None:
+        stale = _all_stale(working_set)
     if working_set.summary is not None and not working_set.shows_summary:
         notes = (*notes, "The summary is left out: what must stay takes its room.")
     if working_set.facts is not None and not working_set.shows_facts:
@@ -114,6 +125,7 @@ def fit_working_set(working_set: WorkingSet, notes: tuple[str, ...]) -> Fitted[A
             stable=listed.stable,
             sizes=listed.sizes,
             latest_user=listed.latest_user,
+            stale=[at for at, one in enumerate(listed.origins) if not stale.isdisjoint(one.versions)],
             notes=(*_notes(working_set, listed.units), *notes),
         )
     )
@@ -459,21 +471,68 @@ def _fit_view(core: Core, at: int | None, watch: FitWatch | None) -> Steps[Fitte
         return (yield from _fit_in_context(working_set, ()))
     failures = (("summary", core.last_failure), ("question for facts", core.last_fact_failure))
     notes = tuple(f"The last {what} failed: {why}." for what, why in failures if why is not None)
-    fitted = yield from _fit_in_context(working_set, notes)
+    fitted = yield from _fit_fresh(core, working_set, notes)
     first = next(iter(working_set.view()), 0)
     # not from the report, which is made when somebody reads it
     core.view_given = ViewGiven(working_set.version, fitted._plan.tokens, first)
     return fitted
 
 
-def _fit_in_context(working_set: WorkingSet, notes: tuple[str, ...]) -> Steps[Fitted[Dict]]:
+def _fit_fresh(core: Core, working_set: WorkingSet, notes: tuple[str, ...]) -> Steps[Fitted[Dict]]:
+    """Fit the view; where the model binds its thinking, without what was made with another front.
+
+    What came since the last view was made with that, so that its thinking is good as long as the views after
+    go on from it. As soon as one differs, all behind the difference is stale.
+    """
+    if not _binds(working_set):
+        return (yield from _fit_in_context(working_set, notes))
+    shown = core.view_shown
+    stale = _all_stale(working_set) if shown is None else shown.stale
+    fitted = yield from _fit_in_context(working_set, notes, stale)
+    keys = _keys_of(fitted)
+    same = 0 if shown is None else sum(1 for _ in takewhile(bool, map(eq, shown.keys, keys)))
+    if shown is not None and same < len(shown.keys):
+        origins = listed_view(working_set).origins
+        context = working_set.reader.options.context is not None  # whose other blocks are not listed here
+        first = 0 if context else next((at for at in fitted.positions[same:] if at is not None), len(origins))
+        stale = stale.union(*(one.versions for one in origins[first:]))
+        fitted = yield from _fit_in_context(working_set, notes, stale)
+        keys = _keys_of(fitted)
+    core.view_shown = ViewShown(keys, stale & _versions_in(working_set))
+    return fitted
+
+
+def _binds(working_set: WorkingSet) -> bool:
+    """Tell whether the model refuses thinking once anything before it has changed."""
+    options = working_set.reader.options
+    return options.wire_format.thinking_rules(options.model, None).bound
+
+
+def _all_stale(working_set: WorkingSet) -> frozenset[int]:
+    """List all messages in view, if anything changed since they came: what stood before, nobody knows."""
+    if not _binds(working_set):
+        return frozenset()
+    put_in = working_set.facts or working_set.recalled or working_set.summary
+    return frozenset(_versions_in(working_set)) if put_in or working_set.state.has_left else frozenset()
+
+
+def _keys_of(fitted: Fitted[Any]) -> list[int]:
+    """Tell messages apart by what they say, whoever changes them later; marks for a cache say nothing."""
+    plan = fitted._plan
+    plain = plan.plain if isinstance(plan, PlanAround) else plan
+    return [hash(repr(message)) for message in plain.messages()]
+
+
+def _fit_in_context(
+    working_set: WorkingSet, notes: tuple[str, ...], stale: frozenset[int] | None = None
+) -> Steps[Fitted[Dict]]:
     """Fit the view; as one block among others where the session has a context."""
     options = working_set.reader.options
     if options.context is None:
-        return fit_working_set(working_set, notes)
+        return fit_working_set(working_set, notes, stale)
     if options.room == NO_ROOM:
         yield FitContext(request_of(options, [], ()))  # says which of the other blocks does not fit
-    fitted = fit_working_set(working_set, notes)
+    fitted = fit_working_set(working_set, notes, stale)
     whole: Fitted[Dict] = yield FitContext(request_of(options, fitted.messages, fitted.report.notes))
     return whole
 

@@ -23,7 +23,7 @@ from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path, TextSlot, mapping_of
 from trimtab.strategies.cuts import Cuts
-from trimtab.strategies.openers import Openers, in_order
+from trimtab.strategies.openers import Openers, in_order, with_thinking
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
@@ -561,9 +561,14 @@ class EvictionRequest:
             units: Units of this request, in order.
             insertions: Messages to put in, beside those of earlier steps: one of them may come first.
         """
-        given = units if isinstance(units, (list, tuple)) else list(units)
+        given: Sequence[Unit] = units if isinstance(units, (list, tuple)) else list(units)
         openers = self._openers
-        if openers is None or len(given) == len(self.row):
+        if len(given) == len(self.row):
+            return given
+        if self.history.last_turn is not None:
+            put_in = (*self.insertions, *insertions)
+            given = with_thinking(self.history.last_turn, self.row, given, put_in)
+        if openers is None:
             return given
         return openers.complete(given, (*self.insertions, *insertions), self.stays)
 

@@ -199,12 +199,31 @@ class Cuts:
         return openers.stands(first, before)
 
     def opener(self, cut: int, /) -> tuple[int, ...]:
-        """Return the unit of the user message that opened the turn cut into, if it is free.
+        """Return the units that what is cut into needs in front of it, if they are free.
 
-        Where there is none and what is kept may not come first, it is what opens for it otherwise.
+        That of the user message that opened the turn, or, where there is none and what is kept may not come
+        first, what opens for it otherwise; and that of the thinking that opens what is left of the last turn.
         """
         if cut >= self._end:
             return ()
+        user, thinking = self._user_before(cut), self._thinking_before(cut)
+        if not thinking:
+            return user
+        return tuple(dict.fromkeys((*user, *thinking, *self._user_before(thinking[0]))))
+
+    def _thinking_before(self, cut: int) -> tuple[int, ...]:
+        """Return the unit of the thinking that has to open what a cut leaves of the last turn."""
+        turn = self._request.history.last_turn
+        index = None if turn is None else turn.thinking_for(cut)
+        if turn is None or index is None:
+            return ()
+        before = (span[0] for span in self._stay if span[3] == "assistant" and span[0] < cut)
+        if any(map(turn.holds, before)):  # something older opens it, which has what it needs
+            return ()
+        span = self._row[bisect_right(self._all_firsts, index) - 1]
+        return () if span[3] is None or self._request._must_stay(span) else (span[0],)
+
+    def _user_before(self, cut: int) -> tuple[int, ...]:
         if self._users is None:
             self._users = [span for span in self._row if span[3] == "user"]
             self._user_firsts = [span[0] for span in self._users]

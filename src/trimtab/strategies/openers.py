@@ -5,15 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
+from operator import itemgetter
 from typing import Any
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, keep_parts
 from trimtab.conversation.order import Row, find_misplaced, row_or_before, stands_apart
-from trimtab.conversation.units import Span, Stretch, span_of
+from trimtab.conversation.turns import LastTurn, head_of_turn
+from trimtab.conversation.units import Span, Stretch, span_of, unit_of
 from trimtab.formats import mapping_of
 
-__all__ = ["Openers", "in_order"]
+__all__ = ["Openers", "headless", "in_order", "with_thinking"]
 
 
 class Openers:
@@ -131,6 +133,31 @@ class Openers:
         )
 
 
+def with_thinking(
+    turn: LastTurn, row: Sequence[Span], units: Sequence[Unit], insertions: Sequence[Insertion]
+) -> Sequence[Unit]:
+    """Return units, in order, with the thinking that has to open what they leave of the last turn.
+
+    Args:
+        turn: The last turn of the conversation.
+        row: All units of it.
+        units: What is to stay.
+        insertions: Messages that are put in; what they stand for stays away.
+    """
+    if not units or not turn.holds(units[-1].indices[-1]):
+        return units
+    said = (unit for unit in units if unit.kind == "assistant" or isinstance(unit, Stretch))
+    first = next((unit.first for unit in said if turn.holds(unit.indices[-1])), None)
+    index = None if first is None else turn.thinking_for(first)
+    if index is None or any(index in one.covers for one in insertions):
+        return units
+    span = row[max(0, bisect_right(row, index, key=itemgetter(0)) - 1)]
+    if span[3] is None or not span[0] <= index < span[1] or any(index in unit.indices for unit in units):
+        return units
+    at = bisect_left(units, span[0], key=_first_of)
+    return [*units[:at], unit_of(span), *units[at:]]
+
+
 def _first_of(unit: Unit) -> int:
     return unit.indices[0]
 
@@ -222,3 +249,26 @@ def _rows(
     for shift, one in enumerate(insertions):
         rows.insert(bisect_right(indices, one.at - 1) + shift, Row(-2, one.message))
     return rows
+
+
+def headless(history: History, units: Sequence[Unit]) -> int | None:
+    """Return the message that opens the last turn of what stays, though it is none that may.
+
+    None where the turn begins with thinking, or may begin without: also where nobody says that the model
+    thinks, and nothing that stays shows it.
+    """
+    leads = history.thinking.leads
+    if not leads:
+        return None
+    messages, step = history.messages, history.format.turn_step
+    back = (index for unit in reversed(units) for index in reversed(unit.indices))
+    head = head_of_turn((index, step(mapping_of(messages[index]))) for index in back)
+    if head is None or head.thinks:
+        return None
+    turn = history.last_turn
+    if turn is not None and turn.holds(head.at) and turn.thinking_for(head.at) is None:
+        return None  # as it came
+    if leads == "surely" or (turn is not None and turn.holds(head.at)):
+        return head.at
+    thinks = any(step(mapping_of(messages[index])) == "thinks" for unit in units for index in unit.indices)
+    return head.at if thinks else None

@@ -28,6 +28,7 @@ from trimtab.strategies.base import (
     unit_key,
     waits,
 )
+from trimtab.strategies.openers import headless
 from trimtab.strategies.summarizer import drive
 
 if TYPE_CHECKING:
@@ -240,12 +241,14 @@ class Settled:
     """Tokens of each of them."""
     notes: tuple[str, ...] = ()
     reasons: Mapping[int, Reason] = field(default_factory=dict)
-    """Why single messages left, where it is not `reason`."""
+    """Why single messages left or changed, where it is not `reason`."""
+    bare: frozenset[int] = frozenset()
+    """Messages that stay without their thinking; these alone may be behind the cut."""
 
     @property
     def changed(self) -> set[int]:
         """Messages that stay, but not as they were."""
-        return {*self.partial, *self.edits}
+        return {*self.partial, *self.edits, *self.bare}
 
     def keeps(self, index: int) -> bool:
         """Tell whether a message, or a part of it, stays."""
@@ -261,6 +264,7 @@ class Settled:
             cut=count,
             partial={index: parts for index, parts in self.partial.items() if index not in gone},
             edits={index: texts for index, texts in self.edits.items() if index not in gone},
+            bare=self.bare.difference(gone),
             tokens=tokens,
             actions=tuple(dict.fromkeys((*(one for one in self.actions if one != "kept"), "evicted"))),
             reasons={**self.reasons, **dict.fromkeys(gone, reason)},
@@ -270,13 +274,13 @@ class Settled:
         """Put the output together: the caller's own objects, in order, edited where they must be."""
         history = request.history
         messages = [*map(history.original, self.before), *history.originals_from(self.cut)]
-        if not self.edits and not self.partial and not self.insertions:
+        if not self.edits and not self.partial and not self.insertions and not self.bare:
             return messages
-        places = {index: at for at, index in enumerate(self.before)}
-        for index in self.changed:  # what changes is never behind the cut
-            at = places[index]
-            parts = self.partial.get(index)
-            messages[at] = assemble_one(history, index, parts, self.edits.get(index))
+        places, behind = {index: at for at, index in enumerate(self.before)}, len(self.before) - self.cut
+        for index in self.changed:
+            at = places[index] if index < self.cut else index + behind
+            message = assemble_one(history, index, self.partial.get(index), self.edits.get(index))
+            messages[at] = history.format.without_thinking(message) if index in self.bare else message
         return put_in(messages, self.before, self.insertions)
 
 
@@ -319,10 +323,11 @@ def _settle(request: EvictionRequest, result: EvictionResult, name: str, trusted
     settled = settled or _settle_units(request, result, name, trusted)
     settled.actions = result.actions if result.actions is not None else (name,)
     settled.reason = result.reason
-    settled.needed_tokens = result.needed_tokens
-    settled.fits = result.fits
+    settled.fits = result.fits and settled.needed_tokens is None
+    if not result.fits:
+        settled.needed_tokens = result.needed_tokens
     settled.notes = result.notes
-    if result.fits and settled.tokens > request.limit_tokens:
+    if settled.fits and settled.tokens > request.limit_tokens:
         breach(name, f"says it fits, but {settled.tokens:,} tokens are over {request.limit_tokens:,}")
     return settled
 
@@ -381,7 +386,7 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
 def _settle_units(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
     kept = _checked_units(request, result, name)
     edits = _edits_by_index(result) if trusted else _checked_edits(request, kept, result, name)
-    kept, misplaced = _in_order(request, kept, edits, result)
+    kept, misplaced, needed = _in_order(request, kept, edits, result)
     edits = {index: texts for index, texts in edits.items() if index not in misplaced}
     cut = request.history.count
     whole = len(kept)
@@ -406,6 +411,7 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str, t
         },
         inserted_tokens=[request.inserted_tokens(insertion) for insertion in insertions],
         tokens=request._sum(kept, edits, insertions),
+        needed_tokens=needed,
     )
     settled.edited_tokens = {
         index: request._size_of(index, edits.get(index), partial.get(index)) for index in settled.changed
@@ -425,13 +431,54 @@ def _in_order(
     kept: list[Unit],
     edits: Mapping[int, Mapping[Path, str]],
     result: EvictionResult,
-) -> tuple[list[Unit], frozenset[int]]:
-    """Put what the units need in front to them if there is room, and let go of what is refused even so."""
+) -> tuple[list[Unit], frozenset[int], int | None]:
+    """Put what the units need in front to them if there is room, and let go of what is refused even so.
+
+    Returns:
+        What still stays, the messages that left for this, and what would be needed where that did not help.
+    """
     complete = request.with_openers(kept, result.insertions)
     if len(complete) > len(kept):
         tokens = request._sum(complete, edits, result.insertions)
         kept = list(complete) if tokens <= request.limit_tokens or not result.fits else kept
-    return request._in_order(kept, result.insertions)
+    kept, misplaced = request._in_order(kept, result.insertions)
+    if not result.fits or len(kept) == len(request.row):
+        return kept, misplaced, None
+    kept, gone, needed = _begun_with_thinking(request, kept, edits, result)
+    return kept, misplaced | gone, needed
+
+
+def _begun_with_thinking(
+    request: EvictionRequest,
+    kept: list[Unit],
+    edits: Mapping[int, Mapping[Path, str]],
+    result: EvictionResult,
+) -> tuple[list[Unit], frozenset[int], int | None]:
+    """Let go of what would open the last turn without thinking.
+
+    Where an answer left, the words behind it may make one turn of the last and of what was before. What must
+    stay there needs that answer: it comes back if there is room.
+    """
+    gone: set[int] = set()
+    while (index := headless(request.history, kept)) is not None:
+        at = next(at for at, unit in enumerate(kept) if index in unit.indices)
+        if not request.stays(kept[at]):
+            gone.update(kept.pop(at).indices)
+            continue
+        between = _answer_behind(request, index)
+        if between is None:
+            break
+        kept = sorted([*kept, between], key=lambda unit: unit.indices)
+        tokens = request._sum(kept, edits, result.insertions)
+        if tokens > request.limit_tokens:
+            return kept, frozenset(), tokens
+    return kept, frozenset(gone.difference(*(unit.indices for unit in kept))), None
+
+
+def _answer_behind(request: EvictionRequest, index: int) -> Unit | None:
+    """Return the unit of what the model said last in the turn of a message, before the user's next words."""
+    user = request.history.user_at_or_after(index + 1)
+    return None if user is None else next((u for u in request.units if user - 1 in u.indices), None)
 
 
 def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:

@@ -13,7 +13,12 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from trimtab.formats.anthropic.edit import redacted_of, with_allowed_thinking
+from trimtab.formats.anthropic.edit import (
+    redacted_of,
+    thinking_of,
+    with_allowed_thinking,
+    without_thinking,
+)
 from trimtab.formats.anthropic.faults import ANYWHERE, SYSTEM_FIRST, faults_of, lets_model_lead
 from trimtab.formats.anthropic.mend import mended_of
 from trimtab.formats.anthropic.read import (
@@ -30,6 +35,7 @@ from trimtab.formats.anthropic.read import (
     pieces_of,
     plain_words,
     result_id_of,
+    step_of,
     texts_of,
     type_of,
     unsure_in,
@@ -48,7 +54,7 @@ from trimtab.formats.base import (
     text_part,
 )
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Structure
+from trimtab.formats.structure import Kind, Step, Structure, Thinking
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -185,6 +191,16 @@ class Anthropic(Format):
             return _SYSTEM_BEFORE
         return None
 
+    def thinking_rules(self, model: str | None, body: Mapping[str, Any] | None, /) -> Thinking:
+        """Say what a model asks of thinking; without a body it may be on."""
+        return thinking_of(model, None if body is None else body.get("thinking") or {})
+
+    def without_thinking(self, message: Any, /) -> Any | None:
+        return without_thinking(message)
+
+    def turn_step(self, message: Dict, /) -> Step:
+        return step_of(message)
+
     def texts(self, message: Dict, /) -> list[TextSlot]:
         """List text, results, plain-text documents and search results.
 
@@ -263,12 +279,13 @@ class Anthropic(Format):
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put messages back; thinking that the API would refuse in them leaves."""
-        if request.body is None:
+        """Put messages back; of the last turn without thinking, where that is disabled."""
+        body = request.body
+        if body is None:
             return messages
-        if request.system is not request.body.get("system") and not isinstance(request.system, str | None):
+        if request.system is not body.get("system") and not isinstance(request.system, str | None):
             request = replace(request, system=_system_blocks(request.system))
-        return super().write_request(request, with_allowed_thinking(request, messages))
+        return super().write_request(request, with_allowed_thinking(body.get("thinking"), messages))
 
     def matches(self, message: Dict, /) -> bool:
         return message.get("content").__class__ is not str and any(

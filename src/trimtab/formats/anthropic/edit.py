@@ -15,7 +15,7 @@ from trimtab.formats.anthropic.read import (
     kind_of,
     type_of,
 )
-from trimtab.formats.base import Request
+from trimtab.formats.structure import Thinking
 from trimtab.formats.values import (
     REDACTED,
     REDACTED_NAME,
@@ -83,30 +83,53 @@ not listed keeps its thinking, and an older account loses thinking the API would
 """
 
 
-def with_allowed_thinking(request: Request, messages: Sequence[Any]) -> list[Any]:
-    """Return messages without the thinking that the API would refuse in them.
+TAKES_NO_BUDGET = re.compile(r"claude-(?:opus-4[-.][78]|(?:opus|sonnet|haiku|fable|mythos)-5)(?!\d)")
+"""Models that think as much as they choose and refuse "enabled".
 
-    Two cases, as its error texts and documents have them. "When thinking is disabled, an `assistant`
-    message in the final position cannot contain `thinking`": the last turn of the model loses it. And
-    models that check what stood before a thinking block refuse it after any change there: every message
-    behind the first change loses it. A message of nothing else leaves.
+Measured by lidge-jun/opencodex#65 (2026-07) and handochan/aelix-ai#258 (2026-09); those that check the prefix
+are among them.
+"""
+
+
+def with_allowed_thinking(thinking: Any, messages: list[Any]) -> list[Any]:
+    """Return messages without the thinking that the settings of a request forbid.
+
+    "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`": the
+    last turn of the model loses it, and a message of nothing else leaves.
     """
-    body = request.body or {}
-    thinking = body.get("thinking")
-    start = len(messages)
-    if item_of(thinking, "type") == "disabled":
-        start = _last_turn(messages)
-    if checks_prefix(body, thinking):
-        start = min(start, _first_change(request, messages))
-    made: list[Any] = list(messages[:start])
-    for message in messages[start:]:
-        blocks = blocks_of(message)
-        gone = frozenset(at for at, block in enumerate(blocks) if type_of(block) in THINKING)
-        if not gone:
-            made.append(message)
-        elif len(gone) < len(blocks):
-            made.append(with_values(message, {("content",): without_indices(blocks, gone)}))
-    return made
+    if item_of(thinking, "type") != "disabled":
+        return messages
+    start = _last_turn(messages)
+    stripped = [without_thinking(message) for message in messages[start:]]
+    return [*messages[:start], *(message for message in stripped if message is not None)]
+
+
+def without_thinking(message: Any) -> Any | None:
+    """Return a message without its thinking; None if nothing is left."""
+    blocks = blocks_of(message)
+    gone = frozenset(at for at, block in enumerate(blocks) if type_of(block) in THINKING)
+    if not gone:
+        return message
+    return (
+        with_values(message, {("content",): without_indices(blocks, gone)})
+        if len(gone) < len(blocks)
+        else None
+    )
+
+
+def thinking_of(model: str | None, settings: Any) -> Thinking:
+    """Say what a model asks of thinking.
+
+    Thinking with a budget alone has to open a turn: what newer models choose to think may begin anywhere.
+
+    Args:
+        model: Its name, if it is known.
+        settings: What a request says of thinking; None where that is not known.
+    """
+    bound, chooses = checks_prefix({"model": model}, settings), TAKES_NO_BUDGET.search(model or "")
+    if settings is None:
+        return Thinking("" if chooses else "maybe", bound)
+    return Thinking("surely" if item_of(settings, "type") == "enabled" and not chooses else "", bound)
 
 
 def checks_prefix(body: Mapping[str, Any], thinking: Any) -> bool:
@@ -124,15 +147,3 @@ def _last_turn(messages: Sequence[Any]) -> int:
         if kind_of(messages[at]) == "user":
             return at + 1
     return 0
-
-
-def _first_change(request: Request, messages: Sequence[Any]) -> int:
-    """Return the first message behind a change to the body; the number of messages if there is none."""
-    body = request.body or {}
-    if request.system is not body.get("system") or request.tools is not body.get("tools"):
-        return 0
-    before = as_list(body.get(request.key)) or ()
-    same = 0
-    while same < min(len(before), len(messages)) and before[same] is messages[same]:
-        same += 1
-    return same

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from trimtab.formats.anthropic.edit import TAKES_NO_BUDGET
 from trimtab.formats.anthropic.read import (
     CALLS,
     THINKING,
@@ -124,6 +125,13 @@ _THINKING_FIRST = (
     "`assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and "
     "`tool_result` blocks)."
 )
+# Quoted in lidge-jun/opencodex#65 and, of "disabled", in persimmoq's report of 2026-10-06 on dev.to.
+_THINKING_TYPE = (
+    '"thinking.type.{}" is not supported for this model. Use "thinking.type.adaptive" and '
+    '"output_config.effort" to control thinking behavior.'
+)
+_ALWAYS_THINKS = re.compile(r"claude-(?:(?:opus|sonnet)-5[-.]5|(?:fable|mythos)-5[-.][12])(?!\d)")
+"""As their migration guides say (platform.claude.com, 2026-10); earlier models may be told not to think."""
 # Quoted in griffinmartin/opencode-claude-auth#121.
 CACHE_POINTS = "A maximum of 4 blocks with cache_control may be provided. Found {}."
 MAX_CACHE_POINTS = 4
@@ -417,7 +425,11 @@ def request_faults(messages: Sequence[Any], body: Mapping[str, Any], model: str)
         return
     thinking = item_of(body.get("thinking"), "type")
     yield from _request_end_faults(messages, model, thinking)
-    if thinking == "enabled":
+    refused = {"enabled": TAKES_NO_BUDGET, "disabled": _ALWAYS_THINKS}.get(thinking)
+    if refused is not None and refused.search(model):
+        said = _THINKING_TYPE.format(thinking)
+        yield Fault(index=None, rule="unsupported_thinking", detail=said, path=("thinking", "type"))
+    elif thinking == "enabled":
         yield from _loop_faults(messages)
 
 

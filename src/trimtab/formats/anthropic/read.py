@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from trimtab.formats.base import Media, Pieces, TextSlot
 from trimtab.formats.content import Found
-from trimtab.formats.structure import Kind, Structure, complete_ids
+from trimtab.formats.structure import Kind, Step, Structure, complete_ids
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -78,6 +78,17 @@ def kind_of(message: Any) -> Kind:
     return "system" if role == "system" else "other"
 
 
+def step_of(message: Any) -> Step:
+    """Say what a message is to its turn; see `Format.turn_step`."""
+    role, content = item_of(message, "role"), item_of(message, "content")
+    blocks = () if content.__class__ is str else as_list(content) or ()
+    if role == "assistant":
+        return "thinks" if blocks and type_of(blocks[0]) in THINKING else "speaks"
+    if role == "user" and any(type_of(block) == "tool_result" for block in blocks):
+        return "answers"
+    return ""
+
+
 def is_directive(message: Mapping[str, Any]) -> bool:
     """Tell whether a system message says nothing and only sets how the model goes on."""
     return message.get("role") == "system" and not message.get("content") and "output_config" in message
@@ -141,7 +152,7 @@ class Scan:
                     if any(map(compacts, blocks_of(message))):
                         compaction = index
         self._look_behind(stop)
-        self._bind_last_turn(start)
+        self._note_last_turn(start)
         if compaction > max(structure.kept, default=-1):
             structure.kept.clear()
             structure.kept.add(compaction)
@@ -216,8 +227,8 @@ class Scan:
         self._structure.bound.update(range(first, index))
         return True
 
-    def _bind_last_turn(self, start: int) -> None:
-        """Bind what the model did without thinking, in the last turn, to the thinking before it.
+    def _note_last_turn(self, start: int) -> None:
+        """Note what the model did without thinking, in the last turn, behind the thinking before it.
 
         "When `thinking` is enabled, a final `assistant` message must start with a thinking block": where
         thinking opened the turn, nothing that does not may come to open it.
@@ -233,7 +244,7 @@ class Scan:
             if blocks and type_of(blocks[0]) in THINKING:
                 bound_to = index
             elif bound_to >= 0:
-                self._structure.bound.update(range(bound_to, index))
+                self._structure.thought.update(range(bound_to, index))
                 bound_to = index
 
     def _look_behind(self, stop: int) -> None:

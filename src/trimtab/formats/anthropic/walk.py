@@ -12,7 +12,6 @@ from trimtab.formats.anthropic.read import (
     call_id_of,
     is_server_result,
     kind_of,
-    opens_turn,
     result_id_of,
     type_of,
 )
@@ -31,10 +30,10 @@ _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error", "cache_c
 _THINKING_KEYS = frozenset({"type", "thinking", "signature"})
 
 
-Read: TypeAlias = tuple[list[str], list[str], bool, bool]
-"""What one message says of others: calls, results, whether it begins with thinking, and ends with it."""
+Read: TypeAlias = tuple[list[str], list[str], bool]
+"""What one message says of others: calls, results, and whether it ends with thinking."""
 
-NOTHING: Read = [], [], False, False
+NOTHING: Read = [], [], False
 """A message that calls, answers and thinks nothing."""
 
 
@@ -81,10 +80,8 @@ class Walk:
                     if read[1]:
                         behind += read[1]
                         role = "tool"
-                    else:
-                        structure.opened = True
-                        if behind:
-                            structure.close((), index)
+                    elif behind:
+                        structure.close((), index)
                 elif role == "assistant":
                     self._note_answer(index, read)
                 elif role == "system":
@@ -151,15 +148,14 @@ class Walk:
         if results:
             if role != "user" or len(results) != len(blocks):
                 raise KeyError
-            return (calls, results, False, False), tokens
+            return (calls, results, False), tokens
         if role != "assistant":
             if calls or kind == "thinking":
                 raise KeyError
             return NOTHING, tokens
         if len(calls) > 1:
             tokens += prices.parallel_tokens + prices.further_call_tokens * (len(calls) - 1)
-        opens = bool(blocks) and blocks[0]["type"] == "thinking"
-        return (calls, results, opens, kind == "thinking"), tokens
+        return (calls, results, kind == "thinking"), tokens
 
     def _any_message(self, index: int) -> int:
         """Read and count a message of any shape."""
@@ -175,8 +171,7 @@ class Walk:
             calls = [call_id_of(block) for block in blocks if type_of(block) == "tool_use"]
             if None in calls or any(kind in SERVER_CALLS or is_server_result(kind) for kind in kinds):
                 structure.odd.add(index)
-            thoughts = [kind in THINKING for kind in kinds] or [False]
-            self._note_answer(index, ([*complete_ids(calls)], [], thoughts[0], thoughts[-1]))
+            self._note_answer(index, ([*complete_ids(calls)], [], bool(kinds) and kinds[-1] in THINKING))
         elif role == "system":
             self._note_system(index)
         elif role == "user" and "tool_result" in kinds:
@@ -184,9 +179,7 @@ class Walk:
             if len(results) != len(blocks) or "" in results:
                 structure.odd.add(index)
             structure.behind += results
-            structure.opened |= self._opens_turn(index)
         else:
-            structure.opened |= role == "user"
             structure.close((), index)
         return size
 
@@ -197,13 +190,10 @@ class Walk:
     def _kind(self, message: Dict) -> Kind:
         return kind_of(message)
 
-    def _opens_turn(self, index: int) -> bool:
-        return opens_turn(self._messages, index)
-
     def _note_answer(self, index: int, read: Read) -> None:
         """Note what a message of the model is bound to, and match its calls."""
         structure, behind = self._structure, self._structure.behind
-        calls, _, opens, thinks = read
+        calls, _, thinks = read
         if len(behind) == 1 and calls == behind:
             behind.clear()
         elif calls or behind:
@@ -212,13 +202,6 @@ class Walk:
             structure.callers.add(index)
         if calls or thinks:
             self._bind_row(index)
-        if structure.opened:
-            return
-        if not opens:
-            structure.waits = max(structure.waits, index)
-        elif structure.waits >= 0:
-            structure.bound.update(range(index, structure.waits))
-            structure.waits = -1
 
     def _bind_row(self, index: int) -> None:
         """Bind the model's messages in a row from one on, up to where that was done before."""

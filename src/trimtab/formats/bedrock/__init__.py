@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
+from trimtab.formats.anthropic.edit import thinking_of
 from trimtab.formats.anthropic.faults import lets_model_lead
-from trimtab.formats.anthropic.read import Scan, calls_in, is_server_result, result_id_of, type_of
+from trimtab.formats.anthropic.read import Scan, calls_in, is_server_result, result_id_of, step_of, type_of
 from trimtab.formats.base import MOST_MARKS, Format, Pieces, Prices, Request, Rules, TextSlot
 from trimtab.formats.bedrock.edit import (
     blocks_of_system,
@@ -21,6 +22,7 @@ from trimtab.formats.bedrock.edit import (
     redacted_of,
     with_point,
     with_tidy_points,
+    without_thoughts,
     write_body,
 )
 from trimtab.formats.bedrock.faults import SYSTEM_FIRST, faults_of
@@ -45,7 +47,7 @@ from trimtab.formats.bedrock.read import (
 from trimtab.formats.bedrock.read import result_id_of as id_of_result
 from trimtab.formats.bedrock.walk import Walk
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Structure
+from trimtab.formats.structure import Kind, Step, Structure, Thinking
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -158,6 +160,17 @@ class Bedrock(Format):
             return None if previous.get("role") in ("user", "system") else _SYSTEM_AFTER
         return _SYSTEM_BEFORE if previous.get("role") == "system" and role != "assistant" else None
 
+    def thinking_rules(self, model: str | None, body: Mapping[str, object] | None, /) -> Thinking:
+        """Say what a Claude asks of reasoning, as Anthropic's form does."""
+        fields = None if body is None else body.get("additionalModelRequestFields")
+        return thinking_of(model, None if body is None else item_of(fields, "thinking") or {})
+
+    def without_thinking(self, message: object, /) -> object | None:
+        return without_thoughts(message)
+
+    def turn_step(self, message: Dict, /) -> Step:
+        return step_of(view_of(message))
+
     def texts(self, message: Dict, /) -> list[TextSlot]:
         """List text, results, also inside JSON, and documents in plain text.
 
@@ -245,7 +258,7 @@ class Bedrock(Format):
         return read_body(body, super().read_request(body))
 
     def write_request(self, request: Request, messages: list[object], /) -> object:
-        """Put messages back; reasoning that Claude would refuse in them leaves."""
+        """Put messages back; of the last turn without reasoning, where that is disabled."""
         return write_body(request, messages)
 
     def matches(self, message: Dict, /) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from trimtab.formats.anthropic.edit import checks_prefix
 from trimtab.formats.anthropic.read import unsure_in
 from trimtab.formats.base import Request, output_schema
 from trimtab.formats.bedrock.read import (
@@ -110,7 +109,8 @@ def write_body(request: Request, messages: list[object]) -> object:
     body = request.body
     if body is None:
         return messages
-    written: Dict = {**body, "messages": with_allowed_thoughts(request, messages)}
+    thinking = item_of(body.get("additionalModelRequestFields"), "thinking")
+    written: Dict = {**body, "messages": with_allowed_thoughts(thinking, messages)}
     if request.system is not None and request.system is not body.get("system"):
         written["system"] = blocks_of_system(request.system)
     config = as_dict(body.get("toolConfig")) or {}
@@ -147,42 +147,23 @@ def _output_schema(body: Mapping[str, object]) -> dict[str, object]:
     return output_schema({**texts_of_ids(form, "name", "description"), "schema": schema})
 
 
-def with_allowed_thoughts(request: Request, messages: Sequence[object]) -> list[object]:
-    """Return messages without the reasoning that Claude would refuse in them.
-
-    The two cases of Anthropic's own API: reasoning of the last turn where thinking is disabled, and, with
-    models that check what stood before it, all behind the first change.
-    """
-    body = request.body or {}
-    thinking = item_of(body.get("additionalModelRequestFields"), "thinking")
-    start = len(messages)
-    if item_of(thinking, "type") == "disabled":
-        start = next((at + 1 for at in range(start - 1, -1, -1) if kind_of(messages[at]) == "user"), 0)
-    if checks_prefix({"model": request.model}, thinking):
-        start = min(start, _first_change(request, messages))
-    made: list[object] = list(messages[:start])
-    for message in messages[start:]:
-        blocks = blocks_of(message)
-        gone = frozenset(at for at, block in enumerate(blocks) if key_of(block) == THOUGHT)
-        left = with_tidy_points(without_indices(blocks, gone))
-        if not gone:
-            made.append(message)
-        elif left:
-            made.append(with_values(message, {("content",): left}))
-    return made
+def with_allowed_thoughts(thinking: object, messages: list[object]) -> list[object]:
+    """Return messages without the reasoning of the last turn, where the settings of a request turn it off."""
+    if item_of(thinking, "type") != "disabled":
+        return messages
+    start = next((at + 1 for at in range(len(messages) - 1, -1, -1) if kind_of(messages[at]) == "user"), 0)
+    stripped = [without_thoughts(message) for message in messages[start:]]
+    return [*messages[:start], *(message for message in stripped if message is not None)]
 
 
-def _first_change(request: Request, messages: Sequence[object]) -> int:
-    """Return the first message behind a change to the body; the number of messages if there is none."""
-    body = request.body or {}
-    held = item_of(body.get("toolConfig"), "tools")
-    if request.system is not body.get("system") or request.tools is not held:
-        return 0
-    before = as_list(body.get("messages")) or ()
-    same = 0
-    while same < min(len(before), len(messages)) and before[same] is messages[same]:
-        same += 1
-    return same
+def without_thoughts(message: object) -> object | None:
+    """Return a message without its reasoning, and the cache points behind that; None if nothing is left."""
+    blocks = blocks_of(message)
+    gone = frozenset(at for at, block in enumerate(blocks) if key_of(block) == THOUGHT)
+    if not gone:
+        return message
+    left = with_tidy_points(without_indices(blocks, gone))
+    return with_values(message, {("content",): left}) if left else None
 
 
 def redacted_of(message: Dict) -> Dict:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trimtab.formats.anthropic.read import opens_turn
 from trimtab.formats.anthropic.walk import NOTHING, Read, said_text
 from trimtab.formats.anthropic.walk import Walk as AnthropicWalk
-from trimtab.formats.bedrock.read import Views, kind_of, view_of
+from trimtab.formats.bedrock.read import kind_of, view_of
 from trimtab.formats.structure import Kind
 from trimtab.formats.values import Dict
 
@@ -28,9 +27,6 @@ class Walk(AnthropicWalk):
     def _kind(self, message: Dict) -> Kind:
         return kind_of(message)
 
-    def _opens_turn(self, index: int) -> bool:
-        return opens_turn(Views(self._messages, self._structure), index)
-
     # One branch a kind of block, in one loop: a call a block would cost a third of it.
     def _plain_blocks(self, role: str, blocks: Any) -> tuple[Read, int]:  # noqa: C901
         """Read and count blocks that are plain.
@@ -46,14 +42,14 @@ class Walk(AnthropicWalk):
         tokens = 0
         calls: list[str] = []
         results: list[str] = []
-        first = last = ""
+        last = ""
         for block in blocks:
             if block.__class__ is not dict or len(block) != 1:
                 raise KeyError
             (key,) = block
             if key == "cachePoint":
                 continue
-            first, last, data = first or key, key, block[key]
+            last, data = key, block[key]
             if key == "text":
                 tokens += counts[data]
             elif key == "toolUse":
@@ -79,15 +75,14 @@ class Walk(AnthropicWalk):
         if results:
             if role != "user" or len(results) != _count_said(blocks):
                 raise KeyError
-            return ([], results, False, False), tokens
+            return ([], results, False), tokens
         if role != "assistant":
-            if calls or "reasoningContent" in (first, last):
+            if calls or last == "reasoningContent":
                 raise KeyError
             return NOTHING, tokens
         if len(calls) > 1:
             tokens += prices.parallel_tokens + prices.further_call_tokens * (len(calls) - 1)
-        thinks = "reasoningContent"
-        return (calls, [], first == thinks, last == thinks), tokens
+        return (calls, [], last == "reasoningContent"), tokens
 
     def _thought_tokens(self, data: Dict) -> int:
         """Count reasoning that can be read.

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from trimtab.formats.anthropic.edit import checks_prefix
 from trimtab.formats.base import (
     BYTES_PER_TOKEN,
     CALL_WEIGHT,
@@ -26,7 +27,7 @@ from trimtab.formats.base import (
     named_in,
     text_part,
 )
-from trimtab.formats.openai_chat.edit import redacted_of
+from trimtab.formats.openai_chat.edit import redacted_of, without_thinking
 from trimtab.formats.openai_chat.faults import faults_of
 from trimtab.formats.openai_chat.mend import mended_of
 from trimtab.formats.openai_chat.read import (
@@ -39,7 +40,7 @@ from trimtab.formats.openai_chat.read import (
 )
 from trimtab.formats.openai_chat.walk import walk_back
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Structure, complete_ids
+from trimtab.formats.structure import Kind, Structure, Thinking, complete_ids
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -120,6 +121,13 @@ class OpenAIChat(Format):
             return _KINDS[message["role"]]
         except (KeyError, TypeError):
             return "other"
+
+    def thinking_rules(self, model: str | None, body: Mapping[str, Any] | None, /) -> Thinking:
+        """Say what a Claude asks of thinking that gateways carry in this form."""
+        return Thinking(bound=model is not None and checks_prefix({"model": model}, None))
+
+    def without_thinking(self, message: Any, /) -> Any | None:
+        return without_thinking(message)
 
     def kinds(self, messages: Sequence[Dict], /) -> list[Kind]:
         if type(self).kind is OpenAIChat.kind:

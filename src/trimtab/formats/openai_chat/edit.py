@@ -1,10 +1,20 @@
-"""What redaction leaves of a message of Chat Completions."""
+"""What redaction leaves of a message of Chat Completions, and what is left of it without thinking."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from trimtab.formats.values import REDACTED, REDACTED_NAME, Dict, blank
+from trimtab.formats.values import (
+    REDACTED,
+    REDACTED_NAME,
+    Dict,
+    as_list,
+    blank,
+    item_of,
+    with_values,
+    without_indices,
+    without_keys,
+)
 
 
 def redacted_of(message: Dict) -> Dict:
@@ -60,3 +70,24 @@ def _function(function: Any) -> Any:
         for key, value in function.items()
         if key in valid
     }
+
+
+_THINKING_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
+_THINKING_KEYS = ("thinking_blocks", "reasoning_content", "reasoning_details", "reasoning")
+"""What gateways and frameworks carry a model's thinking in: parts, or keys beside the content."""
+
+
+def without_thinking(message: Any) -> Any | None:
+    """Return a message without its thinking; None if nothing is left."""
+    content = item_of(message, "content")
+    parts = () if content.__class__ is str else as_list(content) or ()
+    gone = {at for at, part in enumerate(parts) if item_of(part, "type") in _THINKING_PARTS}
+    keys = tuple(key for key in _THINKING_KEYS if item_of(message, key) is not None)
+    if not gone and not keys:
+        return message
+    left: Any = without_indices(parts, gone) if gone else content
+    calls = item_of(message, "tool_calls") or item_of(message, "function_call")
+    if not left and not calls:
+        return None
+    changed = with_values(message, {("content",): left or None}) if gone else message
+    return without_keys(changed, keys)

@@ -1,0 +1,110 @@
+"""Thinking that has gone stale: of models that bind it to all that was before, what stands behind a change.
+
+"Each thinking block is bound to what stood before it: `system`, `tools` and every earlier message" (prefix
+checks, platform.claude.com, 2026-10). One that is left out between others makes those behind it invalid,
+too, so that all of it leaves from the first change on. System text and tools are the caller's, who may
+have sent them so before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from trimtab._fitting.portion import Portion
+from trimtab.counting.sizes import Shares
+from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.runner import Settled
+
+if TYPE_CHECKING:
+    from trimtab.report import Reason
+
+__all__ = ["first_change", "stale_note", "without_stale"]
+
+
+def first_change(portion: Portion, settled: Settled) -> int | None:
+    """Return the first message that stays behind a change, or has one; None if all is as it was given."""
+    changed, count = settled.changed, len(portion.history)
+    if portion.origin is None and not settled.before and not settled.insertions and not changed:
+        return None if settled.cut <= portion.lead else settled.cut
+    at = min((one.at for one in settled.insertions), default=count)
+    there = chain(settled.before, range(settled.cut, count))
+    for place, index in enumerate(index for index in there if index >= portion.lead):
+        own = portion.source_index(index)
+        if index >= at or own != place or index in changed or own in portion.mended:
+            return index
+    return at if at < count else None
+
+
+def without_stale(
+    portion: Portion,
+    request: EvictionRequest,
+    settled: Settled,
+    *,
+    start: int | None,
+    known: Collection[int] = (),
+) -> Settled:
+    """Return what stays of a portion without the thinking that went stale.
+
+    Args:
+        portion: The block it is of.
+        request: What the strategy was asked.
+        settled: What stays.
+        start: The first message whose thinking is stale; None if none is.
+        known: Messages of the caller's list whose thinking was stale before.
+    """
+    format, sizes, history = portion.history.format, portion.sizes, portion.history
+    if start is None and not known:
+        return settled
+    start = len(history) if start is None else start
+    behind = _there(portion, settled, 0 if known else start)
+    stale = [
+        index
+        for index in behind
+        if (index >= start or portion.source_index(index) in known) and _thinks(portion, index)
+    ]
+    if not stale:
+        return settled
+    whole = {index: format.without_thinking(history.original(index)) for index in stale}
+    gone = {index for index, message in whole.items() if message is None}
+    bare = settled.bare.union(stale).difference(gone)
+    reasons: dict[int, Reason] = {**settled.reasons, **dict.fromkeys(bare, "bound_thinking")}
+    made = replace(settled, bare=bare, reasons=reasons, edited_tokens=dict(settled.edited_tokens))
+    if gone:
+        made = made.without(gone, count=len(history), tokens=made.tokens, reason="bound_thinking")
+    if isinstance(sizes, Shares):
+        made.tokens = sizes.request_tokens(made.assemble(request))
+        return made
+    before = {index: settled.edited_tokens.get(index, sizes.of(index)) for index in stale}
+    now = {index: sizes.message(message, index) for index, message in whole.items() if message is not None}
+    made.edited_tokens = {**settled.edited_tokens, **now}
+    made.tokens += sum(now.values()) - sum(before.values())
+    return made
+
+
+def _there(portion: Portion, settled: Settled, start: int) -> Iterator[int]:
+    """Yield what stays from a message on."""
+    before = settled.before
+    yield from before[bisect_left(before, start) :]
+    yield from range(max(start, settled.cut), len(portion.history))
+
+
+def _thinks(portion: Portion, index: int) -> bool:
+    history = portion.history
+    if history.kind(index) != "assistant":
+        return False
+    message = history.messages[index]
+    return history.format.without_thinking(message) is not message
+
+
+def stale_note(count: int) -> str:
+    """Say of how many messages the thinking left."""
+    from trimtab.report.text import plural  # not above: a report is loaded by who reads one
+
+    return (
+        f"Thinking of {plural(count, 'message')} left: this model takes none behind a change to what was"
+        " before it."
+    )
