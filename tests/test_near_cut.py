@@ -19,7 +19,6 @@ from trimtab import (
     Cascade,
     ClearToolResults,
     Context,
-    InvalidHistoryError,
     PriorityBased,
     SlidingWindow,
     TruncateText,
@@ -27,6 +26,7 @@ from trimtab import (
 )
 from trimtab.conversation import History
 from trimtab.counting import TextCounter
+from trimtab.errors import InvalidHistoryError
 from trimtab.formats import get_format
 from trimtab.models import Framing
 from trimtab.strategies import ClampResults, Strategy
