@@ -1450,7 +1450,7 @@ def test_count_says_that_a_model_is_counted_as_another(given: list[str]) -> None
     messages = [{"role": "user", "content": "Hello"}]
     body = {"model": "grok-99", "messages": messages} if not given else messages
     (note,) = measure(messages, model="grok-99").notes
-    assert "counted as for 'grok-4.7'" in note
+    assert "counted as for 'grok-4'" in note
     assert answers(run("count", *given, data=body))[0]["notes"] == [note]
     assert note in run("count", *given, "--output", "text", data=body).stdout
     assert answers(run("count", "--model", "grok-4", data=messages))[0]["notes"] == []

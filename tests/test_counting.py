@@ -73,7 +73,7 @@ MESSAGES: list[dict[str, Any]] = [
         pytest.param(MESSAGES[4], 3 + 1 + 3, id="parts"),
         pytest.param(MESSAGES[5], 3 + 1 + 85, id="image"),
         pytest.param(MESSAGES[6], 3 + 1 + 3, id="refusal"),
-        # {"reasoning_content":"because of this"} is three words of JSON
+        # "because of this" is three words
         pytest.param(MESSAGES[7], 3 + 1 + 1 + 3, id="unknown-key-as-json"),
         # 5 a call, its name twice, its arguments
         pytest.param(

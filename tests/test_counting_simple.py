@@ -70,8 +70,9 @@ def test_a_simple_counter_counts_as_said(counter: Any, messages: list[Any], toke
         pytest.param(result("call_1", "abcd"), 4 + 1 + 2, id="result-id"),
         # [{"id":"call_1","type":"function","function":{"name":"fn","arguments":"{}"}}] has 77 characters
         pytest.param(calling(function_call("call_1", "fn"), content=""), 4 + 20, id="calls-as-compact-json"),
-        # {"reasoning_content":"abc"} has 27 characters
-        pytest.param(user("abcd", reasoning_content="abc"), 4 + 1 + 7, id="unknown-key-as-json"),
+        # {"odd_key":"abc"} has 17 characters
+        pytest.param(user("abcd", odd_key="abc"), 4 + 1 + 5, id="unknown-key-as-json"),
+        pytest.param(user("abcd", reasoning_content="abc"), 4 + 1 + 1, id="reasoning-is-text"),
     ],
 )
 def test_a_text_function_counts_as_sliding_context_does(message: dict[str, Any], tokens: int) -> None:

@@ -111,9 +111,11 @@ def test_a_content_of_the_sdk_is_charged_as_its_dict() -> None:
 
 
 def test_a_thought_is_no_text() -> None:
-    """It is charged apart, as reasoning is elsewhere."""
-    pieces = GEMINI.pieces(model(words("hm", thought=True), "so"))
+    """It is charged apart, as reasoning is elsewhere; without a signature to stand for it, it is text."""
+    signed = {"text": "so", "thoughtSignature": "c2ln"}
+    pieces = GEMINI.pieces(model(words("hm", thought=True), signed))
     assert (pieces.texts, pieces.thoughts, pieces.other) == (("so",), ("hm",), ())
+    assert GEMINI.pieces(model(words("hm", thought=True), "so")).texts == ("hm", "so")
 
 
 def test_media_in_a_response_are_media() -> None:

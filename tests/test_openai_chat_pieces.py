@@ -99,7 +99,7 @@ class TestPieces:
         assert found.media == (Media("audio", None, None, "audio_1"),)
 
     def test_unknown_keys_are_json_and_metadata_is_carried(self) -> None:
-        """Reasoning counts, `metadata`, cache marks and empty values do not."""
+        """Odd keys count, `metadata`, cache marks and empty values do not; reasoning is what was thought."""
         found = CHAT.pieces(
             {
                 "role": "assistant",
@@ -111,7 +111,8 @@ class TestPieces:
                 "odd": {"a": [1, 2]},
             }
         )
-        assert found.other == ('{"reasoning_content":"because é"}', '{"odd":{"a":[1,2]}}')
+        assert found.other == ('{"odd":{"a":[1,2]}}',)
+        assert found.thoughts == ("because é",)
 
     def test_unknown_parts_are_json_without_their_base64(self) -> None:
         """A part of another provider is charged for, its payload as a medium."""

@@ -143,13 +143,7 @@ def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> Tex
             cache=loaded.cache,
         )
     own = loaded.encoding == facts.encoding
-    cache = (
-        loaded.cache
-        if own
-        else scale(
-            loaded, facts.text_factor, mark_tokens=facts.mark_tokens, capital_tokens=facts.capital_tokens
-        )
-    )
+    cache = loaded.cache if own else scale(loaded, facts)
     return TextCounter(
         cache.count_text,
         name=facts.name,

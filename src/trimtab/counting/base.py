@@ -181,6 +181,14 @@ class RequestCounter:
         """
         return None
 
+    def unsure_thoughts(self, pieces: Sequence[Pieces], /) -> int:
+        """Say how far the count of encrypted reasoning may be off beside the margin.
+
+        Args:
+            pieces: The messages of the request.
+        """
+        return 0
+
     @property
     def adds_prompt(self) -> bool:
         """Whether the provider puts a prompt of its own before those that have none."""

@@ -60,6 +60,7 @@ def unsure_of(counter: RequestCounter, tools: object, pieces: Sequence[Pieces], 
     unsure = counter.unsure_tokens(tools, media)
     if unsure is None:
         return 0 if all(is_seen(medium, MediaRule()) for medium in media) else None
+    unsure += counter.unsure_thoughts(pieces)
     late = sum(counter.unsure_tokens(one.tools) or 0 for one in pieces if one.tools)
     return late + int(unsure)
 

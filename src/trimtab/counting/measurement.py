@@ -238,10 +238,8 @@ def _finished_thoughts(
 
     A counter of single messages cannot know, and takes the most; the whole request says.
     """
-    if counter.framing.past_thoughts_charged:
-        return []
     last = max((at for at, entry in enumerate(entries) if form.kind(entry) == "user"), default=0)
-    charged = [(at, counter.thought_tokens(pieces[at])) for at in range(last)]
+    charged = [(at, counter.dropped_tokens(pieces[at])) for at in range(last)]
     return [(at, tokens) for at, tokens in charged if tokens]
 
 

@@ -72,6 +72,18 @@ def is_seen(media: Media, rule: MediaRule, /) -> bool:
     return bool(encoded) and (not _is_pdf(encoded) or _pages(_decode(encoded)) > 0)
 
 
+def text_in(media: Media, /) -> str | None:
+    """Return what a file says that is a text, and is charged as one; None for any other medium."""
+    encoded = base64_of(media.data) if media.kind == "file" and not media.is_sealed else ""
+    if not encoded or _is_pdf(encoded):
+        return None
+    try:
+        text = _decode(encoded).decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
 def media_tokens(media: Media, rule: MediaRule, /) -> int:
     """Count one image, sound or file by a model's rule."""
     if rule.part_tokens is not None:

@@ -26,6 +26,9 @@ _PARTS = frozenset(("response_format", *SETTINGS))
 """What `Request.extra` holds by key, beside legacy functions."""
 
 
+_INDENTS: dict[ToolsStyle, int | None] = {"spaced": None, "indented": 4}
+
+
 class ToolShape(NamedTuple):
     """What of one tool is charged: its texts, and how many properties its schema has."""
 
@@ -57,6 +60,11 @@ def tools_text(tools: object, /, *, style: ToolsStyle) -> str:
     """
     if style == "json" or not isinstance(tools, Sequence) or isinstance(tools, str):
         return tools if isinstance(tools, str) else compact_json(tools)
+    if style in _INDENTS:
+        import json  # not above: it takes long, and models of few makers are shown JSON
+
+        shown = [json.loads(compact_json(function_tool(tool) or tool)) for tool in _shown_tools(tools)]
+        return "\n".join(json.dumps(tool, ensure_ascii=False, indent=_INDENTS[style]) for tool in shown)
     functions: list[str] = []
     rest: list[str] = []
     for tool in _shown_tools(tools):
@@ -79,7 +87,10 @@ def tool_shapes(tools: object, /, *, style: ToolsStyle) -> list[ToolShape]:
         ... )
         [ToolShape(texts=('add', 'a', 'integer'), properties=1, nested=())]
     """
-    return [_shape(tool, style) for tool in _shown_tools(tools)]
+    shown = _shown_tools(tools)
+    if style == "words":  # what the provider runs has no words, and is free until it runs (13 of 13 bills)
+        return [_shape(tool, style) for tool in shown if _provider_tool(_as_mapping(tool)) is None]
+    return [_shape(tool, style) for tool in shown]
 
 
 def _shape(tool: object, style: ToolsStyle) -> ToolShape:
@@ -160,6 +171,12 @@ def is_forced(extra: Mapping[str, Any] | None, /) -> bool:
     if isinstance(choice, str):
         return choice == "required"
     return _as_mapping(choice).get("type") in ("any", "tool", "function", "custom")
+
+
+def is_refused(extra: Mapping[str, Any] | None, /) -> bool:
+    """Tell whether a request lets the model call no tool, by the choice under `tool_choice`."""
+    choice = (extra or {}).get("tool_choice")
+    return choice == "none" or _as_mapping(choice).get("type") == "none"
 
 
 def is_thinking(extra: Mapping[str, Any] | None, /) -> bool:

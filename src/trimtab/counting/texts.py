@@ -12,14 +12,15 @@ import string
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from trimtab.counting.base import AdditiveCounter, TextFunction, with_index
 from trimtab.counting.cache import TextCache, TextCounts
 from trimtab.counting.margin import unseen_tokens
-from trimtab.counting.media import is_seen, media_tokens
+from trimtab.counting.media import is_seen, media_tokens, text_in
 from trimtab.counting.schemas import (
     is_forced,
+    is_refused,
     is_thinking,
     output_schema_text,
     split_beside,
@@ -32,12 +33,15 @@ from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, Media, Prices, Structure, get_format
 from trimtab.formats.base import Pieces
 from trimtab.formats.values import mapping_of
-from trimtab.models import Framing, Margin, MediaRule
+from trimtab.models import Framing, Margin, MediaRule, ModelFacts
 
 _ROLES = ("system", "developer", "user", "assistant", "model", "tool")
 _RESULT_ROLES = ("tool", "function")
 _ANSWER_ROLES = ("assistant", "model")
 _SYSTEM_ROLES = ("system", "developer")
+_THOUGHT_END = "</think>"
+_AS_SYSTEM = ("json", "spaced", "indented")
+"""Styles of tools that are written into system text."""
 
 
 class TextCounter(AdditiveCounter):
@@ -195,18 +199,20 @@ class TextCounter(AdditiveCounter):
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
         framing = self.framing
-        tokens = framing.per_request_tokens
+        tokens = framing.per_request_tokens + (0 if has_system else framing.default_system_tokens)
         if not (system or tools or extra):
             return tokens
         tools, extra = split_beside(tools, extra)
+        if framing.tools_dropped_by_none and is_refused(extra):
+            tools = None
         counts = self._cache.young
         texts = system_texts(system)
         if texts:
             tokens += self._base("system", counts) if framing.system_framed else 0
             tokens += sum(counts[text] for text in texts)
         if tools:
-            if framing.tools_style == "json" and not texts:
-                # nobody says how tools are framed there: as one more system message
+            if framing.tools_style in _AS_SYSTEM and not has_system and not framing.default_system_tokens:
+                # they are shown in system text, which there is none of
                 tokens += self._base("system", counts)
             forced_tokens = framing.forced_tools_tokens if is_forced(extra) else None
             tokens += framing.tools_tokens if forced_tokens is None else forced_tokens
@@ -222,7 +228,7 @@ class TextCounter(AdditiveCounter):
     def _schemas(self, tools: Any, counts: TextCounts) -> int:
         framing = self.framing
         style = framing.tools_style
-        if style in ("typescript", "json"):
+        if style in ("typescript", *_AS_SYSTEM):
             return counts[tools_text(tools, style=style)]
         return sum(
             framing.per_tool_tokens
@@ -277,6 +283,7 @@ class TextCounter(AdditiveCounter):
             thoughts_counted=framing.thoughts_counted if thinks else None,
             sealed_chars_per_token=framing.sealed_chars_per_token,
             write_json=self._reader._write_json,
+            sealed_free_chars=framing.sealed_free_chars,
         )
 
     def _base(self, role: str, counts: TextCounts) -> int:
@@ -308,7 +315,7 @@ class TextCounter(AdditiveCounter):
         if pieces.documents:
             tokens += framing.document_tokens * pieces.documents
         tokens += framing.citations_tokens if pieces.is_cited else 0
-        return tokens + sum(media_tokens(media, self.media) for media in pieces.media)
+        return tokens + sum(map(self.media_tokens, pieces.media))
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
         """Say how far the count of these may be off beside the margin.
@@ -323,8 +330,18 @@ class TextCounter(AdditiveCounter):
         shapes = tool_shapes(tools, style=self.framing.tools_style)
         return tokens + factor * sum(counts[text] for shape in shapes for text in shape.nested)
 
+    def unsure_thoughts(self, pieces: Sequence[Pieces], /) -> int:
+        """Say how far the count of encrypted reasoning may be off beside the margin.
+
+        Args:
+            pieces: The messages of the request.
+        """
+        per_token = self.framing.sealed_unsure_chars_per_token
+        return 0 if per_token is None else math.ceil(sum(one.sealed_chars for one in pieces) / per_token)
+
     def media_tokens(self, media: Media, /) -> int:
-        return media_tokens(media, self.media)
+        text = text_in(media)
+        return media_tokens(media, self.media) if text is None else self._cache.young[text]
 
     def thought_tokens(self, pieces: Pieces, /) -> int:
         """Count the reasoning of a message; where it is encrypted, by its length.
@@ -335,7 +352,22 @@ class TextCounter(AdditiveCounter):
         framing, counts = self.framing, self._cache.young
         tokens = sum(counts[text] for text in pieces.thoughts) if framing.thoughts_counted else 0
         if pieces.sealed_chars and framing.sealed_chars_per_token is not None:
-            tokens += math.ceil(pieces.sealed_chars / framing.sealed_chars_per_token)
+            chars = max(0, pieces.sealed_chars - framing.sealed_free_chars)
+            tokens += math.ceil(chars / framing.sealed_chars_per_token)
+        return tokens
+
+    def dropped_tokens(self, pieces: Pieces, /) -> int:
+        """Count what of a message is not charged any more once its turn is over.
+
+        Args:
+            pieces: What the message holds.
+        """
+        framing, counts = self.framing, self._cache.young
+        tokens = 0 if framing.past_thoughts_charged else self.thought_tokens(pieces)
+        if framing.tagged_thoughts_dropped and any(_THOUGHT_END in text for text in pieces.texts):
+            last = max(at for at, text in enumerate(pieces.texts) if _THOUGHT_END in text)
+            tokens += sum(counts[text] for text in pieces.texts[: last + 1])
+            tokens -= counts[pieces.texts[last].rpartition(_THOUGHT_END)[2]]
         return tokens
 
     def _calls(self, calls: Sequence[tuple[str, str]], counts: TextCounts) -> int:
@@ -379,41 +411,62 @@ def _between(framing: Framing, read: Format, sent: Format, counts: TextCounts) -
     )
 
 
-def scale(
-    tokenizer: Tokenizer, factor: float, /, *, mark_tokens: float = 0.0, capital_tokens: float = 0.0
-) -> TextCache:
+def scale(tokenizer: Tokenizer, facts: ModelFacts, /) -> TextCache:
     """Return what remembers counts by text: the tokenizer's own counts, or those of a vocabulary near it.
 
     Each text is rounded by itself, to the nearest, so that counts of messages still add up.
 
     Args:
         tokenizer: Of the vocabulary that is near.
-        factor: Tokens for one of its.
-        mark_tokens: Tokens beside these for each mark of punctuation.
-        capital_tokens: The same for each letter of words in capitals.
+        facts: What the model's own has more of: by a factor, for each mark of punctuation, for each letter of
+            words in capitals, for each digit of a number, and for the end of a line behind a mark.
     """
-    thousandths, per_mark, per_capital = (round(one * _PER) for one in (factor, mark_tokens, capital_tokens))
-    if (thousandths, per_mark, per_capital) == (_PER, 0, 0):
+    near = _Near(
+        round(facts.text_factor * _PER),
+        round(facts.mark_tokens * _PER),
+        round(facts.capital_tokens * _PER),
+        facts.digits_apart,
+        facts.lines_apart,
+    )
+    return _scaled(tokenizer, near)
+
+
+class _Near(NamedTuple):
+    """How counts differ from those of a tokenizer; numbers are thousandths of a token."""
+
+    factor: int
+    per_mark: int
+    per_capital: int
+    digits_apart: bool
+    lines_apart: bool
+
+
+def _scaled(tokenizer: Tokenizer, near: _Near) -> TextCache:
+    if near == (_PER, 0, 0, False, False):
         return tokenizer.cache
-    key = (tokenizer, thousandths, per_mark, per_capital)
+    key = (tokenizer, near)
     with _LOCK:
         found = _SCALED.get(key)
         if found is None:
             count = tokenizer.count
 
             def count_scaled(text: str) -> int:
-                tokens = count(text) * thousandths
-                if per_mark or per_capital:
+                tokens = count(text) * near.factor
+                if near.per_mark or near.per_capital:
                     marks, capitals = _marks_and_capitals(text)
-                    tokens += marks * per_mark + capitals * per_capital
+                    tokens += marks * near.per_mark + capitals * near.per_capital
+                if near.digits_apart:
+                    tokens += _PER * sum(len(one) - -(-len(one) // 3) for one in _NUMBER.findall(text))
+                if near.lines_apart:
+                    tokens += _PER * len(_LINE_END.findall(text))
                 return (tokens + _PER // 2) // _PER
 
             found = _SCALED[key] = TextCache(
                 count_scaled,
-                name=f"{tokenizer.encoding} x {factor:g}",
+                name=f"{tokenizer.encoding} x {near.factor / _PER:g}",
                 origin=(
                     _find_scaled,
-                    (tokenizer.encoding, tokenizer.package or None, factor, mark_tokens, capital_tokens),
+                    (tokenizer.encoding, tokenizer.package or None, near),
                 ),
             )
         return found
@@ -429,11 +482,8 @@ def _marks_and_capitals(text: str) -> tuple[int, int]:
     return marks, sum(map(len, _CAPITALS.findall(plain)))
 
 
-def _find_scaled(
-    encoding: str, package: str | None, factor: float, mark_tokens: float, capital_tokens: float
-) -> TextCache:
-    tokenizer = load_tokenizer(encoding, package=package)
-    return scale(tokenizer, factor, mark_tokens=mark_tokens, capital_tokens=capital_tokens)
+def _find_scaled(encoding: str, package: str | None, near: _Near) -> TextCache:
+    return _scaled(load_tokenizer(encoding, package=package), near)
 
 
 def forget_scaled() -> None:
@@ -446,5 +496,6 @@ def forget_scaled() -> None:
 _PER = 1_000
 _MARKS = string.punctuation.replace("_", "").encode("ascii")
 _CAPITALS = re.compile(rb"[A-Z]{2,}")
-_SCALED: dict[tuple[Tokenizer, int, int, int], TextCache] = {}
+_NUMBER, _LINE_END = re.compile(r"\d{2,}"), re.compile(r"[^\w\s]\n")
+_SCALED: dict[tuple[Tokenizer, _Near], TextCache] = {}
 _LOCK = threading.Lock()

@@ -51,6 +51,7 @@ class Prices:
         thoughts_counted: Whether reasoning that can be read is charged; None: what thinks is counted in full.
         sealed_chars_per_token: Characters of encrypted reasoning a token; None where it is not charged.
         write_json: Writes what a message holds as an object, as arguments of calls.
+        sealed_free_chars: So many of them are free in each message.
         scale: What a message costs in the end, to the nearest token: so many times its price, by so many.
     """
 
@@ -65,6 +66,7 @@ class Prices:
     thoughts_counted: bool | None = None
     sealed_chars_per_token: float | None = None
     write_json: Callable[[Any], str] = compact_json
+    sealed_free_chars: int = 0
     scale: tuple[int, int] = (1, 1)
 
     def sealed_tokens(self, chars: int, /) -> int:
@@ -78,7 +80,9 @@ class Prices:
         """
         if self.thoughts_counted is None:
             raise TypeError("what thinks is counted in full")
-        return math.ceil(chars / self.sealed_chars_per_token) if self.sealed_chars_per_token else 0
+        if not self.sealed_chars_per_token:
+            return 0
+        return math.ceil(max(0, chars - self.sealed_free_chars) / self.sealed_chars_per_token)
 
 
 class TextSlot(NamedTuple):

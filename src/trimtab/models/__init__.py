@@ -396,7 +396,8 @@ def _by_maker(model: str) -> ModelFacts | None:
 @cache
 def _from_host(facts: ModelFacts) -> ModelFacts:
     """Give an open model as others than its maker serve it: in Chat's form, with limits of their own."""
-    return changed(_without_limits(facts), format="openai_chat")
+    framing = changed(facts.framing, tools_dropped_by_none=False)  # seen at their makers alone
+    return changed(_without_limits(facts), format="openai_chat", framing=framing)
 
 
 @cache

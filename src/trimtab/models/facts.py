@@ -12,11 +12,12 @@ from typing import Any, Literal, NamedTuple
 from trimtab._shared.checks import is_number, is_whole
 from trimtab.errors import ConfigurationError
 
-ToolsStyle = Literal["typescript", "json", "schemas", "words"]
+ToolsStyle = Literal["typescript", "json", "spaced", "indented", "schemas", "words"]
 """How a model is shown tool schemas, and so how they are counted.
 
-"typescript" is one text for all of them, "json" the whole list as it is; with "schemas" each tool is the
-JSON of its name, description and schema, and with "words" only what its author wrote in these.
+"typescript" is one text for all of them, "json" the whole list as it is, "spaced" and "indented" each tool
+as JSON with blanks, or with lines indented by four, as chat templates write it; with "schemas" each tool is
+the JSON of its name, description and schema, and with "words" only what its author wrote in these.
 """
 
 
@@ -35,6 +36,8 @@ class Framing:
         system_frame_tokens: The same of system text that stands among the messages; None: as of any other.
         roles_counted: Whether the text of the role is charged.
         system_framed: Whether system text outside the messages is charged like one more message.
+        default_system_tokens: Once a request without system text: what the provider, or the model's template,
+            puts in its place.
         per_name_tokens: Beside the text of a message's name; None where names are free.
         per_call_tokens: Once a call, beside its name and arguments.
         call_name_factor: How often a call's name is charged: it stands before the call and before its result.
@@ -52,6 +55,7 @@ class Framing:
         nested_schemas_factor: How many times the words of schemas inside schemas may be missing, which the
             margin allows for.
         late_tools_tokens: Once a message that brings tools along.
+        tools_dropped_by_none: Whether tools are free in a request whose `tool_choice` is "none".
         tools_saved_by_system_tokens: Taken off where tools meet a leading system message.
         output_schema_style: How the schema of an answer is written for the model: "compact", without what
             only checks it, or "indented" by two blanks, with all it holds.
@@ -64,9 +68,14 @@ class Framing:
         thoughts_counted: Whether reasoning that can be read is charged where it led to a call; no where a
             summary of what is encrypted is all that can be read.
         past_thoughts_charged: Whether reasoning before the newest user message is charged, too.
+        tagged_thoughts_dropped: Whether of answers before the newest user message only what stands behind
+            `</think>` is charged, since the model's template takes the rest out.
         prompts_by_default: Whether the provider may put a prompt of its own before a request that asks for
             none, whose length nobody knows.
         sealed_chars_per_token: Characters of encrypted reasoning a token; None where it is not charged.
+        sealed_free_chars: So many of them are free in each message: how the provider wraps them.
+        sealed_unsure_chars_per_token: In place of `sealed_chars_per_token` where some bills charge encrypted
+            reasoning and others do not: the margin alone allows for it.
 
     Source: OpenAI cookbook, How_to_count_tokens_with_tiktoken.ipynb (@06d9feb5), for messages
     and names; the rest fitted to the usage billed for 70 recorded requests (2026-11).
@@ -79,6 +88,7 @@ class Framing:
     system_frame_tokens: int | None = None
     roles_counted: bool = True
     system_framed: bool = True
+    default_system_tokens: int = 0
     per_name_tokens: int | None = 1
     per_call_tokens: int = 5
     call_name_factor: int = 2
@@ -93,6 +103,7 @@ class Framing:
     per_property_tokens: int = 0
     nested_schemas_factor: int = 0
     late_tools_tokens: int = 0
+    tools_dropped_by_none: bool = False
     tools_saved_by_system_tokens: int = 4
     output_schema_style: SchemaStyle = "compact"
     output_schema_tokens: int | None = 10
@@ -103,8 +114,11 @@ class Framing:
     calls_framed_by_tools: bool = False
     thoughts_counted: bool = True
     past_thoughts_charged: bool = False
+    tagged_thoughts_dropped: bool = False
     prompts_by_default: bool = False
     sealed_chars_per_token: float | None = None
+    sealed_free_chars: int = 0
+    sealed_unsure_chars_per_token: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +229,10 @@ class ModelFacts:
         text_factor: Its tokens for one of `near_encoding`.
         mark_tokens: Tokens beside these for each mark of punctuation: its vocabulary joins fewer of them.
         capital_tokens: The same for each letter of words in capitals.
+        digits_apart: Whether each digit is a token of its own to it, where `near_encoding` takes up to three
+            as one.
+        lines_apart: Whether the end of a line is a token of its own behind a mark, where `near_encoding`
+            takes both as one.
         exact: Whether counts of plain text by these facts were right in billed requests.
         framing: What is charged beside the text.
         framings: (wire form, framing) where its provider charges another form differently.
@@ -240,6 +258,8 @@ class ModelFacts:
     text_factor: float = 1.0
     mark_tokens: float = 0.0
     capital_tokens: float = 0.0
+    digits_apart: bool = False
+    lines_apart: bool = False
     exact: bool = False
     framing: Framing = field(default_factory=Framing)
     framings: tuple[tuple[str, Framing], ...] = ()
@@ -360,6 +380,8 @@ _FACTS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "format": _TEXT,
     "encoding": _ENCODING,
     "near_encoding": _ENCODING,
+    "digits_apart": _FLAG,
+    "lines_apart": _FLAG,
     "exact": _FLAG,
     "open_weights": _FLAG,
     "framing": (_is(Framing), "a Framing"),

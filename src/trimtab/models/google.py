@@ -40,18 +40,22 @@ _GEMINI_2_5 = replace(
     system_framed=True,
     per_call_tokens=7,
     per_result_tokens=4,
-    per_tool_tokens=18,
-    per_property_tokens=10,
+    per_tool_tokens=20,
+    per_property_tokens=9,
+    sealed_unsure_chars_per_token=6,
 )
 # The signature of a thought is billed by its length while the turn lasts (22 bills, 0.2 tokens a character);
 # errs high in a long conversation, since a message does not say of which turn it is.
 _GEMINI_3 = replace(
     _WORDS,
-    per_call_tokens=8,
-    per_result_tokens=5,
+    per_message_tokens=1,
+    system_framed=True,
+    per_call_tokens=7,
+    per_result_tokens=4,
     per_tool_tokens=15,
     per_property_tokens=28,
-    sealed_chars_per_token=5,
+    sealed_chars_per_token=4.65,
+    sealed_free_chars=200,
 )
 
 # https://ai.google.dev/gemini-api/docs/tokens and /media-resolution (2026-11), and the same bills: 258 tokens
@@ -70,7 +74,10 @@ _TILED = MediaRule(
 _FLAT = replace(_TILED, crops=False, tile_tokens=0)
 _SHARP = replace(_FLAT, image_tokens=1_095, page_tokens=532, file_tokens=532, video_tokens_per_second=70)
 
-_MARGIN, _VERTEX_MARGIN = Margin(tokens=1, per_mille=45, plain_tokens=0), Margin(tokens=5, per_mille=20)
+_MARGIN = Margin(tokens=12, per_mille=45, over_tokens=30, plain_tokens=6)
+_VERTEX_MARGIN = Margin(tokens=8, per_mille=50)
+_MARGIN_2_0 = Margin(tokens=50, per_mille=60, over_tokens=30, plain_tokens=12)
+"""2.0's name was billed as by a newer model at last, with 48 tokens more for a tool."""
 
 
 _GEMINI = ModelFacts(
@@ -78,6 +85,8 @@ _GEMINI = ModelFacts(
     provider="google",
     format="gemini",
     near_encoding="o200k_base",
+    digits_apart=True,
+    lines_apart=True,
     framing=_GEMINI_3,
     media=_SHARP,
     margin=_MARGIN,
@@ -118,13 +127,17 @@ ROWS = (
     *_with_vertex(_OLDER, 65_536, "gemini-2.5-pro gemini-2.5-flash gemini-2.5-flash-lite"),
     *group(_OLDER, 65_536, 32_768, "gemini-2.5-flash-image"),
     *group(_OLDER, 128_000, 64_000, "gemini-2.5-computer-use-preview-10-2025"),
-    *_with_vertex(replace(_GEMINI, framing=_WORDS, media=_TILED), 8_192, "gemini-2.0-flash gemini-1.5-flash"),
+    *_with_vertex(
+        replace(_GEMINI, framing=_WORDS, media=_TILED, margin=_MARGIN_2_0),
+        8_192,
+        "gemini-2.0-flash gemini-1.5-flash",
+    ),
 )
 
 # What Gemini 3 charges for tools is the most, and the words alone, as on Vertex, the least.
 UNNAMED = (
     Unnamed(re.compile(r"vertex/gemini-"), "vertex/gemini-3.8-flash", _VERTEX_MARGIN),
-    Unnamed(re.compile(r"gemini-"), "gemini-3.8-flash", Margin(tokens=40, per_mille=100)),
+    Unnamed(re.compile(r"gemini-"), "gemini-3.8-flash", Margin(tokens=60, per_mille=100)),
 )
 
 # Previews of the same model, and others with its limits and charges.

@@ -18,7 +18,9 @@ _FRAMING = Framing(
     roles_counted=False,
     tools_style="json",
     tools_tokens=2,
+    tools_dropped_by_none=True,
     tools_saved_by_system_tokens=0,
+    past_thoughts_charged=True,
 )
 
 
@@ -41,7 +43,11 @@ _MISTRAL = ModelFacts(
     source=_TABLE,
     checked=_CHECKED,
 )
-_BILLED = replace(_MISTRAL, exact=True)
+# Pixtral's images are cut by 16 pixels, and up to 1,024 long (docs.mistral.ai, capabilities/vision, 2026-11).
+_FINE_PATCHES = MediaRule(pixels_per_token=256, long_pixels=1_024)
+# A name without a date leads to another model some day, and then its bills were off: by 1 to 4 tokens (6 of
+# 30 bills), or by 12 (2).
+_BILLED = replace(_MISTRAL, margin=Margin(tokens=5, per_mille=20, over_tokens=13))
 _PAGE = "https://docs.mistral.ai/models/"
 _CARDS = _PAGE + "model-cards/"
 
@@ -53,7 +59,7 @@ def _closed_kind(provider: str) -> ModelFacts:
 
 # Before Tekken: their vocabulary needs a package that is not asked for.
 _OLD_MISTRAL = _closed_kind("mistral")
-_GROK, _COMMAND = _closed_kind("xai"), _closed_kind("cohere")
+_COMMAND = _closed_kind("cohere")
 
 # Billed for half of 40 requests to Bedrock (2026-11): Micro takes o200k's tokens of a short text and no more,
 # Lite 19 to 30 beside them; a prompt of some 345 tokens comes with tools. Nova 2 has one of 40 with each
@@ -102,6 +108,40 @@ _NOVA_2 = replace(
     media=replace(_NOVA_MEDIA, image_tokens=230, pixels_per_token=None, tile_tokens=0),
 )
 
+# xAI's, by one half of 29 bills: English costs what it does in o200k, a message 4 tokens, and each request
+# what nobody shows: 188 tokens on grok-4.3 (8 of 8, Responses), 680 on grok-4 (one, OpenRouter), none on
+# 4.1-fast (Azure). What the newer add was in no bill: it is taken as on 4.3.
+_XAI = Framing(
+    per_request_tokens=188,
+    per_name_tokens=None,
+    call_name_factor=1,
+    parallel_calls_tokens=0,
+    tools_style="json",
+    tools_tokens=44,
+    tools_saved_by_system_tokens=0,
+    output_schema_tokens=27,
+    thoughts_counted=False,
+    past_thoughts_charged=True,
+    sealed_chars_per_token=7,
+)
+# 448 x 448 pixels are a tile of 256 tokens, at most 6 and the whole picture (docs.x.ai, image understanding,
+# 2026-11); on 4.3 a small one cost 20 instead of 257.
+_XAI_TILES = MediaRule(image_tokens=257, tile_tokens=0, pixels_per_token=784, most_image_tokens=1_792)
+_GROK = replace(
+    _closed_kind("xai"),
+    near_encoding="o200k_base",
+    framing=_XAI,
+    media=replace(_XAI_TILES, image_tokens=8),
+    margin=Margin(tokens=500, per_mille=150, over_tokens=200, over_per_mille=350),
+)
+_GROK_BILLED = replace(_GROK, margin=Margin(tokens=40, per_mille=150))
+_GROK_4 = replace(
+    _GROK_BILLED, framing=replace(_XAI, per_request_tokens=680, tools_tokens=141), media=_XAI_TILES
+)
+_GROK_FAST = replace(_GROK_4, framing=replace(_XAI, per_request_tokens=0, tools_tokens=141))
+_GROK_3 = replace(_GROK_4, framing=replace(_XAI, per_request_tokens=2, tools_tokens=80))
+
+
 # Where a table gives the whole window as the most output, nothing else limits it: None here.
 ROWS = (
     *group(_BILLED, 262_144, None, "mistral-large-latest", source=_PAGE + "mistral-large-3-25-12"),
@@ -114,15 +154,15 @@ ROWS = (
         framing=_SETTINGS,
         source=_CARDS + "mistral-small-4-0-26-03",
     ),
-    *group(_BILLED, 128_000, None, "codestral-latest", source=_CARDS + "codestral-25-08"),
-    *group(_BILLED, 262_144, None, "magistral-medium-latest", framing=_MAGISTRAL),
-    *group(_MISTRAL, 262_144, None, "magistral-small-latest", framing=_MAGISTRAL),
+    *group(_MISTRAL, 128_000, None, "codestral-latest", source=_CARDS + "codestral-25-08"),
+    *group(_MISTRAL, 262_144, None, "magistral-medium-latest magistral-small-latest", framing=_MAGISTRAL),
     *group(_BILLED, 262_144, None, "ministral-8b-latest"),
     *group(_MISTRAL, 262_144, None, "ministral-14b-latest"),
     *group(_MISTRAL, 131_072, None, "ministral-3b-latest"),
     *group(_MISTRAL, 1_048_576, None, "mistral-large-4"),
     *group(_MISTRAL, 256_000, None, "devstral-medium-latest devstral-small-latest"),
-    *group(_MISTRAL, 128_000, None, "pixtral-large-latest pixtral-12b open-mistral-nemo ministral-8b-2410"),
+    *group(_MISTRAL, 128_000, None, "pixtral-large-latest pixtral-12b", media=_FINE_PATCHES),
+    *group(_MISTRAL, 128_000, None, "open-mistral-nemo ministral-8b-2410"),
     *group(_MISTRAL, 32_768, None, "voxtral-small-latest"),
     *group(_MISTRAL, 32_000, None, "mistral-small-2409"),
     *group(_OLD_MISTRAL, 128_000, None, "mistral-large-2411 mistral-large-2407 mistral-tiny-2407"),
@@ -131,10 +171,13 @@ ROWS = (
     *group(_OLD_MISTRAL, 65_536, None, "open-mixtral-8x22b"),
     *group(_OLD_MISTRAL, 256_000, None, "codestral-mamba-2407"),
     *group(_GROK, 500_000, None, "grok-4.7 grok-4.6 grok-4.5"),
-    *group(_GROK, 1_000_000, None, "grok-4.3 grok-4.20"),
+    *group(_GROK_BILLED, 1_000_000, None, "grok-4.3"),
+    *group(_GROK, 1_000_000, None, "grok-4.20"),
     *group(_GROK, 256_000, None, "grok-code-fast-1 grok-build-0.1"),
-    *group(_GROK, 256_000, None, "grok-4", source="https://openrouter.ai/x-ai/{}"),
-    *group(_GROK, 131_072, None, "grok-3 grok-3-mini", source="https://vercel.com/ai-gateway/models/{}"),
+    *group(_GROK_FAST, None, None, "grok-4.1-fast grok-4-fast"),
+    *group(_GROK_3, None, None, "grok-2"),
+    *group(_GROK_4, 256_000, None, "grok-4", source="https://openrouter.ai/x-ai/{}"),
+    *group(_GROK_3, 131_072, None, "grok-3 grok-3-mini", source="https://vercel.com/ai-gateway/models/{}"),
     *group(_NOVA, 128_000, 10_000, "nova-micro"),
     *group(_NOVA, 300_000, 10_000, "nova-lite nova-pro"),
     *group(_NOVA, 1_000_000, 10_000, "nova-premier"),
@@ -156,7 +199,7 @@ UNNAMED = (
         "mistral-small-latest",
         Margin(tokens=60, per_mille=150),
     ),
-    Unnamed(re.compile(r"grok-"), "grok-4.7", BY_ESTIMATE),
+    Unnamed(re.compile(r"grok-"), "grok-4", replace(BY_ESTIMATE, over_tokens=720)),
     # the prompt for tools of Nova 2 is longer by 515 tokens
     Unnamed(re.compile(r"nova-"), "nova-2-lite", Margin(tokens=540, per_mille=100)),
     Unnamed(re.compile(r"command-"), "command-a-plus-05-2026", BY_ESTIMATE),
@@ -175,7 +218,7 @@ ALIASES = aliases(
         "ministral-3b-latest": "ministral-3b-2512",
         "devstral-medium-latest": "devstral-latest",
         "voxtral-small-latest": "voxtral-small-2507",
-        "pixtral-large-latest": "pixtral-large-2411",
+        "pixtral-large-latest": "pixtral-large-2411 pixtral-large-2502",
         "pixtral-12b": "pixtral-12b-2409 pixtral-12b-latest",
         "open-mistral-nemo": "open-mistral-nemo-2407",
         "open-mixtral-8x22b": "open-mixtral-8x22b-2404",
@@ -184,6 +227,8 @@ ALIASES = aliases(
         "grok-4.20": "grok-4.20-reasoning grok-4.20-non-reasoning"
         " grok-4.20-0309-reasoning grok-4.20-0309-non-reasoning",
         "grok-4": "grok-4-0709",
+        "grok-4.1-fast": "grok-4.1-fast-reasoning grok-4.1-fast-non-reasoning",
+        "grok-4-fast": "grok-4-fast-reasoning grok-4-fast-non-reasoning",
         "grok-code-fast-1": "grok-code-fast",
         "command-a-03-2025": "command-a",
         "command-r-08-2024": "command-r",

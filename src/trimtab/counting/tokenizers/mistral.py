@@ -14,7 +14,7 @@ from typing import Any, Self
 from trimtab.counting.base import AdditiveCounter, TextFunction
 from trimtab.counting.cache import TextCache
 from trimtab.counting.media import base64_of, image_size, is_seen, media_tokens
-from trimtab.counting.schemas import split_beside, system_texts
+from trimtab.counting.schemas import is_refused, split_beside, system_texts
 from trimtab.formats import Format, Media, Pieces, get_format
 from trimtab.formats.tools import function_in
 from trimtab.formats.values import compact_json, mapping_of
@@ -27,7 +27,6 @@ _END_TOKENS = 1
 
 _PATCH_PIXELS, _LONGEST_PIXELS = 28, 1_540
 """Of images: billed for two sizes, and mistral-common's ImageConfig of Mistral Small 3.1 (2026-11)."""
-_MOST_PATCHES = _LONGEST_PIXELS // _PATCH_PIXELS
 
 _FREE = '{"prefix":'
 """What stands beside texts and costs nothing, as it is read."""
@@ -75,8 +74,7 @@ class MistralCounter(AdditiveCounter):
         self.margin = margin
         self.media = MediaRule() if media is None else media
         self._format = get_format(format)
-        self._own_form = self._format.name
-        self._exact_form = self._own_form if exact else None
+        self._exact_form = self._format.name if exact else None
         self._exact_features = exact_features
         self._cache = TextCache(count_text, name=name) if cache is None else cache
 
@@ -102,17 +100,13 @@ class MistralCounter(AdditiveCounter):
         """
         if self.exact and self._exact_features is None:
             return 0
-        if self.margin is None or self._format.name != self._own_form:
-            return None  # how it would charge a wire form that it does not take is not known
-        return self.margin.of(tokens)
+        return None if self.margin is None else self.margin.of(tokens)
 
     def over_margin_tokens(self, tokens: int, /) -> int | None:
         """Return how far the bill may be below a count; None if unknown."""
         if self.exact and self._exact_features is None:
             return 0
-        if self.margin is None or self._format.name != self._own_form:
-            return None
-        return self.margin.over_of(tokens)
+        return None if self.margin is None else self.margin.over_of(tokens)
 
     def count_text(self, text: str, /) -> int:
         return self._cache.young[text]
@@ -124,10 +118,7 @@ class MistralCounter(AdditiveCounter):
             message = {key: value for key, value in message.items() if key != "prefix"}
         pieces = self._format.pieces(message)
         counts = self._cache.young
-        tokens = sum(counts[text] for text in pieces.texts)
-        for other in pieces.other:
-            thoughts = _thoughts_in(other)
-            tokens += counts[other] if thoughts is None else _BRACKETS_TOKENS + counts[thoughts]
+        tokens = sum(counts[text] for text in (*pieces.texts, *pieces.other))
         tokens += sum(_BRACKETS_TOKENS + counts[text] for text in pieces.thoughts)
         tokens += counts[_tools_text(pieces.tools)] if pieces.tools else 0
         tokens += sum(self.media_tokens(media) for media in pieces.media)
@@ -150,7 +141,9 @@ class MistralCounter(AdditiveCounter):
 
         Output schemas cost nothing: they are not shown to the model.
         """
-        tools, _ = split_beside(tools, extra)
+        tools, extra = split_beside(tools, extra)
+        if self.framing.tools_dropped_by_none and is_refused(extra):
+            tools = None
         counts = self._cache.young
         texts = system_texts(system)
         tokens = self.framing.per_request_tokens
@@ -175,10 +168,8 @@ class MistralCounter(AdditiveCounter):
         Once 664 tokens were billed where 720 were counted with thoughts, and 997 for a document that was
         counted as the 115 of its address.
         """
-        thoughts = [_thoughts_in(other) is not None for other in pieces.other]
-        found = ["thoughts of earlier answers"] if pieces.thoughts or any(thoughts) else []
-        named = zip(pieces.other, thoughts, strict=True)
-        if any(not (is_thought or other.startswith(_FREE)) for other, is_thought in named):
+        found = ["thoughts of earlier answers"] if pieces.thoughts else []
+        if any(not other.startswith(_FREE) for other in pieces.other):
             found.append("parts or keys without a rule")
         return found
 
@@ -192,30 +183,15 @@ class MistralCounter(AdditiveCounter):
     def media_tokens(self, media: Media, /) -> int:
         if media.kind != "image":
             return media_tokens(media, self.media)
-        size = image_size(base64_of(media.data))
+        size, patch, longest = image_size(base64_of(media.data)), _PATCH_PIXELS, _LONGEST_PIXELS
+        if self.media.pixels_per_token is not None:
+            patch, longest = math.isqrt(self.media.pixels_per_token), self.media.long_pixels
         if size is None:
-            return (_MOST_PATCHES + 1) * _MOST_PATCHES
-        scale = min(1.0, _LONGEST_PIXELS / max(size))
-        across, down = (max(1, math.ceil(round(side * scale) / _PATCH_PIXELS)) for side in size)
+            most = longest // patch
+            return (most + 1) * most
+        scale = min(1.0, longest / max(size))
+        across, down = (max(1, math.ceil(round(side * scale) / patch)) for side in size)
         return (across + 1) * down  # each row ends with a token of its own
-
-
-def _thoughts_in(other: str) -> str | None:
-    """Return the words of a part that holds thoughts, which Chat's form has no name for; None for another."""
-    if _THINKING not in other:
-        return None
-    part = json.loads(other)
-    chunks = part.get("thinking") if part.get("type") == "thinking" else None
-    if isinstance(chunks, str):
-        return chunks
-    return (
-        None
-        if not isinstance(chunks, list)
-        else "".join(str(one.get("text", "")) for one in chunks if isinstance(one, dict))
-    )
-
-
-_THINKING = '"type":"thinking"'
 
 
 def _with_spaces(arguments: str) -> str:

@@ -289,7 +289,8 @@ class Anthropic(Format):
 
     def matches(self, message: Dict, /) -> bool:
         return message.get("content").__class__ is not str and any(
-            kind in _ONLY_HERE or (kind in ("image", "document") and item_of(block, "source") is not None)
+            (kind in _ONLY_HERE and as_list(item_of(block, "thinking")) is None)  # Mistral's is a list
+            or (kind in ("image", "document") and item_of(block, "source") is not None)
             for block in blocks_of(message)
             if (kind := type_of(block)) is not None
         )

@@ -320,7 +320,11 @@ def pieces_of(message: Dict, write_json: Callable[[Any], str] = compact_json) ->
     for key, value in message.items():
         if key not in ("role", "parts") and value is not None:
             found.read_unknown({key: value})
-    results = results_of(parts_in(message))
+    parts = parts_in(message)
+    if found.thoughts and not any(map(is_signed, parts)):
+        found.texts[:0] = found.thoughts  # what no signature stands for is text (3 bills, 2026-11)
+        found.thoughts = []
+    results = results_of(parts)
     role = message.get("role")
     found.parts = len(listed or ())
     return found.pieces(

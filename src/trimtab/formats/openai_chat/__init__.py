@@ -37,6 +37,7 @@ from trimtab.formats.openai_chat.read import (
     is_foreign,
     pieces_of,
     result_id_of,
+    thought_in,
 )
 from trimtab.formats.openai_chat.walk import walk_back
 from trimtab.formats.refusal import Fault
@@ -78,7 +79,7 @@ _UNANSWERED = (
 
 _SAYS = ("content", "tool_calls", "function_call", "refusal", "audio")
 _ONLY_HERE = frozenset({"tool_calls", "function_call", "tool_call_id", "refusal"})
-_PARTS_ONLY_HERE = frozenset({"image_url", "file"})
+_PARTS_ONLY_HERE = frozenset({"image_url", "file", "document_url"})
 _BODY_MARKS = frozenset(
     {
         *("max_completion_tokens", "stop", "response_format", "stream_options", "n", "seed", "logit_bias"),
@@ -264,9 +265,10 @@ class OpenAIChat(Format):
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart.
 
-        Legacy `functions` and an output schema are in `extra`; counters charge the functions as tools.
+        Legacy `functions`, an output schema and the choice of tools are in `extra`; counters charge the
+        functions as tools.
         """
-        extra = {"functions": body["functions"]} if body.get("functions") else {}
+        extra = {key: body[key] for key in ("functions", "tool_choice") if body.get(key)}
         if item_of(body.get("response_format"), "type") == "json_schema":
             extra["response_format"] = body["response_format"]
         if body.get("tool_choice"):
@@ -279,8 +281,8 @@ class OpenAIChat(Format):
     def matches(self, message: Dict, /) -> bool:
         if message.get("role") == "function" or not _ONLY_HERE.isdisjoint(message):
             return True
-        parts = as_list(message.get("content")) or ()
-        return any(not _PARTS_ONLY_HERE.isdisjoint(as_dict(part) or ()) for part in parts)
+        parts = [as_dict(part) or {} for part in as_list(message.get("content")) or ()]
+        return any(not _PARTS_ONLY_HERE.isdisjoint(part) or thought_in(part) is not None for part in parts)
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
         """Make a message of texts, ready-made content parts and ready-made tool calls."""

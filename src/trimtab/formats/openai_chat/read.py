@@ -15,6 +15,8 @@ LEGACY_PREFIX = "function:"
 """Stands before the function's name in place of the id a legacy call does not have."""
 
 _PLAIN_KEYS = frozenset({"role", "content"})
+_THOUGHT_KEYS = ("reasoning_content", "reasoning")
+"""Where hosts of open models hand out, and take back, what the model thought; OpenAI has no such keys."""
 _READ_KEYS = frozenset(
     {
         *("role", "content", "name", "refusal", "tool_calls", "function_call", "tool_call_id", "audio"),
@@ -73,8 +75,10 @@ def pieces_of(message: Dict) -> Pieces:
         found.read_audio(message["audio"])
     found.read_images(message.get("images"))
     found.read_calls(message)
+    said = {key for key in _THOUGHT_KEYS if isinstance(message.get(key), str)}
+    found.thoughts += [message[key] for key in _THOUGHT_KEYS if key in said][:1]  # both hold the same
     found.read_reasoning(message.get("reasoning_details"))
-    found.read_rest(message, _READ_KEYS)
+    found.read_rest(message, _READ_KEYS | said)
     return found.pieces(
         message.get("role"), name=as_text(message.get("name")), result_id=result_id_of(message)
     )
@@ -87,9 +91,14 @@ def is_foreign(message: Dict) -> bool:
         return True  # whose nobody knows, an item of Responses, or what Anthropic answers
     content = message.get("content")
     if isinstance(content, (list, tuple)):
-        kinds = [part.get("type") for part in content if type(part) is dict]
-        return not all(isinstance(kind, str) and kind in _PARTS for kind in kinds)
+        parts = [part for part in content if type(part) is dict]
+        return not all(_is_part(part) for part in parts)
     return "parts" in message or (content is None and "blocks" in message)
+
+
+def _is_part(part: Dict) -> bool:
+    kind = part.get("type")
+    return (isinstance(kind, str) and kind in _PARTS) or thought_in(part) is not None
 
 
 class OpenAIFound(Found):
@@ -152,6 +161,8 @@ class _Found(OpenAIFound):
             self.texts.append(part[key])
         elif key in _MEDIA and part.get(key) is not None:
             self.media.append(_MEDIA[key](part[key]))
+        elif key == "thinking" and (thought := thought_in(part)) is not None:
+            self.thoughts.append(thought)
         else:
             self.read_unknown(part)
             return
@@ -206,6 +217,19 @@ class _Found(OpenAIFound):
             self.calls.append(call_text({"function": message["function_call"]}))
 
 
+def thought_in(part: Dict) -> str | None:
+    """Return what a part of Mistral's reasoning models says; None for a part of another kind.
+
+    It holds a list of texts, where Anthropic's block of that type holds one text. Source: `ThinkChunk` of
+    docs.mistral.ai/openapi.yaml (2026-11).
+    """
+    chunks = as_list(part.get("thinking")) if part.get("type") == "thinking" else None
+    if chunks is None:
+        return None
+    texts = (chunk if isinstance(chunk, str) else (as_dict(chunk) or {}).get("text") for chunk in chunks)
+    return "".join(text for text in texts if isinstance(text, str))
+
+
 def _image(value: Any) -> Media:
     image = as_dict(value)
     if image is None:
@@ -214,7 +238,12 @@ def _image(value: Any) -> Media:
 
 
 def _audio(value: Any) -> Media:
-    return Media("audio", None, as_text((as_dict(value) or {}).get("data")), None)
+    held = as_dict(value)
+    return Media("audio", None, as_text(value if held is None else held.get("data")), None)
+
+
+def _document(value: Any) -> Media:
+    return Media("file", None, as_text(value), None)
 
 
 def _file(value: Any) -> Media:
@@ -223,5 +252,5 @@ def _file(value: Any) -> Media:
     return Media("file", None, as_text(file.get("file_data")), name)
 
 
-_MEDIA = {"image_url": _image, "input_audio": _audio, "file": _file}
+_MEDIA = {"image_url": _image, "input_audio": _audio, "file": _file, "document_url": _document}
 _PARTS = frozenset({*_MEDIA, "text", "refusal"})
