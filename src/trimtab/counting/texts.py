@@ -428,7 +428,7 @@ def scale(tokenizer: Tokenizer, facts: ModelFacts, /) -> TextCache:
         facts.digits_apart,
         facts.lines_apart,
     )
-    return _scaled(tokenizer, near)
+    return _near_counts(tokenizer, near)
 
 
 class _Near(NamedTuple):
@@ -441,7 +441,7 @@ class _Near(NamedTuple):
     lines_apart: bool
 
 
-def _scaled(tokenizer: Tokenizer, near: _Near) -> TextCache:
+def _near_counts(tokenizer: Tokenizer, near: _Near) -> TextCache:
     if near == (_PER, 0, 0, False, False):
         return tokenizer.cache
     key = (tokenizer, near)
@@ -483,7 +483,7 @@ def _marks_and_capitals(text: str) -> tuple[int, int]:
 
 
 def _find_scaled(encoding: str, package: str | None, near: _Near) -> TextCache:
-    return _scaled(load_tokenizer(encoding, package=package), near)
+    return _near_counts(load_tokenizer(encoding, package=package), near)
 
 
 def forget_scaled() -> None:
