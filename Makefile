@@ -54,6 +54,10 @@ bench: $(BENCH_READY)  ## trimtab against its peers and the floors; the peers li
 accuracy: $(BENCH_READY)  ## counts against what providers billed for recorded requests, beside other counters
 	$(BENCH_BIN)/python bench/accuracy.py $(ACCURACY)
 
+.PHONY: models
+models: $(BENCH_READY)  ## windows, limits and prices of every row against litellm's table and genai-prices'; MODELS="gpt-5.5" for some
+	$(BENCH_BIN)/python bench/models.py $(MODELS)
+
 mutants: $(DEV_READY)  ## one-token mutants of the decision modules; all must die
 	$(BIN)/python tests/mutants/run.py
 
@@ -81,5 +85,5 @@ $(DEV_READY): pyproject.toml constraints.txt
 
 $(BENCH_READY): pyproject.toml bench/constraints.txt Makefile
 	$(call make_venv,.venv-bench)
-	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact,extractive,mistral,cli,batch]' langchain-core litellm openai tiktoken
+	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact,extractive,mistral,cli,batch]' genai-prices langchain-core litellm openai tiktoken
 	@touch $@

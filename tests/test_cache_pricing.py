@@ -68,6 +68,16 @@ def test_each_row_says_where_it_was_read_and_when(name: str) -> None:
         ("gpt-5.4", 0.1, 1.0, 1_024),
         ("gpt-4.1", 0.25, 1.0, 1_024),
         ("openai/gpt-4o", 0.5, 1.0, 1_024),
+        ("o3", 0.25, 1.0, 1_024),
+        ("claude-sonnet-5-5", 0.05, 1.25, 1_024),
+        ("claude-fable-5-2", 0.025, 1.25, 512),
+        ("gpt-6.1-sol", 0.05, 1.25, 1_024),
+        ("gemini-4-argon", 0.05, 1.0, 4_096),
+        ("deepseek/deepseek-v4-flash", 0.02, 1.0, 64),
+        ("xai/grok-4.7", 0.25, 1.0, 1_024),
+        ("mistral-large-latest", 0.1, 1.0, 1_024),
+        ("moonshotai/kimi-k3", 0.1, 1.0, 1_024),
+        ("qwen3.8-max", 0.125, 1.25, 1_024),
         ("gemini-2.5-pro", 0.1, 1.0, 2_048),
         ("gemini-3.1-pro-preview", 0.1, 1.0, 4_096),
     ],
@@ -83,7 +93,7 @@ def test_a_name_nobody_knows_is_refused_with_those_like_it() -> None:
     with pytest.raises(UnknownNameError, match="anthropic") as caught:
         pricing_for("antropic")
     assert "anthropic" in caught.value.near
-    for unknown in ("llama-3", "my-gpt-4o", "o3"):
+    for unknown in ("llama-3", "my-gpt-4o", "command-r"):
         with pytest.raises(UnknownNameError):
             pricing_for(unknown)
 

@@ -438,14 +438,14 @@ BROKEN: list[tuple[Any, str]] = [
     ({"on_trim": keep}, "on_trim is the name of a callback in names=, not <function"),
     (
         {"budget": "8kg"},
-        "budget is a text as '8k', or '80%' of what the model takes of input, not '8kg'",
+        "budget is a text as '8k', '80%' of what the model takes of input, or 'tier', not '8kg'",
     ),
     ({"budget": 0}, "budget is a whole number of at least 1, not 0"),
     ({"budget": 9.5}, "budget is a whole number of at least 1, not 9.5"),
     (
         {"budget": True},
-        "budget is a whole number of at least 1, or a table with window, or a text as '8k', or '80%' of what"
-        " the model takes of input, not True",
+        "budget is a whole number of at least 1, or a table with window, or a text as '8k', '80%' of what"
+        " the model takes of input, or 'tier', not True",
     ),
     ({"budget": {}}, "budget.window is missing: a whole number of at least 1"),
     ({"budget": {"window": 9, "margin": -1}}, f"budget.margin is {COUNT}, not -1"),

@@ -106,7 +106,8 @@ def fit(
         messages: A list of messages (mappings, or objects with `model_dump()`),
             or a request body.
         budget: Room for the request: tokens as 8_000 or "8k", a share of the
-            model's input limit as "80%", or a `Budget`. None: the model's
+            model's input limit as "80%", "tier" for what stays below its next
+            price tier, or a `Budget`. None: the model's
             window less its output limit, or less half the window if the limit
             is higher; with `on_trim` and no such window there is no budget, and
             nothing leaves but what the callback removes.
@@ -305,7 +306,8 @@ async def afit(
         messages: A list of messages (mappings, or objects with `model_dump()`),
             or a request body.
         budget: Room for the request: tokens as 8_000 or "8k", a share of the
-            model's input limit as "80%", or a `Budget`. None: the model's
+            model's input limit as "80%", "tier" for what stays below its next
+            price tier, or a `Budget`. None: the model's
             window less its output limit, or less half the window if the limit
             is higher; with `on_trim` and no such window there is no budget, and
             nothing leaves but what the callback removes.

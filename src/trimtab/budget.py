@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 from trimtab._shared.checks import check_flag
 from trimtab.errors import ConfigurationError
 from trimtab.models import ModelFacts, find_facts
+from trimtab.models.prices import find_pricing
 
 if TYPE_CHECKING:
     from trimtab.counting import CounterLike, RequestCounter
@@ -79,13 +80,14 @@ class Budget:
         """Return the budget that is meant, held to what a model takes.
 
         Args:
-            value: Tokens, as 8_000 or "8k"; a share of the model's input limit, as "80%"; or a `Budget`,
-                which comes back as it is where it is not held.
+            value: Tokens, as 8_000 or "8k"; a share of the model's input limit, as "80%"; "tier", which
+                stays below the next price tier of the model; or a `Budget`, which comes back as it is where
+                it is not held.
             model: Name of the model. None, or one that nobody knows: it is held to nothing.
 
         Raises:
             ConfigurationError: It is none of those, or no number a budget can have; a share, and the limit
-                is not known; or a number above the whole window of the model.
+                is not known; "tier", and the model has none; or a number above its whole window.
 
         Example:
             >>> Budget.of("80%", model="gpt-5").input_tokens, Budget.of("8k").input_tokens
@@ -96,6 +98,8 @@ class Budget:
             return value if facts is None else _within_limits(value, facts, model)
         if type(value) is int and facts is None:
             return _bare(value)
+        if is_tier(value):
+            return _below_tier(facts, model)
         tokens = _tokens_meant(value, facts, model)
         if facts is None:
             return cls(tokens)
@@ -191,8 +195,8 @@ def _most_within(room_tokens: int, counter: RequestCounter) -> int:
 
 
 BudgetLike: TypeAlias = Budget | float | str | SupportsIndex
-"""What may be given for a budget: tokens as 8_000 or "8k", a share of the model's input limit as "80%", or a
-`Budget`."""
+"""What may be given for a budget: tokens as 8_000 or "8k", a share of the model's input limit as "80%",
+"tier" for what stays below its next price tier, or a `Budget`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,6 +209,40 @@ class HeldBudget(Budget):
     def __init__(self, window: int, *, note: str = "", **given: Any) -> None:
         Budget.__init__(self, window, **given)  # a class with slots is made twice, and super() has the first
         object.__setattr__(self, "note", note)
+
+
+class TierBudget(Budget):
+    """A budget that stays below a price tier, also by what counts may be off where a counter says that."""
+
+    __slots__ = ()
+
+    def resolved(self, counter: CounterLike, /, *, unsure_tokens: int = 0) -> Budget:
+        """Return the budget with its margin in tokens; none where the counter does not say."""
+        from trimtab.counting.door import as_counter  # not above: only margin="auto" needs it
+        from trimtab.counting.margin import known_margin
+
+        if known_margin(as_counter(counter, later=True), 0) is None:
+            return replace(self, margin=0)
+        return Budget.resolved(self, counter, unsure_tokens=unsure_tokens)
+
+
+def is_tier(value: object, /) -> bool:
+    """Tell the word for a budget below a price tier."""
+    return isinstance(value, str) and value.strip().lower() == "tier"
+
+
+def _below_tier(facts: ModelFacts | None, model: str | None) -> Budget:
+    if model is None:
+        raise _unknown_limit("budget='tier' stays below a price tier of the model", None)
+    prices = find_pricing(model)
+    limit_tokens = None if facts is None else facts.input_limit_tokens
+    for tier in () if prices is None else prices.tiers:
+        if limit_tokens is None or tier.above_tokens < limit_tokens:
+            return TierBudget(tier.above_tokens, margin="auto")
+    raise ConfigurationError(
+        f"budget='tier' stays below a price tier, and none of {model!r} is known: give tokens, or a share of"
+        " what it takes, as '80%'"
+    )
 
 
 def window_budget(facts: ModelFacts, /, *, output_reserve: int | None = None) -> Budget | None:
@@ -258,15 +296,15 @@ def _within_limits(budget: Budget, facts: ModelFacts, model: str | None) -> Budg
 _SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _NUMBER = re.compile(r"\s*(\d[\d_,]*)(\.\d+)?([km])?\s*", re.IGNORECASE)
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
-WORDS_PATTERN = r"^\s*(\d+(\.\d+)?\s*%|\d[\d_,]*(\.\d+)?[kKmM]?)\s*$"
+WORDS_PATTERN = r"^\s*(\d+(\.\d+)?\s*%|\d[\d_,]*(\.\d+)?[kKmM]?|[tT][iI][eE][rR])\s*$"
 """Texts that mean a budget, as schemas write it."""
 _MOST_CHARS = 40
 """No number of tokens is longer; what is may be anything."""
 
 
 def needs_model(value: object, /) -> bool:
-    """Tell a text that means so many tokens of a model's: a share of its input limit."""
-    return isinstance(value, str) and _SHARE.fullmatch(value) is not None
+    """Tell a text that means so many tokens of a model's: a share of its input limit, or its price tier."""
+    return isinstance(value, str) and (is_tier(value) or _SHARE.fullmatch(value) is not None)
 
 
 def check_words(value: str, /) -> str:
@@ -275,10 +313,10 @@ def check_words(value: str, /) -> str:
     return value
 
 
-def share_of_window(value: str, window: Budget, /) -> Budget:
+def share_of_window(value: str, window: Budget, /) -> Budget | None:
     """Return a share of a window that somebody else vouches for, as the framework that knows the model."""
     share = _share_in(value)
-    return window if share is None else Budget(max(1, window.window * share), over_limit=True)
+    return None if share is None else Budget(max(1, window.window * share), over_limit=True)
 
 
 def _share_in(value: str) -> float | None:
@@ -324,7 +362,9 @@ def _tokens_meant(value: object, facts: ModelFacts | None, model: str | None) ->
     return max(1, math.floor(limit_tokens * share))
 
 
-_KINDS = "budget is a number of tokens, as 8_000 or '8k', a share of the input limit as '80%', or a Budget"
+_KINDS = (
+    "budget is a number of tokens, as 8_000 or '8k', a share of the input limit as '80%', 'tier', or a Budget"
+)
 
 
 def _unknown_limit(what: str, model: str | None) -> ConfigurationError:

@@ -56,7 +56,8 @@ class Context:
 
     Args:
         budget: Room for the request: tokens as 8_000 or "8k", a share of the
-            model's input limit as "80%", or a `Budget`. None: the model's
+            model's input limit as "80%", "tier" for what stays below its next
+            price tier, or a `Budget`. None: the model's
             window less its output limit; with `on_trim` and no such window
             there is no budget, and nothing leaves but what callbacks remove and
             what passes `max_tokens` of its block.

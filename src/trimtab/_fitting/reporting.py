@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 from trimtab._fitting.layout import faults_of
 from trimtab._fitting.portion import Decision, Portion
 from trimtab._fitting.prepare import Work
-from trimtab._fitting.request import window_note, window_of
+from trimtab._fitting.request import tier_note, window_note, window_of
 from trimtab._fitting.settle import BlockDecision, Outcome
 from trimtab.budget import Budget
 from trimtab.conversation import State
@@ -64,6 +64,7 @@ def report_of(
         notes=(
             *work.notes,
             *window_note(work.ask.model, budget),
+            *tier_note(work.ask.model, settled.tokens),
             *settled.notes,
             *_left_out(work, output),
             *unknown_notes(unknown),
@@ -505,6 +506,7 @@ def context_report_of(outcome: Outcome, *, recount: Recount) -> Report:
         notes=(
             *composition.notes,
             *window_note(policy.model, budget),
+            *tier_note(policy.model, outcome.tokens),
             *(note for one in decisions for note in one.settled.notes),
             *outcome.notes,
             *unknown_notes(unknown),

@@ -22,11 +22,12 @@ from trimtab.budget import Budget, BudgetLike, HeldBudget, window_budget
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.base import RequestCounter
 from trimtab.counting.door import as_counter
-from trimtab.counting.margin import margin_of, unsure_of
+from trimtab.counting.margin import known_margin, margin_of, unsure_of
 from trimtab.counting.measurement import near_words
 from trimtab.errors import ConfigurationError, InvalidHistoryError
 from trimtab.formats import Format, Request, get_format, mapping_of
 from trimtab.models import find_facts, model_in
+from trimtab.models.prices import find_pricing
 from trimtab.strategies.door import StrategyLike
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "no_budget_note",
     "refuse_faults",
     "take_model",
+    "tier_note",
     "window_note",
     "window_of",
     "within",
@@ -263,6 +265,19 @@ def window_note(model: str | None, budget: Budget, /) -> tuple[str, ...]:
     )
 
 
+def tier_note(model: str | None, tokens: int, /) -> tuple[str, ...]:
+    """Say that a request is in a dearer price tier of its model; nothing where it is not."""
+    prices = None if model is None else find_pricing(model)
+    tier = None if prices is None else prices.tier_of(tokens)
+    if tier is None:
+        return ()
+    output = "" if tier.output == tier.input else f" and {tier.output:g} times as much for output"
+    return (
+        f"The request passes {tier.above_tokens:,} tokens: above, {model!r} costs {tier.input:g} times as"
+        f" much for all input{output}. budget='tier' stays below.",
+    )
+
+
 def no_budget_note(*, capped: bool) -> str:
     """Say in a report why so little left: there was no budget, and a callback decided.
 
@@ -317,7 +332,7 @@ def hold_margin(
     then with all there is in the input, of which what stays can only be a part.
     """
     made = yield from decide(within(budget, counter, tools))
-    if budget.margin != "auto" or counter.unsure_tokens(None) is None:
+    if budget.margin != "auto" or known_margin(counter, 0) is None or counter.unsure_tokens(None) is None:
         return made
     room_tokens = replace(budget, margin=0).input_tokens
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -13,7 +14,8 @@ from trimtab._shared.strict_json import dump
 from trimtab.cli.options import complete_from, complete_models, output_option
 from trimtab.cli.output import usage
 from trimtab.errors import UnknownNameError
-from trimtab.models import ModelFacts, facts_for, model_names, near_models
+from trimtab.models import ModelFacts, PriceTier, facts_for, model_names, near_models
+from trimtab.models.prices import find_pricing
 from trimtab.report.text import align, plain
 
 _SHOWN = (
@@ -21,6 +23,7 @@ _SHOWN = (
     "provider",
     "format",
     "window_tokens",
+    "input_tokens",
     "output_tokens",
     "encoding",
     "near_encoding",
@@ -55,9 +58,10 @@ Examples:
 def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
     """List the models trimtab knows, or look some up.
 
-    Window, output limit, wire form and tokenizer, with the source of each row and the day it was read. A
-    MODEL may be dated or have a provider's prefix. What is not known is null. Rows of your own stand in a
-    TOML or JSON file that the variable TRIMTAB_MODELS names.
+    Window, limits of input and output, price tiers (above so many tokens all input costs so many times as
+    much), wire form and tokenizer, with the source of each row and the day it was read. A MODEL may be dated
+    or have a provider's prefix. What is not known is null. Rows of your own stand in a TOML or JSON file that
+    the variable TRIMTAB_MODELS names.
     """
     found, unknown = list[ModelFacts](), list[str]()
     for name in names or model_names():
@@ -84,31 +88,52 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
     for line in unknown:
         click.echo(f"trimtab: {plain(line)}", err=True)
     if output == "json":
-        rows = [{key: row[key] for key in _SHOWN} for row in map(asdict, found)]
+        rows = [_data(facts) for facts in found]
         click.echo(dump(rows, indent=2 if sys.stdout.isatty() else None), nl=False)
     else:
         click.echo(_table(found, width=shutil.get_terminal_size().columns))
     sys.exit(1 if unknown else 0)
 
 
+def _data(facts: ModelFacts) -> dict[str, Any]:
+    """Write what is known of a model as plain data, its price tiers among it."""
+    row = asdict(facts)
+    tiers = [tier._asdict() for tier in _tiers(facts)]
+    return {**{key: row[key] for key in _SHOWN}, "price_tiers": tiers}
+
+
+def _tiers(facts: ModelFacts) -> tuple[PriceTier, ...]:
+    prices = find_pricing(facts.name)
+    return () if prices is None else prices.tiers
+
+
 def _table(found: list[ModelFacts], *, width: int) -> str:
     """Write a line a model, its columns below each other; the source last, where there is room."""
-    rows = [("model", "window", "output", "form", "counted", "checked", "source"), *map(_row, found)]
+    rows = [
+        ("model", "window", "input", "output", "tiers", "form", "counted", "checked", "source"),
+        *map(_row, found),
+    ]
     *_, sources = zip(*rows, strict=True)
-    lines = [line.removeprefix("  ") for line in align([row[:-1] for row in rows], right=(1, 2))]
+    lines = [line.removeprefix("  ") for line in align([row[:-1] for row in rows], right=(1, 2, 3))]
     if len(lines[0]) + 2 + max(map(len, sources)) > width:
         return "\n".join(map(str.rstrip, lines))
     return "\n".join(f"{line}  {source}" for line, source in zip(lines, sources, strict=True))
 
 
-def _row(facts: ModelFacts) -> tuple[str, str, str, str, str, str, str]:
+def _tokens(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"
+
+
+def _row(facts: ModelFacts) -> tuple[str, ...]:
     """Write what is known of a model; a dash where nothing is."""
     near = facts.near_encoding and f"{facts.near_encoding} x {facts.text_factor:g}"
     counted = facts.encoding or near or "by estimate"
     return (
         facts.name,
-        "-" if facts.window_tokens is None else f"{facts.window_tokens:,}",
-        "-" if facts.output_tokens is None else f"{facts.output_tokens:,}",
+        _tokens(facts.window_tokens),
+        _tokens(facts.input_tokens),
+        _tokens(facts.output_tokens),
+        ", ".join(f"{one.above_tokens // 1_000}k x {one.input:g}" for one in _tiers(facts)) or "-",
         facts.format,
         f"{counted}, exact" if facts.exact else counted,
         facts.checked,

@@ -45,7 +45,7 @@ class _Tokens(click.IntRange):
 
 
 class _Room(click.ParamType[Any]):
-    """Tokens, or so many of the model's: a share of its input limit."""
+    """Tokens, or so many of the model's: a share of its input limit, or what stays below its price tier."""
 
     name = "budget"
 
@@ -183,8 +183,8 @@ room_options = together(
         "--budget",
         type=_Room(),
         metavar="N",
-        help="Room in tokens, as 8000 or 8k, or a share of the model's input limit, as 80%. Default: by"
-        " --model.",
+        help="Room in tokens, as 8000 or 8k; a share of the model's input limit, as 80%; or tier, below its"
+        " next price tier. Default: by --model.",
     ),
 )
 """How much room there is, what is counted in it, and how."""
@@ -316,7 +316,8 @@ class RequestOptions:
 
     def _make_budget(self, model: str | None) -> Budget:
         asked, reserve, margin = (self._given[key] for key in ROOM)
-        beside: dict[str, Any] = {"output_reserve": reserve or 0, "margin": margin or 0}
+        given = {"output_reserve": reserve, "margin": margin}
+        beside: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if asked is not None:
             window_tokens = window_of(model)
             if isinstance(asked, int) and window_tokens is not None and asked > window_tokens:

@@ -26,7 +26,8 @@ from trimtab.cli.options import (
 )
 from trimtab.cli.output import Place, Progress, Refused, encode, in_options, usage
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
-from trimtab.models import DEFAULT_PRICING, CachePricing, pricing_for, pricings
+from trimtab.models import DEFAULT_PRICING, CachePricing, find_facts, pricing_for, pricings
+from trimtab.models.prices import row_of
 from trimtab.policy import read_file
 from trimtab.replay import CallRow, Replayed, chart_page, read_recording, replay_table
 from trimtab.replay import replay as play
@@ -218,7 +219,9 @@ def _prices(value: str) -> CachePricing:
         ConfigurationError: There are none of that name, or the file is wrong.
     """
     if Path(value).suffix.lower() not in (".json", ".toml"):
-        return pricing_for(value)
+        found = pricing_for(value)
+        _tell_row(value)
+        return found
     try:
         data = read_file(value)
     except ConfigurationError as error:  # which says the file
@@ -227,6 +230,14 @@ def _prices(value: str) -> CachePricing:
         return CachePricing.from_dict(data)
     except ConfigurationError as error:
         raise ConfigurationError(f"--pricing {value}: {error}") from error
+
+
+def _tell_row(model: str) -> None:
+    """Say by which row a model is priced that nobody knows."""
+    row, facts = row_of(model), find_facts(model)
+    if model not in pricings() and row is not None and (facts is None or facts.counted_as is not None):
+        told = f"model {model!r} is not known: by its name it is priced as {row.row}"
+        click.echo(f"trimtab: --pricing: {plain(told)}", err=True)
 
 
 def _work(files: Sequence[str], kind: InputKind, given: Mapping[str, Any]) -> Iterator[_Work | _Found]:

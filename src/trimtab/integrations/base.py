@@ -43,9 +43,9 @@ Read: TypeAlias = Callable[[M], Any]
 Write: TypeAlias = Callable[[M | None, list[dict[str, Any]]], M | None]
 
 AdapterBudget: TypeAlias = BudgetLike | Context | PathLike[str] | None
-"""What `fit` takes: tokens as 8_000 or "8k", a share of the model's input limit as "80%", a `Budget`; a
-`Context`, or the path of a policy, whose block "history" is filled; None: the model's window less what its
-answer may take."""
+"""What `fit` takes: tokens as 8_000 or "8k", a share of the model's input limit as "80%", "tier", a `Budget`.
+Or a `Context`, or the path of a policy, whose block "history" is filled; None: the model's window less what
+its answer may take."""
 
 OnFitted: TypeAlias = Callable[[Fitted[Any]], Coroutine[Any, Any, object] | object]
 """Called with what each fit gave. A coroutine that it returns is awaited, where the call is; a task or a
@@ -320,8 +320,8 @@ class Trimmer(Generic[M]):
         if self._budget is None:
             return window
         assert isinstance(self._budget, str)  # a Context has no budget of its calls
-        if window is not None:
-            return share_of_window(self._budget, window)
+        if window is not None and (share := share_of_window(self._budget, window)) is not None:
+            return share
         name = self._model(model)
         return Budget.of(self._budget, model=known_name(name) or name)
 

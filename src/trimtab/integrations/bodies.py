@@ -197,7 +197,7 @@ class Bodies(Trimmer[Any]):
             limit = self._tokens(model, None)
             window = known_window(name)
             if isinstance(self._budget, str) and output and window and limit:
-                limit = Budget(max(1, min(limit.window, window - output)))
+                limit = replace(limit, window=max(1, min(limit.window, window - output)))
         estimated = baseline is not None and baseline.bills and baseline.estimates
         return replace(limit, margin="auto") if limit is not None and estimated else limit
 

@@ -21,7 +21,14 @@ from trimtab._shared.lazy import public_dir
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.models import anthropic, google, open_weights, openai, others
 from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, SchemaStyle, ToolsStyle, check_facts
-from trimtab.models.prices import DEFAULT_PRICING, CachePricing, Charge, pricing_for, pricings
+from trimtab.models.prices import (
+    DEFAULT_PRICING,
+    CachePricing,
+    Charge,
+    PriceTier,
+    pricing_for,
+    pricings,
+)
 
 __all__ = [
     "DEFAULT_PRICING",
@@ -31,6 +38,7 @@ __all__ = [
     "Margin",
     "MediaRule",
     "ModelFacts",
+    "PriceTier",
     "SchemaStyle",
     "ToolsStyle",
     "facts_for",

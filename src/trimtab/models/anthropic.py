@@ -193,3 +193,6 @@ ALIASES = {
         "claude-3-opus": "claude-3-opus-latest",
     }
 )
+
+REASONS: dict[tuple[str, str], str] = {}
+"""Why a value is not what other tables have, and when it was looked into; see bench/models.py."""

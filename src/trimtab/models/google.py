@@ -112,10 +112,11 @@ ROWS = (
     *_with_vertex(_GEMINI, 65_536, "gemini-3.5-flash-lite gemini-3.1-flash-lite gemini-3-flash-preview"),
     *_with_vertex(_GEMINI, 65_536, "gemini-3-pro-preview gemini-3.1-pro-preview"),
     *group(_GEMINI, _WINDOW, 65_536, "gemini-flash-latest gemini-flash-lite-latest gemini-pro-latest"),
-    *group(_GEMINI, _WINDOW, 65_536, "gemini-omni-1.1-flash"),
+    *group(_GEMINI, 131_072, 65_536, "gemini-omni-1.1-flash"),
     *group(_GEMINI, None, None, "gemini-4-hydrogen gemini-omni-1.2-flash", source=_SDK),
     *group(_GEMINI, None, None, "gemini-robotics-er-1.6-preview", source=_SDK),
-    *group(_GEMINI, 65_536, 32_768, "gemini-3-pro-image gemini-3.1-flash-image"),
+    *group(_GEMINI, 65_536, 32_768, "gemini-3-pro-image"),
+    *group(_GEMINI, 131_072, 32_768, "gemini-3.1-flash-image"),
     *group(_GEMINI, 65_536, 4_096, "gemini-3.1-flash-lite-image"),
     *group(_GEMINI, 131_072, 32_768, "gemini-nano-banana-2.1"),
     *group(_GEMINI, 131_072, 65_536, "gemini-omni-flash-preview gemini-robotics-er-2-preview"),
@@ -156,3 +157,6 @@ ALIASES = aliases(
         " gemini-2.0-flash-lite gemini-2.0-flash-lite-001",
     }
 )
+
+REASONS: dict[tuple[str, str], str] = {}
+"""Why a value is not what other tables have, and when it was looked into; see bench/models.py."""

@@ -272,3 +272,7 @@ _MOST_NAMES = 16
 
 def _version(found: re.Match[str]) -> str:
     return found[1] if found[2] is None else f"{found[1]}.{found[2]}"
+
+
+REASONS: dict[tuple[str, str], str] = {}
+"""Why a value is not what other tables have, and when it was looked into; see bench/models.py."""

@@ -159,3 +159,6 @@ ALIASES = aliases(
         "gpt-oss-120b": "gpt-oss-safeguard-120b",
     }
 )
+
+REASONS: dict[tuple[str, str], str] = {}
+"""Why a value is not what other tables have, and when it was looked into; see bench/models.py."""

@@ -235,3 +235,6 @@ ALIASES = aliases(
         "command-r-plus-08-2024": "command-r-plus",
     }
 ) | {f"{name}-v1": name for name in ("nova-micro", "nova-lite", "nova-pro", "nova-premier", "nova-2-lite")}
+
+REASONS: dict[tuple[str, str], str] = {}
+"""Why a value is not what other tables have, and when it was looked into; see bench/models.py."""

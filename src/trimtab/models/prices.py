@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_whole, is_number, unknown_name
@@ -27,6 +28,20 @@ class Charge(NamedTuple):
     price: float
 
 
+class PriceTier(NamedTuple):
+    """What a request above so many tokens costs: all of it, not what is above.
+
+    Args:
+        above_tokens: The most input that costs less.
+        input: How many times the price of input, read and written tokens among them.
+        output: How many times the price of output.
+    """
+
+    above_tokens: int
+    input: float
+    output: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePricing:
     """What input tokens cost by whether a prompt cache serves, stores or ignores them.
@@ -45,6 +60,8 @@ class CachePricing:
         lifetime_seconds: After so long without a call what was stored is gone; None: it never is.
         max_breakpoints: How many places of a request are stored, where not every prefix is: then the cache
             serves only prefixes that ended a request before. None: any prefix of whole messages.
+        tiers: What larger requests cost, as `PriceTier` or (above_tokens, input, output); of those that a
+            request is above the last counts.
         source: Where this was read.
         checked: When, as an ISO date.
 
@@ -65,6 +82,7 @@ class CachePricing:
     granularity_tokens: int = 1
     lifetime_seconds: float | None = 300
     max_breakpoints: int | None = None
+    tiers: tuple[PriceTier, ...] = ()
     source: str = ""
     checked: str = ""
 
@@ -76,6 +94,16 @@ class CachePricing:
         check_whole("granularity_tokens", self.granularity_tokens, least=1)
         if self.max_breakpoints is not None:
             check_whole("max_breakpoints", self.max_breakpoints, least=1)
+        object.__setattr__(self, "tiers", _tiers(self.tiers))
+
+    def tier_of(self, sent_tokens: int, /) -> PriceTier | None:
+        """Return the tier that a request is in; None where nothing is dearer.
+
+        Args:
+            sent_tokens: Its whole input.
+        """
+        passed = [tier for tier in self.tiers if sent_tokens > tier.above_tokens]
+        return passed[-1] if passed else None
 
     def charge(self, sent_tokens: int, /, *, reusable_tokens: int = 0) -> Charge:
         """Price the input of one call.
@@ -89,7 +117,9 @@ class CachePricing:
         stores = sent_tokens >= self.min_prefix_tokens
         written = sent_tokens - read if stores else 0
         rest = 0 if stores else sent_tokens - read
-        return Charge(read, written, rest, read * self.read + written * self.write + rest * self.base)
+        tier = self.tier_of(sent_tokens)
+        price = read * self.read + written * self.write + rest * self.base
+        return Charge(read, written, rest, price if tier is None else price * tier.input)
 
     def is_cold(self, idle_seconds: float | None, /) -> bool:
         """Tell whether nothing is left after so long without a call; None: not known.
@@ -130,6 +160,21 @@ class CachePricing:
         return cls(**data)
 
 
+def _tiers(given: Any) -> tuple[PriceTier, ...]:
+    """Read tiers, from the smallest on; in plain data each is a list."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ConfigurationError(f"tiers is a list of (above_tokens, input, output), not {given!r:.60}")
+    made: list[PriceTier] = []
+    for one in given:
+        if isinstance(one, str) or not isinstance(one, Sequence) or len(one) != len(PriceTier._fields):
+            raise ConfigurationError(f"each of tiers is (above_tokens, input, output), not {one!r:.60}")
+        tier = PriceTier(*one)
+        check_whole("above_tokens of a tier", tier.above_tokens, least=1)
+        _check_amounts(**{"input of a tier": tier.input, "output of a tier": tier.output})
+        made.append(tier)
+    return tuple(sorted(made))
+
+
 def _check_amounts(**amounts: object) -> None:
     for name, value in amounts.items():
         if not is_number(value) or value < 0:
@@ -139,18 +184,29 @@ def _check_amounts(**amounts: object) -> None:
 _CLAUDE = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
 _GPT = "https://developers.openai.com/api/docs/guides/prompt-caching"
 _GEMINI = "https://ai.google.dev/gemini-api/docs/caching"
-_CHECKED = "2026-11-23"
+_TABLES = (
+    "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json (1.110.2) and"
+    " https://github.com/pydantic/genai-prices (0.2.3), where the maker's own page was not at hand"
+)
+_CHECKED = "2026-11-27"
 
-# Output of Claude costs five times its input in all rows of the price list, of gpt-5 eight times.
+# Output of Claude costs five times its input in all rows of the price list.
 _ANTHROPIC = CachePricing(name="anthropic", output=5.0, max_breakpoints=4, source=_CLAUDE, checked=_CHECKED)
 # "typically cleared after 5 to 10 minutes of inactivity": the shorter is taken
 _OPENAI = CachePricing(
     name="openai", write=1.0, output=8.0, granularity_tokens=128, source=_GPT, checked=_CHECKED
 )
-_GPT_4 = replace(_OPENAI, output=None, source=f"{_GPT}, prices: developers.openai.com/api/docs/pricing")
+_GPT_4 = replace(_OPENAI, output=4.0, source=f"{_GPT}, prices: developers.openai.com/api/docs/pricing")
+_LONG_GPT = (PriceTier(272_000, 2.0, 1.5),)
 # From gpt-5.6 on a write is charged, a prefix matches at a breakpoint, and stays for 30 minutes
 _GPT_5_6 = CachePricing(
-    name="openai-gpt-5.6", lifetime_seconds=1_800, max_breakpoints=4, source=_GPT, checked=_CHECKED
+    name="openai-gpt-5.6",
+    output=5.0,
+    lifetime_seconds=1_800,
+    max_breakpoints=4,
+    tiers=_LONG_GPT,
+    source=_GPT,
+    checked=_CHECKED,
 )
 # Implicit caching, which has no price for storing; how long it lasts is not said anywhere
 _IMPLICIT = CachePricing(
@@ -161,6 +217,7 @@ _IMPLICIT = CachePricing(
     source=f"{_GEMINI}, discount: docs.cloud.google.com, context cache overview",
     checked=_CHECKED,
 )
+_OTHERS = CachePricing(write=1.0, lifetime_seconds=None, source=_TABLES, checked=_CHECKED)
 _KNOWN = (
     _ANTHROPIC,
     replace(_ANTHROPIC, name="anthropic-1h", write=2.0, lifetime_seconds=3_600),
@@ -169,22 +226,166 @@ _KNOWN = (
     replace(_GPT_4, name="openai-gpt-4o", read=0.5),
     _GPT_5_6,
     _IMPLICIT,
+    # "hits are counted in units of 64 tokens" (api-docs.deepseek.com/guides/kv_cache)
+    replace(_OTHERS, name="deepseek", output=4.0, min_prefix_tokens=64, granularity_tokens=64),
+    replace(_OTHERS, name="xai", read=0.25, output=3.0, tiers=(PriceTier(200_000, 2.0, 2.0),)),
+    replace(_OTHERS, name="mistral", output=3.0),
+    replace(_OTHERS, name="moonshot", output=5.0),
+    replace(_OTHERS, name="zai", read=0.186, output=3.14),
+    replace(_OTHERS, name="minimax", output=4.0),
+    # marked prefixes, as Anthropic's (alibabacloud.com/help/en/model-studio/context-cache)
+    replace(_OTHERS, name="qwen", output=3.0, write=1.25, lifetime_seconds=300, max_breakpoints=4),
+    replace(_OTHERS, name="nova", read=0.25, output=4.0, lifetime_seconds=300, max_breakpoints=4),
 )
 _ROWS = {row.name: row for row in _KNOWN}
 
-_MODELS: tuple[tuple[re.Pattern[str], str, int | None], ...] = (
-    (re.compile(r"(?<![a-z0-9-])claude-(?:opus-4[.-][56]|haiku-4[.-]5)"), "anthropic", 4_096),
-    (re.compile(r"(?<![a-z0-9-])claude-(?:opus-4[.-]7|3-(?:5-)?haiku)"), "anthropic", 2_048),
-    (re.compile(r"(?<![a-z0-9-])claude-(?:opus|fable|mythos)-5"), "anthropic", 512),
-    (re.compile(r"(?<![a-z0-9-])claude-"), "anthropic", None),
-    (re.compile(r"(?<![a-z0-9-])gpt-(?:5\.[6-9]|[6-9])"), "openai-gpt-5.6", None),
-    (re.compile(r"(?<![a-z0-9-])gpt-5"), "openai", None),
-    (re.compile(r"(?<![a-z0-9-])gpt-4\.1"), "openai-gpt-4.1", None),
-    (re.compile(r"(?<![a-z0-9-])gpt-4o"), "openai-gpt-4o", None),
-    (re.compile(r"(?<![a-z0-9-])gemini-2\.5"), "gemini", 2_048),
-    (re.compile(r"(?<![a-z0-9-])gemini-3"), "gemini", None),
+
+class _OfModels(NamedTuple):
+    """The row of models, by how their names begin, and what is not as in it."""
+
+    names: tuple[str, ...]
+    row: str
+    changes: Mapping[str, Any]
+
+
+def _models(names: str, row: str, **changes: Any) -> _OfModels:
+    """Say whose row it is; names stand with blanks between them, and with dashes for points."""
+    return _OfModels(tuple(names.split()), row, changes)
+
+
+def _tier(*tiers: tuple[int, float, float]) -> tuple[PriceTier, ...]:
+    return tuple(PriceTier(*one) for one in tiers)
+
+
+_LONG_GEMINI = _tier((200_000, 2.0, 1.5))
+_NOT_CACHED = {"read": 1.0, "write": 1.0}
+"""Of models for which the price list has no cached token."""
+
+_MODELS = (
+    _models("claude-haiku-5-5", "anthropic", tiers=_tier((100_000, 5.0, 5.0))),
+    _models("claude-opus-5-5", "anthropic", read=0.05, min_prefix_tokens=512),
+    _models("claude-sonnet-5-5", "anthropic", read=0.05),
+    _models(
+        "claude-fable-5-1 claude-fable-5-2 claude-mythos-5-1 claude-mythos-5-2",
+        "anthropic",
+        read=0.025,
+        min_prefix_tokens=512,
+    ),
+    _models("claude-opus-4-5 claude-opus-4-6 claude-haiku-4-5", "anthropic", min_prefix_tokens=4_096),
+    _models("claude-opus-4-7 claude-3-5-haiku", "anthropic", min_prefix_tokens=2_048),
+    _models("claude-3-haiku", "anthropic", read=0.12, write=1.2, min_prefix_tokens=2_048),
+    _models("claude-opus-5 claude-fable-5 claude-mythos-5", "anthropic", min_prefix_tokens=512),
+    _models("claude-", "anthropic"),
+    _models("gpt-5-pro gpt-5-2-pro", "openai", **_NOT_CACHED),
+    _models("gpt-5-4-pro gpt-5-5-pro", "openai", **_NOT_CACHED, output=6.0, tiers=_LONG_GPT),
+    _models("gpt-5-6-terra gpt-5-6-luna", "openai-gpt-5.6", output=6.0),
+    _models("gpt-5-6-cyber gpt-daybreak-red daybreak-red", "openai-gpt-5.6", output=6.0, tiers=()),
+    _models("gpt-6-cyber gpt-rosalind", "openai-gpt-5.6", tiers=()),
+    _models("gpt-6-1 gpt-6-2", "openai-gpt-5.6", read=0.05),
+    _models("gpt-5-6 gpt-5-7 gpt-5-8 gpt-5-9 gpt-6 gpt-7 gpt-daybreak-blue daybreak-blue", "openai-gpt-5.6"),
+    _models("gpt-5-4-mini gpt-5-5-cyber", "openai", output=6.0),
+    _models("gpt-5-4-nano", "openai", output=6.25),
+    _models("gpt-5-4 gpt-5-5", "openai", output=6.0, tiers=_LONG_GPT),
+    _models("gpt-5", "openai"),
+    _models("gpt-4-turbo gpt-4-1106 gpt-4-0125 gpt-4-vision", "openai", **_NOT_CACHED, output=3.0),
+    _models("gpt-4-1 o3-deep o4-mini codex-mini", "openai-gpt-4.1"),
+    _models("computer-use", "openai-gpt-4.1", **_NOT_CACHED),
+    _models("o1-pro o3-pro", "openai-gpt-4o", **_NOT_CACHED),
+    _models("o1 o3-mini", "openai-gpt-4o"),
+    _models("o3", "openai-gpt-4.1"),
+    _models("gpt-4o-2024-05-13", "openai-gpt-4o", **_NOT_CACHED, output=3.0),
+    _models("gpt-4o-audio gpt-4o-mini-audio gpt-audio", "openai-gpt-4o", **_NOT_CACHED),
+    _models("gpt-4o chatgpt-4o", "openai-gpt-4o"),
+    _models("gpt-4-5", "openai-gpt-4o", output=2.0),
+    _models("gpt-4", "openai", **_NOT_CACHED, output=2.0),
+    _models("gpt-3-5-turbo-16k gpt-3-5-turbo-0", "openai", **_NOT_CACHED, output=1.333),
+    _models("gpt-3-5 gpt-35", "openai", **_NOT_CACHED, output=3.0),
+    _models("gemini-4", "gemini", read=0.05, output=5.0),
+    _models(
+        "gemini-2-5-pro gemini-2-5-computer",
+        "gemini",
+        min_prefix_tokens=2_048,
+        output=8.0,
+        tiers=_LONG_GEMINI,
+    ),
+    _models("gemini-2-5-flash-lite", "gemini", min_prefix_tokens=2_048, output=4.0),
+    _models("gemini-2-5-flash-preview-tts", "gemini", min_prefix_tokens=2_048, output=20.0),
+    _models("gemini-2-5", "gemini", min_prefix_tokens=2_048, output=8.33),
+    _models(
+        "gemini-3-pro-preview gemini-3-1-pro-preview gemini-pro-latest",
+        "gemini",
+        output=6.0,
+        tiers=_LONG_GEMINI,
+    ),
+    _models("gemini-3-5-flash-lite gemini-flash-lite-latest", "gemini", output=8.33),
+    _models("gemini-3-1-flash-tts", "gemini", output=20.0),
+    _models("gemini-3-8-flash-lite-tts", "gemini", read=0.25, output=12.0),
+    _models("gemini-3-8-flash-tts", "gemini", read=0.25, output=18.0),
+    _models(
+        "gemini-3-6-flash gemini-3-7-flash gemini-3-8-flash gemini-flash-latest gemini-robotics"
+        " gemini-nano-banana",
+        "gemini",
+        output=5.0,
+    ),
+    _models("gemini-3 gemini-omni", "gemini", output=6.0),
+    _models("gemini-2-0-flash", "gemini", read=0.25, output=4.0),
+    _models("gemini-1-5-flash", "gemini", read=0.25, output=4.0, tiers=_tier((128_000, 2.0, 2.0))),
+    _models("grok-4-5", "xai", read=0.15),
+    _models("grok-4-3 grok-4-20", "xai", read=0.16, output=2.0),
+    _models("grok-4-6 grok-4-7", "xai"),
+    _models("grok-code-fast grok-build", "xai", read=0.2, output=2.0),
+    _models("grok-4-fast grok-4-1", "xai", output=2.5, tiers=_tier((128_000, 2.0, 2.0))),
+    _models("grok-3-mini", "xai", output=1.667, tiers=()),
+    _models("grok-3 grok-4", "xai", output=5.0, tiers=()),
+    _models("deepseek-v4-pro", "deepseek", read=0.033, output=3.0),
+    _models("deepseek-v4 deepseek-flash", "deepseek", read=0.02),
+    _models("deepseek-v3-2", "deepseek", output=1.43),
+    _models("deepseek-v3 deepseek-r1", "deepseek", read=0.255),
+    _models("deepseek-chat deepseek-reasoner", "deepseek", output=1.5),
+    _models("mistral-small magistral-small voxtral", "mistral", output=4.0),
+    _models("mistral-medium-2312", "mistral"),
+    _models("mistral-medium magistral-medium devstral-medium", "mistral", output=5.0),
+    _models("ministral open-mistral-nemo pixtral-12b", "mistral", output=1.0),
+    _models("mistral- open-mixtral mixtral- codestral- devstral- pixtral-", "mistral"),
+    _models("kimi-k2-5", "moonshot", read=0.167),
+    _models("kimi-k2-6", "moonshot", read=0.168, output=4.21),
+    _models("kimi-k2-7", "moonshot", read=0.2, output=4.21),
+    _models("kimi-k2", "moonshot", read=0.25, output=4.1),
+    _models("kimi-", "moonshot"),
+    _models("glm-4-5 glm-4-6 glm-4-7", "zai", read=0.183, output=3.67),
+    _models("glm-5-1 glm-5-2 glm-5-3", "zai"),
+    _models("glm-5", "zai", read=0.2, output=3.2),
+    _models("minimax-m3", "minimax", read=0.2, tiers=_tier((512_000, 2.0, 2.0))),
+    _models("minimax-m2", "minimax", write=1.25),
+    _models("qwen-flash", "qwen", output=8.0, tiers=_tier((256_000, 5.0, 5.0))),
+    _models("qwen-max qwen-turbo", "qwen", output=4.0),
+    _models("qwen-plus", "qwen"),
+    _models(
+        "qwen3-coder-plus",
+        "qwen",
+        output=5.0,
+        tiers=_tier((32_000, 1.8, 1.8), (128_000, 3.0, 3.0), (256_000, 6.0, 12.0)),
+    ),
+    _models(
+        "qwen3-coder-flash",
+        "qwen",
+        output=5.0,
+        tiers=_tier((32_000, 1.67, 1.67), (128_000, 2.67, 2.67), (256_000, 5.33, 6.4)),
+    ),
+    _models("qwen3-max", "qwen", output=5.0, tiers=_tier((32_000, 2.0, 2.0), (128_000, 2.5, 2.5))),
+    _models("qwen3-5-plus", "qwen", output=6.0, tiers=_tier((256_000, 1.25, 1.25))),
+    _models("qwen3-7-plus", "qwen", output=4.0, tiers=_tier((256_000, 3.0, 3.0))),
+    _models("qwen3-7-max", "qwen", read=0.2),
+    _models("qwen3-8-max", "qwen", read=0.125),
+    _models("qwen3-8-flash", "qwen", read=0.107, write=1.333, output=3.13),
+    _models("nova-premier", "nova", output=5.0),
+    _models("nova-2", "nova", output=8.33),
+    _models("nova-", "nova"),
 )
-"""Which row a model has, by how its name begins, and its own shortest prefix."""
+"""Which row a model has: the first of which one name begins its own, behind what a gateway puts before it."""
+
+_BEGINNING = re.compile(r"(?<![a-z0-9-])[a-z]")
+"""Where a name may begin."""
 
 
 DEFAULT_PRICING = "anthropic"
@@ -209,13 +410,30 @@ def pricing_for(name: str, /) -> CachePricing:
     Example:
         >>> pricing_for("claude-opus-4-5").min_prefix_tokens, pricing_for("anthropic-1h").write
         (4096, 2.0)
+        >>> pricing_for("gpt-5.5").tiers[0].above_tokens
+        272000
     """
-    known = _ROWS.get(name)
+    known = _ROWS.get(name) or find_pricing(name)
     if known is not None:
         return known
-    for pattern, row, least in _MODELS:
-        if pattern.search(name.lower()):
-            found = replace(_ROWS[row], name=name)
-            return found if least is None else replace(found, min_prefix_tokens=least)
     there = f"{', '.join(_ROWS)}, and names of models that these are of"
     raise unknown_name(f"no pricing is called {name!r}; there are: {there}", name, _ROWS)
+
+
+@lru_cache(maxsize=256)
+def find_pricing(model: str, /) -> CachePricing | None:
+    """Return the prices of a model; None if nobody knows them."""
+    row = row_of(model)
+    return None if row is None else replace(_ROWS[row.row], name=model, **row.changes)
+
+
+def row_of(model: str, /) -> _OfModels | None:
+    """Return which row a model has, and what of it is the model's own; None if there is none."""
+    lower = model.lower()
+    dashed = lower.replace(".", "-")
+    starts = [found.start() for found in _BEGINNING.finditer(lower)]
+    return next((one for one in _MODELS if any(dashed.startswith(one.names, at) for at in starts)), None)
+
+
+REASONS: dict[tuple[str, str], str] = {}
+"""Why a value is not what other tables have, and when it was looked into; see bench/models.py."""

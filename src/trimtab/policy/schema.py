@@ -479,6 +479,7 @@ _STEPS = Key(_Items("a list of strategies", STRATEGY, least=1), "Strategies, che
 
 _NULL = _Value("null", {"type": "null"})
 _AMOUNT = _Value("a number from 0 on", {"type": "number", "minimum": 0})
+_TIER = _Items("a list of three numbers: tokens, and how many times the prices of input and output", _NUMBER)
 _PRICING = Table(
     _keys(
         CachePricing,
@@ -488,6 +489,7 @@ _PRICING = Table(
             **dict.fromkeys(("output", "lifetime_seconds"), _Either((_AMOUNT, _NULL))),
             "granularity_tokens": _whole(1),
             "max_breakpoints": _Either((_whole(1), _NULL)),
+            "tiers": _Items("a list of tiers, each [above_tokens, input, output]", _TIER),
         },
     )
 )
@@ -505,7 +507,10 @@ _KINDS_OF_OPTIONS: Mapping[StrategyKind, Mapping[str, _Kind]] = {
     StrategyKind.CLAMP_RESULTS: {"max_tokens": _whole(1), "max_ratio": _FRACTION},
     StrategyKind.PRIORITY_BASED: {"score": _Score()},
     StrategyKind.RELEVANT: {"score": _Score(), "recent_ratio": _RATIO, "gap": _text("a text")},
-    StrategyKind.CLEAR_TOOL_RESULTS: {"exclude_tools": _Items("a list of names of tools", _ANY_TEXT)},
+    StrategyKind.CLEAR_TOOL_RESULTS: {
+        "exclude_tools": _Items("a list of names of tools", _ANY_TEXT),
+        "target_ratio": _FRACTION,
+    },
     StrategyKind.SUMMARIZE: {
         "summarizer": _Named("summarizer"),
         "max_summary_tokens": _Either((_whole(1), _NULL)),
@@ -541,7 +546,7 @@ class _Room(_Value):
 
 
 _ROOM = _Room(
-    "a text as '8k', or '80%' of what the model takes of input",
+    "a text as '8k', '80%' of what the model takes of input, or 'tier'",
     {"type": "string", "pattern": WORDS_PATTERN},
 )
 

@@ -107,7 +107,8 @@ class Cheapest:
         A cut that frees a share x writes what is left, (1 - x) of the room, for `write - read` a token
         more, once in x * room / growth calls, and leaves x / 2 of the room empty on the mean. Together that
         is least where x is the square root below. What stands before the room is written again, too, if it
-        alone is too short to be stored.
+        alone is too short to be stored. Where a full room is in a dearer price tier, so is what is written
+        again: the cut goes deeper, and more of the calls behind it are below the tier.
 
         Args:
             growth_tokens: What comes with each call.
@@ -120,6 +121,9 @@ class Cheapest:
             return 0.0
         short = fixed_tokens if fixed_tokens < prices.min_prefix_tokens else 0
         rewrite = max(0.0, prices.write - prices.read) * growth_tokens * (room_tokens + short)
+        tier = prices.tier_of(room_tokens + fixed_tokens)
+        if tier is not None:
+            rewrite *= tier.input
         share = sqrt(2 * rewrite / (self.room_weight * (prices.base or 1.0))) / room_tokens
         if self.expected_calls is not None:
             to_come = max(1, self.expected_calls - calls)
