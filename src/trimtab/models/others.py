@@ -109,7 +109,7 @@ _NOVA_2 = replace(
 )
 
 # xAI's, by one half of 29 bills: English costs what it does in o200k, a message 4 tokens, and each request
-# what nobody shows: 188 tokens on grok-4.3 (8 of 8, Responses), 680 on grok-4 (one, OpenRouter), none on
+# what nobody shows: 188 tokens on grok-4.3 (5 of 6, Responses), 680 on grok-4 (one, OpenRouter), none on
 # 4.1-fast (Azure). What the newer add was in no bill: it is taken as on 4.3.
 _XAI = Framing(
     per_request_tokens=188,
