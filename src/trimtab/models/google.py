@@ -12,7 +12,7 @@ _DOCS = "https://ai.google.dev/gemini-api/docs/models"
 _SDK = "https://github.com/googleapis/python-genai/blob/v3.4.0/google/genai/_gaos/types/interactions/model.py"
 """Has the name; no page that says more of it was found."""
 
-# All by one half of 107 recorded bills (2026-11), whose English a Gemma vocabulary splits almost as o200k
+# All by one half of 371 recorded bills (2026-11), whose English a Gemma vocabulary splits almost as o200k
 # does. Gemini 1.5 and 2.0, and Vertex, charge the words of a request and next to nothing for its structure.
 # Output schemas are free. Errs: low for tools with schemas inside schemas, which cost up to 18 times their
 # words (one bill, of a schema that refers to itself); the margin allows for that.
