@@ -19,12 +19,16 @@ import pytest
 from tests import judge
 from trimtab import BudgetExceededError, Context, Fitted, Session, fit, validate
 from trimtab.counting import CharCounter, CountRequest
+from trimtab.errors import StrategyContractError
 from trimtab.formats import get_format
 from trimtab.strategies import (
     Cascade,
     ClearToolResults,
     Drop,
     DropNewest,
+    Edit,
+    EvictionRequest,
+    EvictionResult,
     PriorityBased,
     Relevant,
     SlidingWindow,
@@ -441,3 +445,58 @@ def test_a_session_keeps_what_was_made_with_the_view_before(options: Body) -> No
             said = {"type": "tool_result", "tool_use_id": use["id"], "content": "r " * 20}
             session.add({"role": "user", "content": [said]})
     assert shown > 40
+
+
+class Edits:
+    """A strategy of one's own that writes a text, and says that it fits."""
+
+    name = "mine"
+
+    def __init__(self, index: int, path: Any, text: str, **more: Any) -> None:
+        self.edit, self.more = Edit(index=index, texts={path: text}), more
+
+    def evict(self, request: EvictionRequest) -> EvictionResult:
+        """Keep everything, with one text written anew."""
+        return EvictionResult(kept=list(request.units), edits=[self.edit], **self.more)
+
+
+@pytest.mark.parametrize(
+    ("index", "path", "text", "more", "said"),
+    [
+        (
+            0,
+            ("content",),
+            "",
+            {},
+            "so that the provider refuses it: all messages must have non-empty content",
+        ),
+        (3, ("role",), "user", {}, "where no text is"),
+        (1, ("content", 0, "id"), "zz", {}, "where no text is"),
+        (4, ("content",), "another question", {}, "which is pinned"),
+        (99, ("content",), "x", {}, "which left"),
+        (3, ("content",), "short", {"planned_cut": ()}, "as planned_cut"),
+    ],
+)
+def test_every_answer_of_a_strategy_is_checked_alike(
+    index: int, path: Any, text: str, more: Body, said: str
+) -> None:
+    """Alone, as the first step of a cascade that says it fits, and as a fallback."""
+    messages = [
+        {"role": "user", "content": "a" * 200},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "f", "input": {}}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "r" * 200}],
+        },
+        {"role": "assistant", "content": "b" * 200},
+        {"role": "user", "content": "q"},
+    ]
+    mine = Edits(index, path, text, **more)
+    told: Body = {"format": "anthropic", "counter": CharCounter(4)}
+    for strategy in (
+        mine,
+        Cascade(mine, SlidingWindow(), TruncateText()),
+        Summarize(lambda m: "", fallback=mine),
+    ):
+        with pytest.raises(StrategyContractError, match=said):
+            fit(messages, 140, strategy=strategy, **told)

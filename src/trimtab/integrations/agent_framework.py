@@ -419,9 +419,12 @@ def _write_said(message: Message, said: Wire) -> list[Content]:
     ids = {call["id"] for call in said.get("tool_calls", ())}
     parts = iter(_rewrite([one for one in message.contents if _part(one)], said["content"]))
     made: list[Content] = []
+    stale = "reasoning_content" not in said  # thinking may have lost what it was bound to
     for content in message.contents:
         if _part(content):
             made += parts  # all of them, where the first one stood
+        elif content.type == "text_reasoning" and stale:
+            continue
         elif content.type == "function_call":
             made += [content] if content.call_id in ids else []
         elif content.type != "function_result":

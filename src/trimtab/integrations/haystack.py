@@ -260,7 +260,8 @@ def _write(message: ChatMessage | None, wire: list[Wire]) -> ChatMessage:
     parts = _rewrite(_pieces(message), said["content"])
     ids = {call["id"] for call in said.get("tool_calls", ())}
     calls = [one for one in message.tool_calls if _call_id(one) in ids]
-    return replace(message, _role=ChatRole(said["role"]), _content=[*message.reasonings, *parts, *calls])
+    thoughts = message.reasonings if "reasoning_content" in said else []  # it may have gone stale
+    return replace(message, _role=ChatRole(said["role"]), _content=[*thoughts, *parts, *calls])
 
 
 def _write_result(results: list[ToolCallResult], said: Wire) -> ToolCallResult:

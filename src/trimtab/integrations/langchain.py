@@ -492,7 +492,7 @@ def _write(message: BaseMessage | None, wire: list[Any]) -> BaseMessage:
     content = said["content"]
     if isinstance(message.content, str) or isinstance(content, str):
         return message.model_copy(update={"content": content or ""})
-    return message.model_copy(update={"content": _blocks(message, content)})
+    return message.model_copy(update={"content": _blocks(message, content or [])})
 
 
 def _blocks(message: BaseMessage, parts: list[Any]) -> list[Any]:

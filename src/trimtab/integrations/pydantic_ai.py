@@ -407,7 +407,9 @@ def _rewrite(parts: Sequence[Any], was: Wire, said: Wire) -> list[Any]:
     """Write the parts that a wire message was made from anew; None for one that says nothing any more."""
     new = said["content"]
     if was["role"] == "assistant":
-        return _rewrite_answer(parts, new)
+        made = _rewrite_answer(parts, new)
+        stale = "reasoning_content" in was and "reasoning_content" not in said
+        return [None if stale and isinstance(one, ThinkingPart) else one for one in made]
     [part] = parts
     if isinstance(part, BaseToolReturnPart):
         files = part.files if isinstance(new, list) else []
@@ -436,7 +438,7 @@ def _rewrite_item(item: Any, now: Wire) -> Any:
 
 
 def _rewrite_answer(parts: Sequence[Any], new: Any) -> list[Any]:
-    """Put changed texts into the parts of an answer; calls and thinking stay."""
+    """Put changed texts into the parts of an answer; calls and thinking stay as they are."""
     said = iter([_text(new)] if isinstance(new, str) else new or ())
     return [_rewrite_piece(part, next(said, {})) if _is_content(part) else part for part in parts]
 

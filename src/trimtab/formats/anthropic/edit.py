@@ -126,10 +126,11 @@ def thinking_of(model: str | None, settings: Any) -> Thinking:
         model: Its name, if it is known.
         settings: What a request says of thinking; None where that is not known.
     """
-    bound, chooses = checks_prefix({"model": model}, settings), TAKES_NO_BUDGET.search(model or "")
-    if settings is None:
-        return Thinking("" if chooses else "maybe", bound)
-    return Thinking("surely" if item_of(settings, "type") == "enabled" and not chooses else "", bound)
+    chooses = TAKES_NO_BUDGET.search(model or "")
+    if settings is not None and item_of(settings, "type") == "enabled" and not chooses:
+        return Thinking("surely")  # a model that takes a budget binds nothing
+    bound = checks_prefix({"model": model}, settings)
+    return Thinking("maybe" if settings is None and not chooses else "", bound)
 
 
 def checks_prefix(body: Mapping[str, Any], thinking: Any) -> bool:

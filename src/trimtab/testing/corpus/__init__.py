@@ -11,6 +11,8 @@ import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import takewhile
+from operator import eq
 from pathlib import Path
 from typing import Any, Self
 
@@ -171,7 +173,20 @@ def check_validity(case: Case, messages: Sequence[Any], /) -> list[str]:
     for (rule, call_id), text in _violations(case, messages).items():
         if (rule, call_id) not in before or (case.repair and rule in MENDED):
             found.append(f"{rule}: {text}")
-    return found
+    return [*found, *_bound_to_others(case, messages)]
+
+
+def _bound_to_others(case: Case, messages: Sequence[Any]) -> list[str]:
+    """Say which thinking is bound to what no longer stands before it, where the model minds."""
+    format, before = get_format(case.form), case.messages
+    if not format.thinking_rules(case.parts.model, case.request).bound:
+        return []
+    same = sum(1 for _ in takewhile(bool, map(eq, messages, before)))
+    return [
+        f"bound_thinking: messages[{at}]: its thinking was made with other messages before it"
+        for at, message in enumerate(messages)
+        if at >= same and format.without_thinking(message) is not message
+    ]
 
 
 def run(case: Case, /) -> list[str]:
@@ -241,7 +256,8 @@ NAMES: Mapping[str, Any] = {"gist": gist, "wordy": wordy, "oldest_first": Oldest
 
 
 def _violations(case: Case, messages: Sequence[Any]) -> dict[tuple[str, str | None], str]:
-    found = validate(messages, format=case.form, pending_calls=case.pending_calls)
+    body = {**case.request, case.parts.key: list(messages)}
+    found = validate(body, format=case.form, pending_calls=case.pending_calls)
     return {(one.rule, one.call_id): one.message for one in found if one.fault}
 
 
