@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 import accuracy_baseline  # noqa: E402
 from accuracy_aims import aims, aims_table, by_provider, misses, projects_table  # noqa: E402
 from accuracy_cases import DATA, LEAST_TOKENS, PART, Case, cases, is_missed  # noqa: E402
-from accuracy_features import bills, claims_of, write  # noqa: E402
+from accuracy_features import bills, claims_of, tried, write  # noqa: E402
 from rivals import RIVALS, as_chat, asked, missing  # noqa: E402
 
 from tests.billed import KINDS, Billed, billed  # noqa: E402
@@ -246,6 +246,11 @@ def main() -> int:
         "\nCounts that call themselves exact and miss: "
         + ("none" if not missed else f"{len(missed)}\n" + misses(missed, every=True))
     )
+    for what, (known, others) in {"this half": (other_half, found), "the other": (found, other_half)}.items():
+        claims, off = tried(known, others)
+        print(
+            f"Made without the bills of {what}, {len(off)} of its {claims} exact counts would miss, by {off}."
+        )
     print("\nAims\n\n" + aims_table(aims(held, missed)))
     if given.misses:
         print("\nMissed, or outside the margin\n\n" + misses(held))

@@ -38,9 +38,14 @@ class Bill:
 
     model: str
     features: frozenset[str]
-    is_met: bool
+    off: int
     is_plain: bool
     """Whether the request has nothing but texts, so that little but its name can be why it is not met."""
+
+    @property
+    def is_met(self) -> bool:
+        """Whether it came out as counted."""
+        return self.off == 0
 
 
 def bills(some: Iterable[Case]) -> dict[Family, list[Bill]]:
@@ -51,7 +56,7 @@ def bills(some: Iterable[Case]) -> dict[Family, list[Bill]]:
         facts = facts_for(one.model)
         if case.apart is None and facts.exact:
             features = features_in(one.request, model=one.model, format=one.format)
-            bill = Bill(facts.name, features, case.off == 0, one.kind == "plain")
+            bill = Bill(facts.name, features, case.off, one.kind == "plain")
             found[one.format, charge_of(facts, one.format)].append(bill)
     return {(form, tuple(sorted({bill.model for bill in held}))): held for (form, _), held in found.items()}
 
@@ -86,6 +91,27 @@ def unfounded(some: Iterable[Case]) -> dict[tuple[str, str], frozenset[str]]:
         for model in models:
             founded[form, model] |= _met(held, table.get((form, model), frozenset()))
     return {key: rest for key, listed in table.items() if (rest := listed - founded[key])}
+
+
+def tried(known: Iterable[Case], others: Iterable[Case]) -> tuple[int, list[int]]:
+    """Make the table from some bills and try it on others.
+
+    Returns:
+        How many of the others it would call exact, and how far off those are that miss.
+    """
+    by_charge = {_key(*family): held for family, held in bills(known).items()}
+    claims, off = 0, []
+    for (form, models), held in bills(others).items():
+        listed = claims_of(by_charge.get(_key(form, models), []))
+        exact = [bill for bill in held if bill.features <= listed]
+        claims += len(exact)
+        off += [bill.off for bill in exact if not bill.is_met]
+    return claims, off
+
+
+def _key(form: str, models: Sequence[str]) -> tuple[str, object]:
+    """Tell a family by what decides its counts: which models have bills differs from half to half."""
+    return form, charge_of(facts_for(models[0]), form)
 
 
 def _met(held: Sequence[Bill], allowed: frozenset[str]) -> frozenset[str]:

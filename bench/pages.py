@@ -50,14 +50,16 @@ def accuracy(found: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of the table of counts: how far off they are, beside other counters."""
     others = list(dict.fromkeys(name for one in found for name in one["others"]))
     yield f"Measured on {_today()}. Behind each other counter: its median error, and how many it missed.\n"
-    yield f"| billed by | requests | median error | 95th percentile | missed | {' | '.join(others)} |"
-    yield "| --- " * (5 + len(others)) + "|"
+    heads = ("billed by", "requests", "missed", "median error", "95th percentile", "bill above the margin")
+    yield f"| {' | '.join((*heads, 'within both margins', *others))} |"
+    yield "| --- " * (len(heads) + 1 + len(others)) + "|"
     for one in found:
         name, _, kind = re.sub(r"  +", "\t", one["name"]).partition("\t")
         if kind.strip() != "all":
             continue
         rivals = (f"{one['others'][other][0]:.1%}, {one['others'][other][1]}" for other in others)
-        numbers = f"{one['requests']} | {one['median_error']:.1%} | {one['p95_error']:.1%} | {one['missed']}"
+        numbers = f"{one['requests']} | {one['missed']} | {one['median_error']:.1%} | {one['p95_error']:.1%}"
+        numbers += f" | {one['above']} | {one['inside']:.0%}"
         yield f"| {name} | {numbers} | {' | '.join(rivals)} |"
 
 

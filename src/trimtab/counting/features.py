@@ -74,9 +74,15 @@ def _of_messages(messages: Sequence[Any], form: Format) -> set[str]:
     roles: set[tuple[str, str]] = set()
     before = "nothing"
     for message in messages:
-        if message.__class__ is dict and len(message) == 2 and message.get("content").__class__ is str:
-            kind = str(message.get("role"))
-            found.update(() if message["content"] else ("empty text",))
+        if (
+            message.__class__ is dict
+            and len(message) == 2
+            and (text := message.get("content")).__class__ is str
+            and (role := message.get("role")).__class__ is str
+        ):
+            kind = role
+            if not text:
+                found.add("empty text")
         else:
             entry = mapping_of(message)
             kind = form.kind(entry)
