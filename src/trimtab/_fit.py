@@ -18,6 +18,7 @@ from trimtab.budget import BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_awaited
 from trimtab.formats import Format, SystemLike, ToolSchema
+from trimtab.formats.origin import OriginOf
 from trimtab.strategies.door import StrategyLike
 from trimtab.strategies.summarizer import adrive, drive
 
@@ -45,6 +46,7 @@ def fit(
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
+    origin: OriginOf | None = None,
     repair: bool = False,
     strict: bool = False,
 ) -> Fitted[Any]: ...
@@ -67,6 +69,7 @@ def fit(
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
+    origin: OriginOf | None = None,
     repair: bool = False,
     strict: bool = False,
     read: Callable[[M], Any] | None = None,
@@ -90,6 +93,7 @@ def fit(
     pin: Any = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
+    origin: OriginOf | None = None,
     repair: bool = False,
     strict: bool = False,
     read: Any = None,
@@ -140,6 +144,10 @@ def fit(
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` before anything is decided, also
             when everything fits.
+        origin: Says of a message that it has less say than its role: called
+            with the message where a summary is made of it, returns "system",
+            "user", "assistant", "document", "tool" or None (as the wire form
+            tells). More say than the form gives is an error.
         repair: Mend orphaned results, unanswered calls and shapes first; where
             something that stays cannot be mended, that is an error.
         strict: Raise where the input (or what a repair left of it) holds what
@@ -200,6 +208,7 @@ def fit(
         pin=pin,
         pending_calls=pending_calls,
         on_trim=on_trim,
+        origin=origin,
         repair=repair,
         strict=strict,
     )
@@ -246,6 +255,7 @@ async def afit(
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
+    origin: OriginOf | None = None,
     repair: bool = False,
     strict: bool = False,
 ) -> Fitted[Any]: ...
@@ -268,6 +278,7 @@ async def afit(
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
+    origin: OriginOf | None = None,
     repair: bool = False,
     strict: bool = False,
     read: Callable[[M], Any] | None = None,
@@ -291,6 +302,7 @@ async def afit(
     pin: Any = (),
     pending_calls: Collection[str] = (),
     on_trim: OnTrim | None = None,
+    origin: OriginOf | None = None,
     repair: bool = False,
     strict: bool = False,
     read: Any = None,
@@ -340,6 +352,10 @@ async def afit(
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` before anything is decided, also
             when everything fits.
+        origin: Says of a message that it has less say than its role: called
+            with the message where a summary is made of it, returns "system",
+            "user", "assistant", "document", "tool" or None (as the wire form
+            tells). More say than the form gives is an error.
         repair: Mend orphaned results, unanswered calls and shapes first; where
             something that stays cannot be mended, that is an error.
         strict: Raise where the input (or what a repair left of it) holds what
@@ -379,6 +395,7 @@ async def afit(
         pin=pin,
         pending_calls=pending_calls,
         on_trim=on_trim,
+        origin=origin,
         repair=repair,
         strict=strict,
     )

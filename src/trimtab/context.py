@@ -26,6 +26,7 @@ from trimtab.counting.door import as_awaited
 from trimtab.counting.sizes import sizes_for
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, SystemLike, ToolSchema
+from trimtab.formats.origin import OriginOf
 from trimtab.strategies.door import StrategyLike
 from trimtab.strategies.summarizer import adrive, drive
 
@@ -74,6 +75,7 @@ class Context:
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` of all messages before anything is
             decided.
+        origin: Says of a message that it has less say than its role; see `fit`.
         strict: Raise when the messages of the blocks hold what the provider
             refuses.
         breakpoints: True marks what comes out for the provider's prompt cache,
@@ -116,6 +118,7 @@ class Context:
         ties: Ties | None = None,
         pending_calls: Collection[str] = (),
         on_trim: OnTrim | None = None,
+        origin: OriginOf | None = None,
         strict: bool = False,
         breakpoints: bool | Mapping[str, Any] = False,
         read: Callable[[Any], Any] | None = None,
@@ -136,6 +139,7 @@ class Context:
                 ties=ties,
                 pending_calls=pending_calls,
                 on_trim=on_trim,
+                origin=origin,
                 strict=strict,
                 breakpoints=breakpoints,
                 read=read,

@@ -8,7 +8,7 @@ which stand at index `SUMMARY`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -22,7 +22,15 @@ Item = tuple[int, int]
 SUMMARY = -1
 """Index of a summary: it stands before what is left of its block."""
 
-MARKED = '<summary of="{count} message{s}" by="trimtab">\n{text}\n</summary>'
+MARKED = '<summary of="{count} message{s}"{whose} by="trimtab">\n{text}\n</summary>'
+
+
+def whose(roles: Collection[str]) -> str:
+    """E14: write whose words a mark stands for, where they are not the user's and the assistant's alone."""
+    named = [role for role in ("system", "user", "assistant", "tool") if role in roles]
+    return "" if {"user", "assistant"}.issuperset(named) else f' from="{", ".join(named)}"'
+
+
 """How trimtab marks what it wrote (SPEC C8)."""
 
 
@@ -79,8 +87,11 @@ class Slot:
     @property
     def marked_summary(self) -> str:
         """The message its summary makes."""
-        count = sum(map(len, self.chosen.free))
-        return MARKED.format(count=count, s="" if count == 1 else "s", text=self.summary)
+        free = [self.chosen.messages[index] for unit in self.chosen.free for index in unit]
+        count, said_by = len(free), {message["role"] for message in free}
+        return MARKED.format(
+            count=count, s="" if count == 1 else "s", text=self.summary, whose=whose(said_by)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from tests.conformance.blocks import MARKED
+from tests.conformance.blocks import MARKED, whose
 from tests.conformance.compositions import CUT
 from tests.conformance.counters import text_function
 from tests.conformance.judging import Answer, Rule
@@ -85,6 +85,8 @@ class _Walk:
     anchors: list[Message] = field(default_factory=list)
     summary: str | None = None
     stands_for: int = 0
+    said_by: frozenset[str] = frozenset()
+    """E14: roles of what the summary stands for."""
     recent: list[_Unit] = field(default_factory=list)
     pending: list[_Unit] = field(default_factory=list)
     rounds: int = 0
@@ -197,6 +199,7 @@ class _Walk:
 
     def _clear(self, step: Mapping[str, Any]) -> tuple[str | None, str]:
         self.recent, self.pending, self.summary, self.stands_for, self.rounds = [], [], None, 0, 0
+        self.said_by = frozenset()
         self.failures, self.retry_tokens, self.turn, self.user = 0, 0, -1, -1
         self.anchors, self.written_anchor = self.options.get("anchor", []), []
         return None, UNEXPLAINED
@@ -222,13 +225,16 @@ class _Walk:
     def _permanent(self) -> int:
         return self._tokens([*self.system, *self.anchors, *self.written_anchor])
 
-    def _summary_message(self, text: str, messages: int) -> Message:
+    def _summary_message(self, text: str, messages: int, said_by: Collection[str]) -> Message:
         body = text.strip().replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        mark = MARKED.format(count=messages, s="" if messages == 1 else "s", text=body)
+        mark = MARKED.format(count=messages, s="" if messages == 1 else "s", text=body, whose=whose(said_by))
         return {"role": self.options.get("summary_role", "system"), "content": mark}
 
     def _summary_tokens(self) -> int:
-        return 0 if self.summary is None else self.size(self._summary_message(self.summary, self.stands_for))
+        return 0 if self.summary is None else self.size(self._marked())
+
+    def _marked(self) -> Message:
+        return self._summary_message(self.summary or "", self.stands_for, self.said_by)
 
     def _limit(self, name: str) -> int:
         """E2: what is not given is a part of the budget in force, rounded down."""
@@ -348,20 +354,21 @@ class _Walk:
             units = self.pending[: len(units) + 1]
         messages = _in_order(units)
         stands_for = self.stands_for + len(messages)
+        said_by = self.said_by | {added["role"] for _, added, _ in messages}
         becomes_anchor, cap = self._anchoring()
         limit = min(
             cap, self._summary_tokens() + self._weight(*units) - 1
         )  # E6: smaller than what it replaces
         first, existing = [shown for _, _, shown in messages], self.summary
         if self.options.get("strategy") in ("rolling", "anchored") and self.summary is not None:  # E5
-            first = [{**self._summary_message(self.summary, self.stands_for), "role": "user"}, *first]
+            first = [{**self._marked(), "role": "user"}, *first]
             existing = None
 
         def fits(text: str) -> bool:
-            return self.size(self._summary_message(text, stands_for)) <= limit
+            return self.size(self._summary_message(text, stands_for, said_by)) <= limit
 
         text, before = None, self.asked
-        if self.size(self._summary_message("", stands_for)) < limit:
+        if self.size(self._summary_message("", stands_for, said_by)) < limit:
             text = self._ask(first, existing)
         text, compressed = self._compressed(text, fits)
         if text and not fits(text):
@@ -380,9 +387,9 @@ class _Walk:
         self.rounds, self.failures = self.rounds + 1, 0
         self.retry_tokens = self._paid_back(self.asked - before)
         if becomes_anchor:
-            self.written_anchor = [self._summary_message(text, stands_for)]
+            self.written_anchor = [self._summary_message(text, stands_for, said_by)]
         else:
-            self.summary, self.stands_for = text, stands_for
+            self.summary, self.stands_for, self.said_by = text, stands_for, said_by
 
     def _paid_back(self, calls: int) -> int:
         half = (max(1, self._limit("summarize_threshold_tokens")) + 1) // 2
@@ -481,7 +488,7 @@ class _Walk:
         return self._permanent() + self._summary_tokens() + self._weight(*self._live())
 
     def _usable(self, text: str, inputs: Sequence[Any]) -> bool:
-        return self.size(self._summary_message(text, len(inputs))) <= self._limit("max_summary_tokens")
+        return self.size(self._summary_message(text, len(inputs), ())) <= self._limit("max_summary_tokens")
 
     def _wrong_eviction(self, contents: Sequence[Any], live: Sequence[_Unit], why: str) -> NoReturn:
         """Say why these of some units are not those that leave."""
@@ -546,7 +553,7 @@ class _Walk:
         recent = [unit for unit in self.recent if unit.in_view]
         in_view = {"recent": self._weight(*waiting, *recent)}
         room = self.budget - self._permanent() - in_view["recent"]
-        marked = [self._summary_message(self.summary or "", self.stands_for)]
+        marked = [self._marked()]
         if self.summary is None or self._summary_tokens() > room:  # what must stay goes before it
             marked = []
         anchors = [*self.anchors, *self.written_anchor]
@@ -590,7 +597,7 @@ class _Walk:
 
     def _bare(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Show a state with its summary as the summarizer wrote it."""
-        marked = self._summary_message(self.summary or "", self.stands_for)
+        marked = self._marked()
         messages = [{**one, "content": self.summary} if one == marked else one for one in state["messages"]]
         return {**state, "messages": messages}
 

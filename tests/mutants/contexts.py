@@ -285,7 +285,7 @@ CONTEXTS = (
         ("Summarize._reuse", "if tokens > cap or tokens >= sum(map(request.size, covered)):", "if False:"),
         (
             "Summarize._reuse",
-            "return _result(kept, made) if request.fits(kept, insertions=(made,)) else None",
+            "if not request.fits(kept, insertions=(made,)):\n            return None",
             "return None",
         ),
         ("_Memory.keep", "if len(self._texts) > _REMEMBERED:", "if False:"),

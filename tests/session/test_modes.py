@@ -36,7 +36,7 @@ def test_the_first_summary_becomes_the_anchor_and_stays() -> None:
         session.add(user(text))
         if summarizer.requests:
             assert session.messages()[0] == {
-                "role": "system",
+                "role": "user",
                 "content": marked("part 1", len(summarizer.requests[0].messages)),
             }
     assert summarizer.requests[0].max_tokens == 12 - 5

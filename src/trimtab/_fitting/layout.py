@@ -32,6 +32,7 @@ from trimtab._fitting.request import (
 from trimtab._shared.checks import (
     check_flag,
     check_model,
+    check_origin_of,
     check_pending_calls,
     check_tools,
     check_trim,
@@ -57,6 +58,7 @@ from trimtab.formats import (
     mapping_of,
     refuse_foreign,
 )
+from trimtab.formats.origin import OriginOf
 from trimtab.models import facts_for
 from trimtab.strategies.base import asks_model
 from trimtab.strategies.openers import in_order
@@ -256,6 +258,8 @@ class Policy:
     """What the report should say of what was done before."""
     pins: Mapping[str, Collection[int]] = field(default_factory=dict)
     """Messages that stay in blocks that may give way, by the name of the block and their places in it."""
+    origin: OriginOf | None = None
+    """Says of a message that it has less say than its role."""
     read: Any = None
     write: Any = None
     """Functions for entries of the blocks that are objects of a framework; None: they are wire messages."""
@@ -282,6 +286,8 @@ def check_policy(policy: Policy, /) -> Policy:
     check_model(policy.model)
     if policy.on_trim is not None:
         check_trim(policy.on_trim)
+    if policy.origin is not None:
+        check_origin_of(policy.origin)
     counter = policy.counter
     if counter is not None:
         counter = _checked_counter(counter)
@@ -680,6 +686,7 @@ def _parts(
             list(lists[at]),
             pins=[index for index, _ in pins.get(at, ())],
             pending_calls=policy.pending_calls,
+            origin_of=policy.origin,
             followed=followed,
             answered=answered.get(at, ()),
             apart=apart.get(at, ()),

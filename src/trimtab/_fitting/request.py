@@ -12,6 +12,7 @@ from trimtab._shared.checks import (
     check_flag,
     check_messages,
     check_model,
+    check_origin_of,
     check_pending_calls,
     check_tools,
     check_trim,
@@ -26,6 +27,7 @@ from trimtab.counting.margin import known_margin, margin_of, unsure_of
 from trimtab.counting.measurement import near_words
 from trimtab.errors import ConfigurationError, InvalidHistoryError
 from trimtab.formats import Format, Request, get_format, mapping_of
+from trimtab.formats.origin import OriginOf
 from trimtab.models import find_facts, model_in
 from trimtab.models.prices import find_pricing
 from trimtab.strategies.door import StrategyLike
@@ -66,6 +68,8 @@ class Ask:
     pending_calls: Collection[str]
     on_trim: OnTrim | None
     repair: bool
+    origin: OriginOf | None = None
+    """Says of a message that it has less say than its role."""
     strict: bool = False
     steady: bool = False
     charge_as: str | Format | None = None
@@ -99,6 +103,8 @@ def check(ask: Ask) -> None:
         ask.pending_calls = check_pending_calls(ask.pending_calls)
     if ask.on_trim is not None:
         check_trim(ask.on_trim)
+    if ask.origin is not None:
+        check_origin_of(ask.origin)
     if ask.system is not None:
         ask.system = system_of(ask.system)
     check_tools(ask.tools)

@@ -134,6 +134,15 @@ def check_trim(value: Any, /) -> None:
     check_parameters("on_trim", value, "context")
 
 
+def check_origin_of(value: Any, /) -> None:
+    """Refuse what cannot say whose words a message holds."""
+    if not callable(value) or answers_later(value):
+        raise ConfigurationError(
+            f"origin is a function that takes a message and returns an origin, not {reprlib.repr(value)}"
+        )
+    check_parameters("origin", value, "message")
+
+
 # What a request holds.
 
 

@@ -28,6 +28,7 @@ from trimtab.conversation.units import (
 )
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Kind, Prices, Structure, Thinking, refuse_foreign
+from trimtab.formats.origin import OriginOf
 from trimtab.formats.values import has_no_key
 
 __all__ = ["History"]
@@ -60,6 +61,7 @@ class History:
         elsewhere: bool = False,
         looked_over: bool = False,
         thinking: Thinking | None = None,
+        origin_of: OriginOf | None = None,
     ) -> None:
         self.messages: list[Any] = messages
         """The messages, in a list of our own; an entry that is no dict becomes one when read."""
@@ -85,6 +87,7 @@ class History:
         self.pending_calls = frozenset(pending_calls)
         self.protect = protect
         """True if leading system messages, the latest user message and the newest unit stay."""
+        self.origin_of = origin_of
         self._followed = followed
         self._answered = frozenset(answered)
         self.last_turn = (
@@ -118,9 +121,7 @@ class History:
         return self.originals_from(0) if self.structure.replaced else self.messages
 
     def originals_from(self, start: int, /) -> list[Any]:
-        """Return the caller's own objects from a position on, in a list of its own.
-
-        Those before it are not touched: of a long history they are most.
+        """Return the caller's own objects from a position on, in a list; those before it are not touched.
 
         Args:
             start: Index of the first.

@@ -29,6 +29,7 @@ from trimtab.formats.foreign import ROLES, check_message
 from trimtab.formats.gemini import Gemini
 from trimtab.formats.openai_chat import OpenAIChat
 from trimtab.formats.openai_responses import OpenAIResponses
+from trimtab.formats.origin import OriginName
 from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Step, Structure, Thinking
 from trimtab.formats.tools import Tool, read_tools
@@ -45,6 +46,7 @@ __all__ = [
     "Media",
     "OpenAIChat",
     "OpenAIResponses",
+    "OriginName",
     "Path",
     "Pieces",
     "Prices",

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats.foreign import check_message
+from trimtab.formats.origin import ORIGIN_OF, Origins
 from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Step, Structure, Thinking
 from trimtab.formats.values import (
@@ -577,6 +578,20 @@ class Format(ABC):
             message: The message, as a dict.
         """
         return {}
+
+    def origins(self, message: Dict, /) -> Origins:
+        """Tell who said what a message holds (SPEC E14).
+
+        A message of the user's may hold the output of a tool, or a document; the default goes by `kind`, and
+        by the files of a user message.
+
+        Args:
+            message: The message, as a dict.
+        """
+        whose = ORIGIN_OF[self.kind(message)]
+        if whose == "user" and any(one.kind == "file" for one in self.pieces(message).media):
+            return frozenset(("user", "document"))
+        return frozenset((whose,))
 
     @abstractmethod
     def matches(self, message: Dict, /) -> bool:

@@ -29,6 +29,7 @@ from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, get_format
 from trimtab.formats.base import output_schema
+from trimtab.formats.origin import OriginOf
 from trimtab.history import ReadCache
 from trimtab.models import ModelFacts, find_facts
 from trimtab.policy import load_policy
@@ -92,6 +93,7 @@ class FitOptions(TypedDict, total=False):
     pin: Iterable[int] | Callable[[Any, int], bool]
     pending_calls: Collection[str]
     on_trim: OnTrim | None
+    origin: OriginOf | None
     repair: bool
     strict: bool
 

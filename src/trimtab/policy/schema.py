@@ -608,6 +608,10 @@ POLICY = Table(
         "on_trim": Key(
             _Named("callback", gives_value=True), "Called before anything is decided; a name in names=."
         ),
+        "origin": Key(
+            _Named("origin function", gives_value=True),
+            "Says of a message that it has less say than its role; a name in names=.",
+        ),
         "strict": Key(_FLAG, "True: what a provider would refuse in the input is an error.", False),
         "breakpoints": Key(
             _MARKS,
@@ -657,6 +661,7 @@ _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
     "summarizer": _choice("extractive"),
     "summary_mode": _choice("incremental", "rolling", "anchored"),
     "summary_role": _choice("system", "user"),
+    "trust_summaries": _FLAG,
     "max_summary_tokens": _whole(1),
     "max_anchor_tokens": _whole(1),
     "summarize_threshold_tokens": _whole(1),

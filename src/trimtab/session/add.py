@@ -12,7 +12,7 @@ from trimtab.errors import (
     StoreUnavailableError,
     VersionConflictError,
 )
-from trimtab.formats import Dict
+from trimtab.formats import Dict, OriginName
 from trimtab.session.core import Core, new_event_id, warn
 from trimtab.session.effects import Steps
 from trimtab.session.extract import extract_if_due
@@ -86,8 +86,12 @@ class _Batch:
     """Whether it was cut: the budget was passed, or it cost nothing."""
 
 
-def check_messages(messages: Sequence[Any], ids: Sequence[str | None] | None) -> tuple[list[Any], list[str]]:
-    """Return the messages of a call of `extend`, and an id for each."""
+def check_messages(
+    messages: Sequence[Any],
+    ids: Sequence[str | None] | None,
+    origins: Sequence[OriginName | None] | None,
+) -> tuple[list[Any], list[str], list[Any]]:
+    """Return the messages of a call of `extend`, and an id and an origin for each."""
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise ConfigurationError(
             f"extend takes a list of messages, not {messages!r:.80}: write extend([message]), or add(message)"
@@ -102,10 +106,19 @@ def check_messages(messages: Sequence[Any], ids: Sequence[str | None] | None) ->
         if one is not None:
             check_session_name(one, what="a message's id")
     named = [new_event_id() if one is None else one for one in given]
-    return listed, named
+    if origins is None:
+        return listed, named, [None] * len(listed)
+    if isinstance(origins, str) or not isinstance(origins, Sequence) or len(origins) != len(listed):
+        raise ConfigurationError(
+            f"origins is a list with an origin or None for each of the {len(listed)} messages, not"
+            f" {origins!r:.80}"
+        )
+    return listed, named, list(origins)
 
 
-def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Steps[list[Event]]:
+def add_messages(
+    core: Core, messages: Sequence[Any], ids: Sequence[str], origins: Sequence[Any]
+) -> Steps[list[Event]]:
     """Take messages: into the log first, then make room (SPEC E3)."""
     plain = [plain_message(message) for message in messages]
     working_set = yield from core.ready()
@@ -113,10 +126,12 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
         return []
     for message in plain:
         working_set.reader.check(message)  # what cannot be read is refused before anything is written
+    lowered = [*map(working_set.reader.check_origin, plain, origins)]
     batch = _Batch(core.first_events(working_set))
     core.working_set = None  # until everything is written
-    for message, event_id in zip(plain, ids, strict=True):
-        yield from add_one(core, working_set, batch, message, event_id)
+    for message, event_id, origin in zip(plain, ids, lowered, strict=True):
+        data: Dict = {"message": message} if origin is None else {"message": message, "origin": origin}
+        yield from add_one(core, working_set, batch, data, event_id)
     try:
         done = yield from core.append(working_set, batch.events)
     except ConfigurationError:
@@ -140,15 +155,15 @@ def add_messages(core: Core, messages: Sequence[Any], ids: Sequence[str]) -> Ste
     return [replace(batch.events[at], version=first + at) for at in batch.added]
 
 
-def add_one(core: Core, working_set: WorkingSet, batch: _Batch, message: Dict, event_id: str) -> Steps[None]:
+def add_one(core: Core, working_set: WorkingSet, batch: _Batch, said: Dict, event_id: str) -> Steps[None]:
     """Take one message, and let older ones wait if the budget is passed now."""
     version = working_set.version + len(batch.events) + 1
     cold = core.in_force.strategy is not None and (yield from _is_cold(core, working_set))
     data, unit = yield from place_message(
-        core, working_set, message, version=version, id=event_id, known=batch.seen
+        core, working_set, said, version=version, id=event_id, known=batch.seen
     )
     if working_set.state.user == version and data.keys() == {"message"}:
-        batch.question = version, message
+        batch.question = version, data["message"]
     batch.added.append(len(batch.events))
     batch.events.append(core.event(working_set, "message", data, id=event_id))
     working_set.said_at = core.clock()
@@ -213,7 +228,7 @@ def read_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> Ste
 def place_message(
     core: Core,
     working_set: WorkingSet,
-    message: Dict,
+    said: Dict,
     *,
     version: int,
     id: str,
@@ -221,11 +236,12 @@ def place_message(
 ) -> Steps[tuple[Dict, SessionUnit]]:
     """Put a message where it belongs; return what the log has to know of it, and its unit.
 
-    `known` are units that may be out of view and not stored yet.
+    `said` is the message with what its host says of it; `known` are units that may be out of view and not
+    stored yet.
     """
     last = working_set.last_unit
-    read = working_set.reader.read(message, behind=() if last is None else last.members.values())
-    data: Dict = {"message": message}
+    data = dict(said)
+    read = working_set.reader.read(data["message"], behind=() if last is None else last.members.values())
     found = working_set.unit_of(read.answers) if read.answers else None
     if found is not None:
         unit = yield from recent_unit(core, working_set, found[0], known)

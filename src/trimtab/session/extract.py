@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trimtab.errors import SummaryError, VersionConflictError
-from trimtab.formats import Dict
+from trimtab.formats import Dict, OriginName
+from trimtab.formats.origin import UNKNOWN, Origins, least
 from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps, ask_facts
 from trimtab.session.facts import KnownFact, facts_in_force, next_links
@@ -35,6 +36,8 @@ class FactJob:
     """Of the events of the messages."""
     messages: list[Dict]
     """As a view shows them, in order."""
+    origins: tuple[Origins, ...]
+    """Who said what each of them holds."""
     known: tuple[KnownFact, ...]
     units: frozenset[int]
     """First messages of the units they are of."""
@@ -103,6 +106,7 @@ def fact_job(core: Core, working_set: WorkingSet, *, due: bool = True) -> Steps[
     return FactJob(
         ids=tuple(event.id for event in events),
         messages=[copy_plain(reader.show(event.data, event.id).message) for event in events],
+        origins=tuple(reader.origins(event.data) for event in events),
         known=() if working_set.facts is None else working_set.facts.known,
         units=units,
         in_view=in_view,
@@ -280,10 +284,19 @@ def usable_facts(
         sources = [one for one in dict.fromkeys(fact.sources) if one in job.ids] or list(job.ids)
         if old is not None:
             sources = list(dict.fromkeys((*old.fact.sources, *sources)))
-        made.append(
-            (Fact(text=text, sources=sources, supersedes=None if old is None else old.fact.text), old)
-        )
+        made.append((_fact_of(text, sources, job, old), old))
     return made
+
+
+def _fact_of(text: str, sources: Sequence[str], job: FactJob, old: KnownFact | None) -> Fact:
+    """Make a fact with the origin of its sources that has the least say (SPEC E14)."""
+    said = dict(zip(job.ids, job.origins, strict=True))
+    origins = frozenset[OriginName]().union(*(said.get(one, ()) for one in sources))
+    if old is not None:
+        # Nobody noted of an older one whose words it is: nothing is known to stand for them.
+        origins |= UNKNOWN if old.fact.origin is None else {old.fact.origin}
+    supersedes = None if old is None else old.fact.text
+    return Fact(text=text, sources=sources, supersedes=supersedes, origin=least(origins))
 
 
 def _new_facts(
@@ -327,6 +340,7 @@ def _fact_events(
         data: Mapping[str, object] = {
             "text": fact.text,
             "sources": fact.sources,
+            "origin": fact.origin,
             "supersedes": 0 if old is None else old.version,
             "older": working_set.state.newest_fact,
             "at": at,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from trimtab.errors import CorruptSessionError
 from trimtab.formats import Dict
+from trimtab.formats.origin import least, sort_origins
 from trimtab.session.effects import Steps
 from trimtab.session.messages import MessageReader
 from trimtab.session.state import State
@@ -65,9 +66,15 @@ class FactChain:
                 if data.get("stale"):
                     self.stale += 1
                 else:
-                    found.append(KnownFact(event.version, Fact(text=data["text"], sources=data["sources"])))
+                    found.append(KnownFact(event.version, fact_of(data)))
             self._superseded.add(data["supersedes"])
         return found
+
+
+def fact_of(data: Mapping[str, Any], /) -> Fact:
+    """Return the fact an event holds."""
+    origin = least(sort_origins([data["origin"]])) if isinstance(data.get("origin"), str) else None
+    return Fact(text=data["text"], sources=data["sources"], origin=origin)
 
 
 def _answer(session: str, first: int, last: int) -> Steps[list[Event]]:
@@ -137,7 +144,7 @@ def read_facts(session: str, state: State, reader: MessageReader) -> Steps[Facts
     chain, kept = FactChain(session, state), list[KnownFact]()
 
     def size(facts: Sequence[KnownFact]) -> int:
-        return reader.tokens(reader.facts_message([one.fact.text for one in facts]))
+        return reader.tokens(reader.facts_message([one.fact for one in facts]))
 
     frame = size([]) if state.facts[1] else cap
     left, full = cap - frame, cap <= frame
@@ -155,7 +162,7 @@ def read_facts(session: str, state: State, reader: MessageReader) -> Steps[Facts
     if not kept:
         return None
     known = tuple(reversed(kept))
-    message = reader.facts_message([one.fact.text for one in known])
+    message = reader.facts_message([one.fact for one in known])
     return Facts(known=known, message=message, tokens=reader.tokens(message))
 
 

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from trimtab.errors import CorruptSessionError
 from trimtab.formats import Dict
+from trimtab.formats.origin import sort_origins
 from trimtab.report.text import in_runs
 from trimtab.session.effects import Steps
 from trimtab.session.facts import read_facts
 from trimtab.session.messages import MessageReader, SessionUnit, Summary
 from trimtab.session.options import Options
 from trimtab.session.pops import Gone, WayBack, gone_since
-from trimtab.session.recollection import RecalledUnit, Recollection, unit_text
+from trimtab.session.recollection import RecalledUnit, Recollection, origins_of, unit_text
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
@@ -139,9 +140,15 @@ def read_working_set(session: str, version: int, state: State, options: Options)
 def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Summary]:
     event = yield from event_at(session, version)
     text, messages = event.data["text"], event.data["messages"]
-    message = reader.summary_message(text, messages)
+    origins = frozenset(sort_origins(event.data.get("origins", ())))
+    message = reader.summary_message(text, messages, origins)
     return Summary(
-        version=event.version, text=text, messages=messages, message=message, tokens=reader.tokens(message)
+        version=event.version,
+        text=text,
+        messages=messages,
+        origins=origins,
+        message=message,
+        tokens=reader.tokens(message),
     )
 
 
@@ -154,7 +161,7 @@ def _read_recollection(session: str, state: State, reader: MessageReader) -> Ste
     for members in data["units"]:
         events = [told[version] for version in members]
         if not any(event.data.get("redacted") or event.version in gone for event in events):
-            units.append(RecalledUnit(tuple(members), unit_text(reader, events)))
+            units.append(RecalledUnit(tuple(members), unit_text(reader, events), origins_of(reader, events)))
     return Recollection(before=data["before"], units=tuple(units), error=data.get("error"))
 
 

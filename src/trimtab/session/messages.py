@@ -14,12 +14,13 @@ from trimtab.counting.sizes import Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import CountingError
 from trimtab.formats import Dict, Format, Path, Structure, TextSlot, mapping_of
 from trimtab.formats.foreign import check_message
+from trimtab.formats.origin import OriginName, Origins, check_origin, lower
 from trimtab.session.options import Options
 from trimtab.session.plain import copy_plain, holds_texts
 from trimtab.session.state import Members
 from trimtab.strategies.clamp_results import clamp_texts, text_size
-from trimtab.strategies.fact_extractor import FACTS_TAG, facts_message
-from trimtab.strategies.summarizer import SUMMARY_TAG, summary_message
+from trimtab.strategies.fact_extractor import FACTS_TAG, Fact, facts_message
+from trimtab.strategies.summarizer import SUMMARY_TAG, role_notes, summary_message
 
 RESULT_TAG = "tool_result"
 """The element the result of a call stands in that was summarized before it came."""
@@ -152,6 +153,8 @@ class Shown(NamedTuple):
     """It looked like a mark of trimtab's."""
     clamped: bool = False
     """A result in it was above its share."""
+    origins: Origins = frozenset()
+    """Who said what it holds, also where it is shown as somebody else's."""
 
 
 class MessageReader:
@@ -256,11 +259,35 @@ class MessageReader:
         if data.get("alone"):
             said = self.clamp(message, id)
             text = result_as_text(self.format, said, self._structure([message]).answers.get(0, ()))
-            return Shown(text, as_text=True, escaped=False, clamped=said is not message)
+            return Shown(
+                text, as_text=True, escaped=False, clamped=said is not message, origins=self.origins(data)
+            )
         safe = escape_marks(self.format, message)
         # Behind the escapes: the marker has the name of trimtab in it, which would make marks of common tags.
         said = self.clamp(safe, id)
-        return Shown(said, as_text=False, escaped=safe is not message, clamped=said is not safe)
+        return Shown(
+            said,
+            as_text=False,
+            escaped=safe is not message,
+            clamped=said is not safe,
+            origins=self.origins(data),
+        )
+
+    def origins(self, data: Mapping[str, Any], /) -> Origins:
+        """Tell who said what a message of the log holds: its form says it, and the host may have lowered it.
+
+        Args:
+            data: What the log has of it.
+        """
+        return lower(self.format.origins(data["message"]), data.get("origin"))
+
+    def check_origin(self, message: Dict, origin: object, /) -> OriginName | None:
+        """Return what the host says of a message where that lowers something.
+
+        Raises:
+            ConfigurationError: It is no origin, or would give the message more say.
+        """
+        return None if origin is None else check_origin(self.format.origins(message), origin)
 
     def clamp(self, message: Dict, id: str | None, /) -> Dict:
         """Cut results that are too large; where, a marker says by which id the whole is found."""
@@ -289,13 +316,27 @@ class MessageReader:
             return None  # in a context it stands at the front of the request, not of the history
         return self.format.message("system", [system] if isinstance(system, str) else list(system))
 
-    def summary_message(self, text: str, messages: int, /) -> Dict:
+    def summary_message(self, text: str, messages: int, origins: Origins, /) -> Dict:
         """Write a summary as a message, marked and escaped."""
-        return summary_message(self.format, self.options.summary_role, text, messages=messages)
+        options = self.options
+        return summary_message(
+            self.format,
+            options.summary_role,
+            text,
+            messages=messages,
+            origins=origins,
+            trusted=options.trust_summaries,
+        )
 
-    def facts_message(self, texts: Sequence[str], /) -> Dict:
+    def facts_message(self, facts: Sequence[Fact], /) -> Dict:
         """Write facts as a message, marked and escaped, in the role of a summary."""
-        return facts_message(self.format, self.options.summary_role, texts)
+        options = self.options
+        return facts_message(self.format, options.summary_role, facts, trusted=options.trust_summaries)
+
+    def role_notes(self, origins: Origins, /) -> tuple[str, ...]:
+        """Say that a summary or facts of these sources are not written in the role asked for."""
+        options = self.options
+        return role_notes(self.format, options.summary_role, origins, trusted=options.trust_summaries)
 
 
 def _byte_count(slots: Iterable[TextSlot]) -> int:
@@ -314,6 +355,8 @@ class SessionUnit:
     """The messages as shown, by version, ascending."""
     sizes: tuple[int, ...] = ()
     """Tokens of each."""
+    origins: tuple[Origins, ...] = ()
+    """Who said what each of them holds."""
     tokens: int = 0
     as_text: int = 0
     """Results among them that are shown as text, since their call is not there."""
@@ -331,6 +374,7 @@ class SessionUnit:
         # never in place: a property may be going through them in another thread
         self.members = {**self.members, version: shown.message}
         self.sizes = (*self.sizes, tokens)
+        self.origins = (*self.origins, shown.origins)
         self.tokens += tokens
         self.as_text += shown.as_text
         self.escaped += shown.escaped
@@ -339,9 +383,10 @@ class SessionUnit:
     def without(self, version: int, /) -> SessionUnit:
         """Return it without one of its messages."""
         rest = SessionUnit(self.first)
-        for size, (one, message) in zip(self.sizes, self.members.items(), strict=True):
+        columns = zip(self.sizes, self.origins, self.members.items(), strict=True)
+        for size, origins, (one, message) in columns:
             if one != version:
-                rest.take(one, Shown(message, as_text=False, escaped=False), size)
+                rest.take(one, Shown(message, as_text=False, escaped=False, origins=origins), size)
         return rest
 
     def copies(self) -> list[Dict]:
@@ -371,5 +416,7 @@ class Summary:
     text: str
     messages: int
     """How many messages it stands for, those of the summaries before it included."""
+    origins: Origins
+    """Who said what it stands for; none where trimtab did not note that yet, as before 0.2."""
     message: Dict
     tokens: int

@@ -208,6 +208,7 @@ class SessionOptions(TypedDict, total=False):
     counter: CounterLike | None
     message_overhead: int
     summary_role: str
+    trust_summaries: bool
     anchors: Sequence[Any]
     max_anchor_tokens: int | None
     max_summary_rounds: int
@@ -249,7 +250,8 @@ class Options:
     model: str | None = None
     counter: Any = None
     message_overhead: int = 4
-    summary_role: str = "system"
+    summary_role: str = "user"
+    trust_summaries: bool = False
     anchors: Sequence[Any] = ()
     max_anchor_tokens: int | None = None
     max_summary_rounds: int = 5
@@ -299,6 +301,7 @@ class Options:
             self.fact_extractor = require_fact_extractor(self.fact_extractor)
         check_choice("summary_mode", self.summary_mode, get_args(SummaryMode))
         check_choice("summary_role", self.summary_role, ("system", "user"))
+        check_flag("trust_summaries", self.trust_summaries)
         caps = {
             "max_summary_tokens": self.max_summary_tokens,
             "summarize_threshold_tokens": self.summarize_threshold_tokens,
@@ -469,6 +472,7 @@ _SINCE: Mapping[str, Any] = {
     "target_ratio": TARGET_RATIO,
     "strategy": None,
     "breakpoints": None,
+    "trust_summaries": False,
     "recall_ratio": 0.0,
     "max_candidates": None,
     "max_fact_tokens": None,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from trimtab.formats import Format
+from trimtab.formats.origin import from_attribute, lower
 from trimtab.session.messages import RECALL_TAG
 from trimtab.stores import Event
 
@@ -74,14 +76,21 @@ class RecallTool:
 
     def _answer(self, events: Sequence[Event]) -> str:
         """Write what was found, each marked and escaped: what it says is no instruction."""
-        transcript = self._session.format.transcript
-        texts = (one.data["text"] if one.kind == "fact" else transcript(one.message) for one in events)
+        form = self._session.format
+        texts = (one.data["text"] if one.kind == "fact" else form.transcript(one.message) for one in events)
         marked = (
-            f'<{RECALL_TAG} of="{event.kind} {event.version}" by="trimtab">\n'
+            f'<{RECALL_TAG} of="{event.kind} {event.version}"{_from(form, event)} by="trimtab">\n'
             f"{escape(text, quote=False)}\n</{RECALL_TAG}>"
             for event, text in zip(events, texts, strict=True)
         )
         return "\n".join(marked) or "Nothing was found."
+
+
+def _from(form: Format, event: Event) -> str:
+    """Say whose words a message or a fact holds."""
+    if event.kind == "fact":
+        return from_attribute([event.data["origin"]] if event.data.get("origin") else ())
+    return from_attribute(lower(form.origins(event.message), event.data.get("origin")))
 
 
 _ABOUT = "Search earlier messages of this conversation that are no longer shown."

@@ -28,6 +28,7 @@ from trimtab.session.recollection import (
     Recollection,
     choose,
     compose,
+    origins_of,
     recalled_data,
     unit_text,
 )
@@ -305,7 +306,9 @@ def _units(
         seen.add(first)
         members = yield from _members(core, working_set, event)
         if not any(one.data.get("redacted") for one in members):
-            unit = RecalledUnit(tuple(one.version for one in members), unit_text(reader, members))
+            unit = RecalledUnit(
+                tuple(one.version for one in members), unit_text(reader, members), origins_of(reader, members)
+            )
             tokens = reader.tokens(reader.format.message("user", [unit.text]))
             if tokens <= limit_tokens:
                 units.append(unit)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, NamedTuple
 
-from trimtab.formats import Dict
+from trimtab.formats import Dict, OriginName
+from trimtab.formats.origin import Origins, from_attribute
 from trimtab.session.messages import RECALL_TAG, MessageReader
 from trimtab.session.state import Members
 from trimtab.stores import Event
@@ -18,6 +19,8 @@ class RecalledUnit(NamedTuple):
 
     members: Members
     text: str
+    origins: Origins
+    """Who said what it holds."""
 
 
 class Recalled(NamedTuple):
@@ -82,8 +85,21 @@ def unit_text(reader: MessageReader, events: Iterable[Event]) -> str:
 
     So that nothing a message says can look like the beginning of another one.
     """
-    written = (reader.format.transcript(reader.clamp(event.message, event.id)) for event in events)
+    written = (
+        _say_origin(event) + reader.format.transcript(reader.clamp(event.message, event.id))
+        for event in events
+    )
     return "\n".join(escape("\n ".join(text.splitlines()), quote=False) for text in written)
+
+
+def _say_origin(event: Event) -> str:
+    """Say in front of a message whose words they are, where the host said that they are not its role's."""
+    return f"[{event.data['origin']}] " if event.data.get("origin") else ""
+
+
+def origins_of(reader: MessageReader, events: Iterable[Event]) -> Origins:
+    """Tell who said what messages of the log hold."""
+    return frozenset[OriginName]().union(*(reader.origins(event.data) for event in events))
 
 
 def write(reader: MessageReader, units: Iterable[RecalledUnit]) -> Dict:
@@ -91,9 +107,11 @@ def write(reader: MessageReader, units: Iterable[RecalledUnit]) -> Dict:
     listed = sorted(units)
     count = sum(len(unit.members) for unit in listed)
     of = f"{count} earlier message{'' if count == 1 else 's'}"
+    whose = from_attribute(frozenset[OriginName]().union(*(unit.origins for unit in listed)))
     body = "\n".join(unit.text for unit in listed)
     # The user's, as results without their calls are: no role has less say, and every form takes it.
-    return reader.format.message("user", [f'<{RECALL_TAG} of="{of}" by="trimtab">\n{body}\n</{RECALL_TAG}>'])
+    mark = f'<{RECALL_TAG} of="{of}"{whose} by="trimtab">'
+    return reader.format.message("user", [f"{mark}\n{body}\n</{RECALL_TAG}>"])
 
 
 def choose(reader: MessageReader, units: Iterable[RecalledUnit], limit_tokens: int) -> list[RecalledUnit]:

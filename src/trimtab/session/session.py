@@ -11,7 +11,7 @@ from trimtab._shared.checks import check_flag
 from trimtab.budget import BudgetLike
 from trimtab.context import Context
 from trimtab.counting import CounterLike
-from trimtab.formats import Format, SystemLike, ToolSchema
+from trimtab.formats import Format, OriginName, SystemLike, ToolSchema
 from trimtab.relevance.ranker import RankerLike
 from trimtab.session.add import add_messages, check_messages
 from trimtab.session.change import (
@@ -113,8 +113,11 @@ class Session:
         message_overhead: Tokens charged for each message, where tokens are
             estimated; 4 by default. An error beside `counter` and `model`,
             which charge their own.
-        summary_role: Role of the summary's message: "system", the default, or
-            "user".
+        summary_role: Role of the messages of summary and facts: "user", the
+            default, or "system". As system text they are written only where no
+            tool and no document is among their sources, else as the user's.
+        trust_summaries: Write them in that role whatever their sources are;
+            False by default.
         anchors: Messages that stand after the system text and never leave; none
             by default.
         max_anchor_tokens: Their cap. None, the default: 0.4 of the summary's.
@@ -217,6 +220,7 @@ class Session:
         counter: CounterLike | Unset | None = UNSET,
         message_overhead: int | Unset = UNSET,
         summary_role: str | Unset = UNSET,
+        trust_summaries: bool | Unset = UNSET,
         anchors: Sequence[Any] | Unset = UNSET,
         max_anchor_tokens: int | Unset | None = UNSET,
         max_summary_rounds: int | Unset = UNSET,
@@ -671,7 +675,7 @@ class Session:
         """Read where the session stands; see `refresh`."""
         return (await self._runner.arun(Core.refresh)).version
 
-    def add(self, message: Any, /, *, id: str | None = None) -> Event:
+    def add(self, message: Any, /, *, id: str | None = None, origin: OriginName | None = None) -> Event:
         """Add a message: stored first, and never refused for its size.
 
         Args:
@@ -679,40 +683,60 @@ class Session:
                 kept.
             id: Its id in the log; adding the same message under the same id
                 again stores nothing twice.
+            origin: Whose words it holds, where that is less than its role says:
+                "document" for what a user passes on. What is made of it says
+                so, and never becomes system text. None: as the form tells.
 
         Returns:
             The event that was stored, with its id and version.
 
         Raises:
             FormatError: It is no message, or not plain data.
+            ConfigurationError: `origin` would give it more say than its role.
             VersionConflictError: Another writer was faster; nothing was stored.
                 See `retry=`.
             StoreUnavailableError: It is not known to be stored; add it again
                 under the same id.
         """
-        return self.extend([message], ids=[id])[0]
+        return self.extend([message], ids=[id], origins=[origin])[0]
 
-    async def aadd(self, message: Any, /, *, id: str | None = None) -> Event:
+    async def aadd(
+        self, message: Any, /, *, id: str | None = None, origin: OriginName | None = None
+    ) -> Event:
         """Add a message; see `add`."""
-        return (await self.aextend([message], ids=[id]))[0]
+        return (await self.aextend([message], ids=[id], origins=[origin]))[0]
 
-    def extend(self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None) -> list[Event]:
+    def extend(
+        self,
+        messages: Sequence[Any],
+        /,
+        *,
+        ids: Sequence[str | None] | None = None,
+        origins: Sequence[OriginName | None] | None = None,
+    ) -> list[Event]:
         """Add messages in one step: all of them are stored, or none.
 
         Args:
             messages: As for `add`, in order.
             ids: An id for each, or None for one that is made; None: all are
                 made.
+            origins: The origin of each, or None, as for `add`; None: as their
+                form tells.
         """
         self._runner.check_summarizer()
         self._runner.check_ranker()
-        return self._runner.run_ahead(1, add_messages, *check_messages(messages, ids))
+        return self._runner.run_ahead(1, add_messages, *check_messages(messages, ids, origins))
 
     async def aextend(
-        self, messages: Sequence[Any], /, *, ids: Sequence[str | None] | None = None
+        self,
+        messages: Sequence[Any],
+        /,
+        *,
+        ids: Sequence[str | None] | None = None,
+        origins: Sequence[OriginName | None] | None = None,
     ) -> list[Event]:
         """Add messages in one step; see `extend`."""
-        return await self._runner.arun_ahead(1, add_messages, *check_messages(messages, ids))
+        return await self._runner.arun_ahead(1, add_messages, *check_messages(messages, ids, origins))
 
     def pop(self) -> Event | None:
         """Take off the newest message and return its event; None if there is none.

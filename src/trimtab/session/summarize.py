@@ -7,6 +7,7 @@ from functools import partial
 
 from trimtab.errors import ConfigurationError, SummaryError, VersionConflictError
 from trimtab.formats import Dict
+from trimtab.formats.origin import UNKNOWN, Origins, sort_origins
 from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps
 from trimtab.session.extract import FactJob, conclude_facts, extract_waiting, try_extract
@@ -95,6 +96,7 @@ def job_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) ->
     elif options.summary_mode == "anchored":
         cap -= working_set.anchor_tokens
     summary = working_set.summary
+    before: Origins = frozenset() if summary is None else summary.origins or UNKNOWN
     earlier: dict[int, Dict] = {}
     if summary is not None and reads_all(options.summarizer):
         limit = REREAD_BUDGETS * state.room_tokens
@@ -110,6 +112,8 @@ def job_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) ->
         existing=None if summary is None else summary.text,
         existing_tokens=working_set.summary_tokens,
         covered_before=0 if summary is None else summary.messages,
+        origins_before=before,
+        origins=before.union(*(origins for unit in units for origins in unit.origins)),
         becomes_anchor=becomes_anchor,
         cap_tokens=cap,
         base=state.summary,
@@ -273,6 +277,7 @@ def put_in_force(core: Core, job: Job, written: Written) -> Steps[bool]:
             "text": written.text,
             "messages": job.stands_for,
             "covers": [list(members) for members in job.units],
+            "origins": sort_origins(job.origins),
             "previous": job.base,
             "mode": core.in_force.summary_mode,
             "older": before.newest_summary,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from trimtab.counting.shorten import shorten
 from trimtab.errors import CountingError, SummaryError
 from trimtab.formats import Dict
+from trimtab.formats.origin import Origins
 from trimtab.session.effects import Question, Steps, ask_summary
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import Options
@@ -41,6 +42,10 @@ class Job:
     existing_tokens: int
     covered_before: int
     """How many messages the summary so far stands for."""
+    origins_before: Origins
+    """Who said what the summary so far stands for."""
+    origins: Origins
+    """Who said what the summary will stand for."""
     becomes_anchor: bool
     cap_tokens: int
     base: int
@@ -82,7 +87,7 @@ def _first_that_fits(job: Job, reader: MessageReader) -> Steps[Written]:
     limit = min(job.cap_tokens, job.existing_tokens + sum(job.unit_tokens) - 1)
 
     def size(text: str) -> int:
-        return reader.tokens(reader.summary_message(text, job.stands_for))
+        return reader.tokens(reader.summary_message(text, job.stands_for, job.origins))
 
     room = limit - size("")
     if room < 1:
@@ -127,7 +132,7 @@ def _messages(job: Job, reader: MessageReader) -> list[Dict]:
     messages = list(job.given)
     if job.existing is None or job.gives_all or not _rolls(reader.options):
         return messages
-    previous = reader.summary_message(job.existing, job.covered_before)
+    previous = reader.summary_message(job.existing, job.covered_before, job.origins_before)
     return [reader.format.with_role(previous, "user"), *messages]
 
 

@@ -235,6 +235,7 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
     state, notes = working_set.state, []
     if working_set.summary is not None:
         notes.append(f"A summary stands for {plural(working_set.summary.messages, 'message')}.")
+    notes += _role_notes(working_set)
     notes += _fact_notes(working_set)
     units = (working_set.shown, working_set.recent)
     misplaced = sum(len(kept[one].members) for one in working_set.misplaced for kept in units if one in kept)
@@ -280,6 +281,15 @@ def _notes_of_recall(working_set: WorkingSet) -> Iterable[str]:
             yield f"Not shown, since what must stay takes the room: {count} recalled (version {where})."
     if recollection is not None and recollection.error is not None:
         yield f"Recalled by words, since the ranker failed: {recollection.error}."
+
+
+def _role_notes(working_set: WorkingSet) -> tuple[str, ...]:
+    """Say once that what was written from messages is not in the role asked for."""
+    written = (working_set.summary, working_set.anchor_summary)
+    origins = {origin for one in written if one is not None for origin in one.origins}
+    if working_set.facts is not None:
+        origins |= {one.fact.origin for one in working_set.facts.known if one.fact.origin is not None}
+    return working_set.reader.role_notes(frozenset(origins))
 
 
 def _fact_notes(working_set: WorkingSet) -> list[str]:

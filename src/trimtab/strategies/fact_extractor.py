@@ -9,8 +9,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from trimtab._shared.checks import answers_later, check_parameters, is_later, name_of
 from trimtab.errors import ConfigurationError, SummaryError
-from trimtab.formats import Format
-from trimtab.strategies.summarizer import cause_of, failure_of
+from trimtab.formats import Format, OriginName
+from trimtab.formats.origin import ORIGINS, Origins
+from trimtab.strategies.summarizer import cause_of, failure_of, role_for
 
 __all__ = [
     "FACTS_TAG",
@@ -41,11 +42,14 @@ class Fact:
         text: What it says, in a line.
         sources: Ids of the messages it comes from, of those in the request; none: it comes from all of them.
         supersedes: The text of a known fact that holds no longer, since this one does.
+        origin: Who said it: of its sources the one with the least say. The session sets it; what an extractor
+            writes there is not used.
     """
 
     text: str
     sources: Sequence[str] = ()
     supersedes: str | None = None
+    origin: OriginName | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,13 +211,22 @@ def extractor_word(extractor: Any, /) -> str:
     return f"fact extractor {name_of(extractor)}"
 
 
-def facts_message(format: Format, role: str, texts: Sequence[str], /) -> dict[str, Any]:
-    """Write facts as one message, marked and escaped, a line each.
+def facts_message(
+    format: Format, role: str, facts: Sequence[Fact], /, *, trusted: bool = False
+) -> dict[str, Any]:
+    """Write facts as one message, marked and escaped, a line each; in front whose it is, if not the user's.
 
     No number stands in front: what is there stays as it is where more facts come behind it.
     """
     from html import escape  # not above: it brings every named entity of HTML
 
-    lines = "\n".join(f"- {escape(text, quote=False)}" for text in texts)
+    lines = "\n".join(f"- {_whose(fact)}{escape(fact.text, quote=False)}" for fact in facts)
     text = f'<{FACTS_TAG} by="trimtab">\n{lines}\n</{FACTS_TAG}>'
-    return format.message("user" if format.rules.ordered else role, [text])
+    origins: Origins = frozenset(fact.origin for fact in facts if fact.origin is not None)
+    return format.message(role_for(format, role, origins, trusted=trusted), [text])
+
+
+def _whose(fact: Fact) -> str:
+    """Name who said a fact; of the user's own nothing is said, unless it begins with such a name itself."""
+    looks_named = fact.text.startswith(tuple(f"[{origin}]" for origin in ORIGINS))
+    return "" if fact.origin in (None, "user") and not looks_named else f"[{fact.origin or 'user'}] "

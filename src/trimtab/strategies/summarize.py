@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
-from trimtab._shared.checks import check_choice, check_whole
+from trimtab._shared.checks import check_choice, check_flag, check_whole
 from trimtab._shared.steps import Steps
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion, assemble
+from trimtab.conversation.origins import origins_at
 from trimtab.errors import ConfigurationError, SummaryError
+from trimtab.formats import OriginName
+from trimtab.formats.origin import Origins
 from trimtab.strategies.base import (
     EvictionRequest,
     EvictionResult,
@@ -32,6 +35,7 @@ from trimtab.strategies.summarizer import (
     drive,
     reads_all,
     require_summarizer,
+    role_notes,
     summary_message,
     takes_existing,
     word_of,
@@ -96,7 +100,9 @@ class Summarize:
         summarizer: What writes the text; made of a function where one was given.
         max_summary_tokens: Cap of the message in tokens; None: 0.3 of the limit. At the limit everything free
             is summarized.
-        role: Role of the message.
+        role: Role of the message. As system text it is written only where no tool and no document is among
+            its sources, else as the user's.
+        trust_summaries: Write it in that role whatever its sources are.
         fallback: What evicts where no summary can be used.
         summarizer_name: The summarizer's name in data; set by `create_strategy`.
 
@@ -119,6 +125,7 @@ class Summarize:
     summarizer: Summarizer
     max_summary_tokens: int | None = field(default=None, kw_only=True)
     role: str = field(default="user", kw_only=True)
+    trust_summaries: bool = field(default=False, kw_only=True)
     fallback: Strategy = field(default=_FALLBACK, kw_only=True)
     summarizer_name: str | None = field(default=None, kw_only=True, compare=False)
     _memory: _Memory = field(init=False, compare=False, repr=False)
@@ -129,6 +136,7 @@ class Summarize:
         *,
         max_summary_tokens: int | None = None,
         role: str = "user",
+        trust_summaries: bool = False,
         fallback: Strategy = _FALLBACK,
         summarizer_name: str | None = None,
     ) -> None:
@@ -138,6 +146,7 @@ class Summarize:
             check_whole("max_summary_tokens", max_summary_tokens, least=1)
         put(self, "max_summary_tokens", max_summary_tokens)
         put(self, "role", check_choice("role", role, _ROLES))
+        put(self, "trust_summaries", check_flag("trust_summaries", trust_summaries))
         put(self, "fallback", as_strategy(fallback))
         put(self, "summarizer_name", summarizer_name)
         put(self, "_memory", _Memory())
@@ -166,6 +175,7 @@ class Summarize:
             "summarizer": self.summarizer_name,
             "max_summary_tokens": self.max_summary_tokens,
             "role": self.role,
+            "trust_summaries": self.trust_summaries,
             "fallback": strategy_data(self.fallback),
         }
 
@@ -201,7 +211,7 @@ class Summarize:
             return (yield from self._fall_back(request, str(error)))
         if not request.fits(kept, insertions=(insertion,)):
             return (yield from self._fall_back(request, "what must stay does not fit beside a summary"))
-        return _result(kept, insertion)
+        return self._result(request, covered, kept, insertion)
 
     def _reuse(
         self, request: EvictionRequest, covered: Sequence[Unit], text: str, cap: int
@@ -213,7 +223,9 @@ class Summarize:
         tokens = request.inserted_tokens(made)
         if tokens > cap or tokens >= sum(map(request.size, covered)):
             return None
-        return _result(kept, made) if request.fits(kept, insertions=(made,)) else None
+        if not request.fits(kept, insertions=(made,)):
+            return None
+        return self._result(request, covered, kept, made)
 
     def _summary(
         self, request: EvictionRequest, covered: Sequence[Unit], kept: Sequence[Unit], text: str
@@ -234,7 +246,7 @@ class Summarize:
             raise SummaryError("it would stand between a call and the result that can still come")
         return Insertion(
             at=indices[0],
-            message=self._message(request, text, len(indices)),
+            message=self._message(request, text, len(indices), covered),
             why=f"summary of {len(indices):,} messages",
             covers=frozenset(indices),
         )
@@ -288,11 +300,28 @@ class Summarize:
         if not takes_existing(self.summarizer):
             # a function of messages alone would forget it
             before = len({index for unit in covered[:count] for index in unit.indices})
-            messages = [self._message(request, existing, before), *messages]
+            messages = [self._message(request, existing, before, covered[:count]), *messages]
         return SummaryRequest(messages=messages, existing=existing, max_tokens=max(1, text_tokens))
 
-    def _message(self, request: EvictionRequest, text: str, messages: int) -> dict[str, Any]:
-        return summary_message(request.history.format, self.role, text, messages=messages)
+    def _message(
+        self, request: EvictionRequest, text: str, messages: int, covered: Sequence[Unit]
+    ) -> dict[str, Any]:
+        return summary_message(
+            request.history.format,
+            self.role,
+            text,
+            messages=messages,
+            origins=_origins(request, covered),
+            trusted=self.trust_summaries,
+        )
+
+    def _result(
+        self, request: EvictionRequest, covered: Sequence[Unit], kept: Sequence[Unit], made: Insertion
+    ) -> EvictionResult:
+        """Report a summary, and that it is written as the user's where its sources do not allow its role."""
+        sources, trusted = _origins(request, covered), self.trust_summaries
+        notes = role_notes(request.history.format, self.role, sources, trusted=trusted)
+        return EvictionResult(kept=kept, insertions=(made,), actions=("summarized",), notes=notes)
 
     def _fall_back(self, request: EvictionRequest, why: str | None) -> Steps[EvictionResult]:
         other = cast("Any", self.fallback)
@@ -309,8 +338,10 @@ class Summarize:
         return replace(answer, notes=(note, *answer.notes), actions=actions)
 
 
-def _result(kept: Sequence[Unit], insertion: Insertion) -> EvictionResult:
-    return EvictionResult(kept=kept, insertions=(insertion,), actions=("summarized",))
+def _origins(request: EvictionRequest, units: Sequence[Unit]) -> Origins:
+    """Return the origins of what units hold: a message that stays in part was read as well."""
+    indices = {index for unit in units for index in unit.indices}
+    return frozenset[OriginName]().union(*(origins_at(request.history, index) for index in indices))
 
 
 def _keys(request: EvictionRequest, units: Sequence[Unit]) -> list[bytes]:

@@ -7,7 +7,7 @@ what a tool said cannot end the mark and go on as if the user had written it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -15,7 +15,8 @@ from trimtab._shared.checks import answers_later, in_words, is_later, name_of, n
 from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab._shared.steps import Missing, Steps, arun, run
 from trimtab.errors import ConfigurationError, SummaryError, UnknownNameError
-from trimtab.formats import Format, detect, mapping_of
+from trimtab.formats import Format, OriginName, detect, mapping_of
+from trimtab.formats.origin import UNTRUSTED, Origins, from_attribute, sort_origins
 from trimtab.relevance.ranker import RankCall
 
 __all__ = [
@@ -34,6 +35,8 @@ __all__ = [
     "marked_summary",
     "reads_all",
     "require_summarizer",
+    "role_for",
+    "role_notes",
     "run_summarizer",
     "summarizer_from",
     "summary_by",
@@ -417,16 +420,17 @@ def takes_existing(summarizer: object, /) -> bool:
     return bool(getattr(summarizer, "takes_existing", True))
 
 
-def marked_summary(text: str, /, *, messages: int) -> str:
+def marked_summary(text: str, /, *, messages: int, origins: Iterable[OriginName] = ()) -> str:
     """Write a summary as it stands in a conversation: marked, counted and escaped.
 
     Args:
         text: What the summarizer wrote.
         messages: How many messages it stands for.
+        origins: Who said what it stands for, in any order; none where nobody knows.
 
     Example:
-        >>> print(marked_summary("They said </system>.", messages=2))
-        <summary of="2 messages" by="trimtab">
+        >>> print(marked_summary("They said </system>.", messages=2, origins=["tool", "user"]))
+        <summary of="2 messages" from="user, tool" by="trimtab">
         They said &lt;/system&gt;.
         </summary>
     """
@@ -434,12 +438,59 @@ def marked_summary(text: str, /, *, messages: int) -> str:
 
     body = escape(text.strip(), quote=False)
     of = f"{messages} message{'' if messages == 1 else 's'}"
-    return f'<{SUMMARY_TAG} of="{of}" by="trimtab">\n{body}\n</{SUMMARY_TAG}>'
+    return f'<{SUMMARY_TAG} of="{of}"{from_attribute(origins)} by="trimtab">\n{body}\n</{SUMMARY_TAG}>'
 
 
-def summary_message(format: Format, role: str, text: str, /, *, messages: int) -> dict[str, Any]:
-    """Write a summary as a message of the role asked for.
+def summary_message(
+    format: Format,
+    role: str,
+    text: str,
+    /,
+    *,
+    messages: int,
+    origins: Iterable[OriginName] = (),
+    trusted: bool = False,
+) -> dict[str, Any]:
+    """Write a summary as a message of the role asked for, or of the one its sources allow."""
+    sources = frozenset(origins)
+    written = marked_summary(text, messages=messages, origins=sources)
+    return format.message(role_for(format, role, sources, trusted=trusted), [written])
 
-    It is the user's where the provider does not take every role everywhere: that one it takes.
+
+def role_for(format: Format, role: str, origins: Origins, *, trusted: bool = False) -> str:
+    """Return the role of a text that trimtab writes from messages (SPEC E14).
+
+    It is the user's where the provider does not take every role everywhere: that one it takes. It is the
+    user's, too, where system text was asked for and a tool or a document is among the sources: nothing a tool
+    returned gains the say of an operator by being summarized.
+
+    Args:
+        format: The wire form of the message.
+        role: The role asked for.
+        origins: Who said what the text is made of.
+        trusted: The host takes it as system text all the same.
     """
-    return format.message("user" if format.rules.ordered else role, [marked_summary(text, messages=messages)])
+    raised = role in SYSTEM_ROLES and not trusted and not origins.isdisjoint(UNTRUSTED)
+    return "user" if raised or format.rules.ordered else role
+
+
+def role_notes(format: Format, role: str, origins: Origins, *, trusted: bool = False) -> tuple[str, ...]:
+    """Say for a report that a text was written as the user's and not in the role asked for.
+
+    Args:
+        format: The wire form of the message.
+        role: The role asked for.
+        origins: Who said what the text is made of.
+        trusted: The host takes it as system text all the same.
+    """
+    if format.rules.ordered or role_for(format, role, origins, trusted=trusted) == role:
+        return ()
+    sources = " and ".join(one for one in sort_origins(origins) if one in UNTRUSTED)
+    return (
+        f"What trimtab wrote as a summary or facts has the role 'user', not {role!r}: {sources} text is among"
+        " its sources. trust_summaries=True keeps the role.",
+    )
+
+
+SYSTEM_ROLES = ("system", "developer")
+"""Roles by which an operator speaks."""

@@ -44,7 +44,9 @@ class Sitting:
         self._given = options
         self.session = Session(
             number(options.get("token_budget")),
-            **{ours: options[theirs] for theirs, ours in NAMES.items() if theirs in options},
+            **{"summary_role": "system"}  # the reference's default, whatever the summary is made of
+            | {ours: options[theirs] for theirs, ours in NAMES.items() if theirs in options},
+            trust_summaries=True,
             **self._functions(options),
             pending_first=True,
             target_ratio=1.0,

@@ -32,6 +32,7 @@ from trimtab.formats.anthropic.read import (
     is_directive,
     is_server_result,
     kind_of,
+    origins_of,
     pieces_of,
     plain_words,
     result_id_of,
@@ -53,6 +54,7 @@ from trimtab.formats.base import (
     output_schema,
     text_part,
 )
+from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Step, Structure, Thinking
 from trimtab.formats.values import (
@@ -127,6 +129,9 @@ class Anthropic(Format):
 
     def kind(self, message: Dict, /) -> Kind:
         return kind_of(message)
+
+    def origins(self, message: Dict, /) -> Origins:
+        return origins_of(message)
 
     def latest_compaction(self, messages: Sequence[Any], /) -> int:
         try:  # this runs over all messages, nearly always in vain: one flat loop

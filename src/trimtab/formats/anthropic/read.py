@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from trimtab.formats.base import Media, Pieces, TextSlot
 from trimtab.formats.content import Found
+from trimtab.formats.origin import ORIGIN_OF, Origins
 from trimtab.formats.structure import Kind, Step, Structure, complete_ids
 from trimtab.formats.values import (
     Dict,
@@ -87,6 +88,25 @@ def step_of(message: Any) -> Step:
     if role == "user" and any(type_of(block) == "tool_result" for block in blocks):
         return "answers"
     return ""
+
+
+_PASSED_ON = frozenset({"document", "search_result", "container_upload"})
+"""Blocks of a user message that hold what somebody else wrote."""
+
+
+def origins_of(message: Any) -> Origins:
+    """Tell who said what a message holds: a user message may have results of tools and documents in it."""
+    whose = ORIGIN_OF[kind_of(message)]
+    kinds = [*map(type_of, blocks_of(message))]
+    if whose == "assistant":
+        # What the provider's tools found stands among the model's words; a compaction is of all before it.
+        found = any(is_server_result(kind) or kind == "compaction" for kind in kinds)
+        return frozenset((whose, "tool") if found else (whose,))
+    if whose != "user" or not kinds:
+        return frozenset((whose,))
+    return frozenset(
+        "tool" if kind == "tool_result" else "document" if kind in _PASSED_ON else whose for kind in kinds
+    )
 
 
 def is_directive(message: Mapping[str, Any]) -> bool:

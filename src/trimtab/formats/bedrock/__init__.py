@@ -13,7 +13,15 @@ from functools import reduce
 
 from trimtab.formats.anthropic.edit import thinking_of
 from trimtab.formats.anthropic.faults import lets_model_lead
-from trimtab.formats.anthropic.read import Scan, calls_in, is_server_result, result_id_of, step_of, type_of
+from trimtab.formats.anthropic.read import (
+    Scan,
+    calls_in,
+    is_server_result,
+    origins_of,
+    result_id_of,
+    step_of,
+    type_of,
+)
 from trimtab.formats.base import MOST_MARKS, Format, Pieces, Prices, Request, Rules, TextSlot
 from trimtab.formats.bedrock.edit import (
     blocks_of_system,
@@ -46,6 +54,7 @@ from trimtab.formats.bedrock.read import (
 )
 from trimtab.formats.bedrock.read import result_id_of as id_of_result
 from trimtab.formats.bedrock.walk import Walk
+from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Step, Structure, Thinking
 from trimtab.formats.values import (
@@ -118,6 +127,9 @@ class Bedrock(Format):
 
     def kind(self, message: Dict, /) -> Kind:
         return kind_of(message)
+
+    def origins(self, message: Dict, /) -> Origins:
+        return origins_of(view_of(message))
 
     def scan(self, messages: list[object], start: int, stop: int, structure: Structure, /) -> None:
         """Read messages as Anthropic's reader does, but for the cache points."""

@@ -27,6 +27,7 @@ from trimtab.formats.gemini.read import (
     is_signed,
     key_in,
     kind_of,
+    origins_of,
     parts_for,
     parts_in,
     pieces_of,
@@ -37,6 +38,7 @@ from trimtab.formats.gemini.read import (
     value_in,
 )
 from trimtab.formats.gemini.walk import Walk
+from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
@@ -111,6 +113,9 @@ class Gemini(Format):
 
     def kind(self, message: Dict, /) -> Kind:
         return kind_of(message)
+
+    def origins(self, message: Dict, /) -> Origins:
+        return origins_of(message)
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         """Read `messages[start:stop]` into the columns of `structure`.

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from trimtab.errors import FormatError
 from trimtab.formats.base import Media, Pieces
 from trimtab.formats.content import Found
+from trimtab.formats.origin import ORIGIN_OF, OriginName, Origins
 from trimtab.formats.structure import Kind
 from trimtab.formats.values import (
     Dict,
@@ -139,6 +140,24 @@ def kind_of(message: Dict) -> Kind:
         if key_in(as_dict(part) or {}, "function_response") is None:
             return "user"
     return "tool"
+
+
+_FOUND = ("function_response", "code_execution_result", "tool_response")
+_SEEN_AND_HEARD = ("image/", "audio/", "video/")
+
+
+def origins_of(message: Dict) -> Origins:
+    """Tell who said what a content holds: one of the user's may have responses and documents in it."""
+    whose = ORIGIN_OF[kind_of(message)]
+    return frozenset([_origin_of(part, whose) for part in parts_in(message)] or (whose,))
+
+
+def _origin_of(part: Dict, whose: OriginName) -> OriginName:
+    if any(key_in(part, key) is not None for key in _FOUND):
+        return "tool"
+    data = value_in(part, "inline_data") or value_in(part, "file_data")
+    kind = as_text(value_in(as_dict(data) or {}, "mime_type")) or "image/"
+    return whose if kind.startswith(_SEEN_AND_HEARD) else "document"
 
 
 def calls_of(parts: Sequence[Dict]) -> list[Call]:

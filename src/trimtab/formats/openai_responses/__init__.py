@@ -38,6 +38,7 @@ from trimtab.formats.openai_responses.read import (
     kind_of,
     lone_reasoning,
     needs_of,
+    origins_of,
     pieces_of,
     plain_words,
     text_paths,
@@ -45,6 +46,7 @@ from trimtab.formats.openai_responses.read import (
     type_of,
 )
 from trimtab.formats.openai_responses.walk import Walk
+from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Structure
 from trimtab.formats.values import (
@@ -126,6 +128,9 @@ class OpenAIResponses(Format):
 
     def kind(self, message: Dict, /) -> Kind:
         return kind_of(message)
+
+    def origins(self, message: Dict, /) -> Origins:
+        return origins_of(message)
 
     def latest_compaction(self, messages: Sequence[Any], /) -> int:
         try:  # this runs over all items, nearly always in vain: in C

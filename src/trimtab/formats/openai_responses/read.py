@@ -11,6 +11,7 @@ from typing import Any
 
 from trimtab.formats.base import Media, Pieces
 from trimtab.formats.openai_chat.read import OpenAIFound
+from trimtab.formats.origin import ORIGIN_OF, Origins
 from trimtab.formats.structure import Kind, complete_ids
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, compact_json, python_json, to_text
 
@@ -93,6 +94,21 @@ def kind_of(item: Dict) -> Kind:
     if name == "tool_search_output" and not _by_client(item):
         return "assistant"
     return "other" if item.get("call_id") is None and _answers_nothing(name, item) else "tool"
+
+
+def origins_of(item: Dict) -> Origins:
+    """Tell who said what an item holds: one of a tool the provider ran has what that found."""
+    name, kind = type_of(item), kind_of(item)
+    whose = ORIGIN_OF[kind]
+    if name in COMPLETE or name == "tool_search_output":
+        return frozenset(("assistant", "tool"))
+    if whose != "user":
+        return frozenset((whose,))
+    parts = as_list(item.get("content")) or ()
+    return frozenset(
+        ["document" if (as_dict(part) or {}).get("type") == "input_file" else whose for part in parts]
+        or (whose,)
+    )
 
 
 def call_id_of(item: Dict) -> str | None:
