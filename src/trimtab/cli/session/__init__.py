@@ -38,6 +38,7 @@ from trimtab.cli.session.io import (
     write_lines,
 )
 from trimtab.errors import BudgetExceededError
+from trimtab.formats.origin import ORIGINS, OriginName
 from trimtab.report.text import plain, plural
 from trimtab.session import Session
 from trimtab.session.log import KINDS
@@ -64,6 +65,11 @@ version_type = click.IntRange(min=0)
     multiple=True,
     help="Id of the message in the log; added again under it, it is stored once. One for each message.",
 )
+@click.option(
+    "--origin",
+    type=click.Choice(ORIGINS),
+    help="Whose words the messages hold, where their roles say more: document for a user's paste.",
+)
 @begin_options
 @session_options
 @click.argument("file", type=click.File("rb"), required=False)
@@ -75,6 +81,7 @@ def add(
     output: str,
     kind: Any,
     event_ids: tuple[str, ...],
+    origin: OriginName | None,
     **given: Any,
 ) -> None:
     """Add messages to a session; begin it if it is new.
@@ -92,7 +99,7 @@ def add(
             given_ids = f"--event-id is given {plural(len(event_ids), 'time')}"
             raise Refused(f"{given_ids} for {plural(len(messages), 'message')}: give one for each, or none")
         one = open_or_begin(store, name, options)
-        events = one.extend(messages, ids=event_ids or None)
+        events = one.extend(messages, ids=event_ids or None, origins=[origin] * len(messages))
         say_missing(one, adds=True)
         write([event_data(event) for event in events], lambda: _additions_text(one, events), output=output)
 
