@@ -156,6 +156,15 @@ def test_the_same_event_id_is_stored_once(any_url: str) -> None:
     run("add", *at(any_url), "--event-id", "hello", data=TALK[0], code=1)
 
 
+def test_the_origin_of_added_messages_is_lowered(url: str) -> None:
+    """What a user passes on is no word of theirs (SPEC E14); more say than the form gives is refused."""
+    begin(url)
+    (event,) = said(run("add", *at(url), "--origin", "document", data=HELLO))
+    assert lines(run("history", *at(url)))[-1]["data"]["origin"] == "document", event
+    refused = run("add", *at(url), "--origin", "system", data=HELLO, code=1).stderr
+    assert "would give this message more say" in refused
+
+
 def test_an_eviction_is_taken_back(any_url: str) -> None:
     """The newest first, or the one that is named; then there is none."""
     begin(any_url)

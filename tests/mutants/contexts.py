@@ -294,7 +294,7 @@ CONTEXTS = (
         ("Summarize._request", "if not takes_existing(self.summarizer):", "if False:"),
         (
             "Summarize._request",
-            "            messages = [self._message(request, existing, before), *messages]\n",
+            "            messages = [self._message(request, existing, before, covered[:count]), *messages]\n",
             "",
         ),
         (

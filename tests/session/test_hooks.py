@@ -15,6 +15,7 @@ from trimtab import Budget, ConfigurationError, Session
 from trimtab.context import TrimContext
 from trimtab.errors import SummaryError
 from trimtab.session import SessionHooks
+from trimtab.stores import MemoryStore
 
 
 def session_with(told: list[tuple[Any, ...]], summarizer: Any = None, **options: Any) -> Session:
@@ -111,7 +112,8 @@ def test_what_is_no_exception_passes_through_a_hook() -> None:
         session.add(user(words(60)))
     assert len(list(session.history())) == 2
     assert WORDS.count(session.messages()) <= 100
-    assert Session.open(session.store, session.id, counter=WORDS).messages() == session.messages()
+    again = Session.open(session.store, session.id, counter=WORDS, hooks={"on_budget_exceeded": stop})
+    assert again.messages() == session.messages()
 
 
 def test_a_summary_that_fails_is_told_with_what_was_raised(caplog: pytest.LogCaptureFixture) -> None:
@@ -173,7 +175,61 @@ def test_a_callback_takes_messages_out_of_a_view() -> None:
     assert forked.messages() == session.messages()
     later = Session.open(session.store, session.id, counter=WORDS, on_trim=lambda context: context.remove(0))
     assert [message["content"] for message in later.messages()] == ["an", "one", "hm", "two", "hm"]
-    assert len(Session.open(session.store, session.id, counter=WORDS).messages()) == 6
+    bare = Session.open(session.store, session.id, counter=WORDS, allow_missing=True)
+    assert len(bare.messages()) == 6
+    assert bare.missing == {"on_trim": "drop_small_talk"}
+
+
+def filters(context: Any) -> None:
+    """Keep secrets out of a view."""
+    context.remove([one.seq for one in context.message_elements if "secret" in one.message["content"]])
+
+
+def told(*said: Any) -> None:
+    """Hear of anything."""
+
+
+OPENED = {
+    "open": lambda store, **given: Session.open(store, "s", counter=WORDS, **given),
+    "Session": lambda store, **given: Session(store=store, id="s", counter=WORDS, **given),
+    "restore": lambda store, **given: Session.restore(
+        Session.open(store, "s", counter=WORDS, allow_missing=True).snapshot(), counter=WORDS, **given
+    ),
+}
+
+
+@pytest.mark.parametrize("open_again", OPENED.values(), ids=OPENED)
+@pytest.mark.parametrize(
+    ("functions", "named"),
+    [
+        ({"on_trim": filters}, r"an on_trim \(filters\)"),
+        ({"hooks": {"on_evict": told, "on_error": told}}, r"hooks \(on_evict, on_error\)"),
+    ],
+)
+def test_a_session_does_not_lose_its_callback_or_hooks_in_silence(
+    functions: Any, named: str, open_again: Any
+) -> None:
+    """E12b: a missing filter that keeps secrets out of requests is an error, as a missing summarizer is."""
+    store = MemoryStore()
+    session = Session(100, counter=WORDS, store=store, id="s", **functions)
+    session.extend([user("the secret"), user("hello")])
+    with pytest.raises(ConfigurationError, match=f"was made with {named}"):
+        open_again(store).messages()
+    given = open_again(store, **functions)
+    assert given.messages() == session.messages()
+    assert given.missing == {}
+    assert len(open_again(store, allow_missing=True).messages()) == 2
+    assert session.fork().missing == {}
+
+
+def test_a_callback_and_hooks_are_taken_away_by_none() -> None:
+    """None is a value: who opens the session says that it goes on without, and the log remembers that."""
+    store = MemoryStore()
+    session = Session(100, counter=WORDS, store=store, id="s", on_trim=filters, hooks={"on_evict": told})
+    session.add(user("the secret"))
+    bare = Session(store=store, id="s", counter=WORDS, on_trim=None, hooks=None)
+    bare.add(user("hello"))
+    assert len(Session.open(store, "s", counter=WORDS).messages()) == 2
 
 
 def test_what_a_callback_leaves_of_a_view_fits() -> None:

@@ -271,7 +271,7 @@ def test_an_abridged_log_says_what_it_is() -> None:
         other.undo()
     assert other.recall("w") == []
     for version in range(1, other.version):
-        assert [message["role"] for message in other.view_at(version)] == ["system", "system"][:version]
+        assert [message["role"] for message in other.view_at(version)] == ["system", "user"][:version]
         assert other.fork(version).messages() == other.view_at(version)
     assert other.add(user(f"29 {words(9)}"), id=event.id) == next(
         one for one in other.history() if one.id == event.id

@@ -412,6 +412,12 @@ class _Library:
     def _as_stored(self, name: str) -> Session:
         session = Session.open(self._store, name, allow_missing=True)
         session.refresh()
+        if "on_trim" in session.missing:
+            raise ConfigurationError(
+                f"session {name!r} was made with an on_trim ({session.missing['on_trim']}), which takes"
+                " messages out of its views, and this server has none: start it with open_session=, a"
+                " function of a name that opens the session with it"
+            )
         return session
 
     def _most(self, name: str, tokens: int) -> int:

@@ -205,8 +205,8 @@ class Core:
         missing = missing_functions(known, self.given)
         if missing is not None and not self.allow_missing:
             raise ConfigurationError(
-                f"session {self.session!r} was made with a {missing} and is opened without one: pass it"
-                " again, or allow_missing=True to go on without"
+                f"session {self.session!r} was made with {missing} and is opened without: pass it again, or"
+                " allow_missing=True to go on without"
             )
         if options.context is None and "context" in self.given and not options.budget_tokens:
             raise ConfigurationError(

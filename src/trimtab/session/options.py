@@ -171,11 +171,6 @@ class SessionHooks:
                 check_parameters(f"hook {name}", hook, *_GIVEN[name])
         return value
 
-    @property
-    def any(self) -> bool:
-        """True if there is one."""
-        return any(hook is not None for hook in hooks_by_name(self).values())
-
 
 def hooks_by_name(hooks: SessionHooks, /) -> Mapping[HookName, Callable[..., object] | None]:
     """Return all hooks, also those that were left out."""
@@ -451,20 +446,18 @@ class Options:
                 "counter": None if self.counter is None else counter_name(self.tokens_by),
                 "context": self.context is not None,
                 "ranker": None if self.ranker is None else self.rank().word,
-                "hooks": self.hooks.any,
+                "on_trim": None if self.on_trim is None else name_of(self.on_trim),
+                "hooks": ", ".join(name for name, one in hooks_by_name(self.hooks).items() if one) or None,
             },
         }
 
 
 _AWAIT_RANKER = "await aadd(...) instead of calling add(...), and arecall(...) instead of recall(...)"
 
-FUNCTIONS = ("summarizer", "fact_extractor", "counter", "context", "ranker")
-"""What a session cannot do without once it was made with it, and no log can keep."""
+FUNCTIONS = ("summarizer", "fact_extractor", "counter", "context", "ranker", "on_trim", "hooks")
+"""What no log can keep, and no session that was made with it goes on without in silence (SPEC E12b)."""
 
-GIVEN_AGAIN = (*FUNCTIONS, "hooks", "on_trim")
-"""What no log can keep."""
-
-_DATA = [name for name in OPTIONS if name not in ("budget", "format", *GIVEN_AGAIN)]
+_DATA = [name for name in OPTIONS if name not in ("budget", "format", *FUNCTIONS)]
 """What a log keeps as it is."""
 
 _SINCE: Mapping[str, Any] = {
@@ -509,7 +502,7 @@ def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, 
 
 def functions_of(options: Options, /) -> dict[str, Any]:
     """Return what no log can keep."""
-    return {name: getattr(options, name) for name in GIVEN_AGAIN}
+    return {name: getattr(options, name) for name in FUNCTIONS}
 
 
 def omitted_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
@@ -521,9 +514,12 @@ def omitted_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> d
 def missing_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> str | None:
     """Name a function the session was made with and was left out now; None if there is none."""
     for kind, what in omitted_functions(data, given).items():
-        name = function_name(kind, what)
-        return f"{kind} ({name:.80})" if name else kind
+        name, article = function_name(kind, what), _ARTICLES.get(kind, "a ")
+        return f"{article}{kind} ({name:.80})" if name else f"{article}{kind}"
     return None
+
+
+_ARTICLES = {"on_trim": "an ", "hooks": ""}
 
 
 def function_name(kind: str, what: object, /) -> str:

@@ -25,7 +25,7 @@ from trimtab.session.change import (
 )
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.options import (
-    GIVEN_AGAIN,
+    FUNCTIONS,
     OPTIONS,
     UNSET,
     HooksLike,
@@ -226,7 +226,7 @@ class Session:
         max_summary_rounds: int | Unset = UNSET,
         summary_instructions: str | Unset | None = UNSET,
         summary_timeout_seconds: float | Unset | None = UNSET,
-        hooks: HooksLike | None = None,
+        hooks: HooksLike | Unset | None = UNSET,
         background: bool | Unset = UNSET,
         pending_first: bool | Unset = UNSET,
         target_ratio: float | Unset = UNSET,
@@ -235,7 +235,7 @@ class Session:
         tools: Sequence[ToolSchema] | Unset | None = UNSET,
         format: str | Format = "auto",
         context: Context | Unset | None = UNSET,
-        on_trim: OnTrim | None = None,
+        on_trim: OnTrim | Unset | None = UNSET,
         max_result_ratio: float | Literal["auto"] | Unset | None = UNSET,
         recall_ratio: float | Unset = UNSET,
         ranker: RankerLike | Unset | None = UNSET,
@@ -292,7 +292,7 @@ class Session:
                 first used.
             UnknownNameError: There is no such session; when it is first used.
         """
-        given = {name: one for name, one in locals().items() if name in GIVEN_AGAIN and one is not None}
+        given = {name: one for name, one in locals().items() if name in FUNCTIONS and one is not None}
         runner = Runner(given, begins=False, store=store, id=id, retry=retry, allow_missing=allow_missing)
         return cls._of(runner)
 

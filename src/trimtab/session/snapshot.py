@@ -253,7 +253,7 @@ def read_snapshot(
         options_given, given = given, as_given(last_options, given)
         missing = missing_functions(last_options, options_given)
         if missing is not None and not allow_missing:
-            raise ConfigurationError(f"the session was made with a {missing}: pass it again to restore()")
+            raise ConfigurationError(f"the session was made with {missing}: pass it again to restore()")
     runner = Runner(
         given,
         begins=not events,

@@ -285,6 +285,10 @@ def say_missing(session: Session, *, adds: bool = False) -> None:
     if "fact_extractor" in missing:
         effect = "what leaves is read by who opens it with one" if adds else "the view is as it was left"
         told.append(f"it has the fact extractor {missing['fact_extractor']}, not asked here: {effect}")
+    if "on_trim" in missing:
+        told.append(f"what its on_trim ({missing['on_trim']}) takes out of a view is in this one")
+    if "hooks" in missing:
+        told.append(f"nobody hears of what happens here: it has {missing['hooks'] or 'hooks'}")
     if "context" in missing:
         told.append("it is a block of a Context, so the other blocks are not in the view")
     for one in told:
