@@ -250,3 +250,18 @@ def test_a_file_that_is_text_is_charged_as_its_text() -> None:
     found = measure({"contents": contents}, model="gemini-2.5-flash")
     assert found.media_tokens == words("gemini-2.5-flash", table)
     assert found.unknown == ()
+
+
+def test_json_of_any_shape_is_named_where_hosts_add_for_it_what_they_like() -> None:
+    """From nothing to 212 tokens, by host; OpenAI adds nothing."""
+    asked = {"messages": [ASKED], "response_format": {"type": "json_object"}}
+    named = ("what a host adds for an answer in JSON (response_format)",)
+    for model in ("qwen3", "openai/gpt-oss-120b"):
+        found = measure({"model": model, **asked})
+        assert found.unknown == measure(asked, model=model).unknown == named
+        assert found.margin_tokens is not None
+        assert fit(asked, 5_000, model=model).report.notes == (
+            f"What this costs is not known from the request: {named[0]}.",
+        )
+    assert measure({"model": "gpt-4o", **asked}).unknown == ()
+    assert measure({"model": "qwen3", "messages": [ASKED]}).unknown == ()

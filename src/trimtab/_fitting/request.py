@@ -164,7 +164,8 @@ def take_model(ask: Ask) -> tuple[str, ...]:
 
 def body_of(ask: Ask, format: Format) -> Request | None:
     if isinstance(ask.messages, Mapping):
-        return with_beside(format.read_request(ask.messages), system=ask.system, tools=ask.tools)
+        read = format.for_model(ask.model).read_request(ask.messages)
+        return with_beside(read, system=ask.system, tools=ask.tools)
     return None
 
 

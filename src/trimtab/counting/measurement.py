@@ -115,7 +115,7 @@ def read_given(
     request: Request | None = None
     messages: Any = given
     if isinstance(given, Mapping):
-        request = form.read_request(given)
+        request = form.for_model(model).read_request(given)
         messages, extra = request.messages, request.extra
         system = request.system if system is None else system
         tools = request.tools if tools is None else tools
