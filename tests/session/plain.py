@@ -33,6 +33,26 @@ def as_text(message: Message) -> Message:
     return {"role": "user", "content": f'<tool_result of="{of}" by="trimtab">\n{body}\n</tool_result>'}
 
 
+def closed(rows: list[tuple[Message, bool]]) -> list[tuple[Message, bool]]:
+    """E3b: calls nobody will answer are left out, and a result stands right behind its call."""
+    messages = [message for message, _ in rows]
+    owner, dead = oracle.owners(messages), oracle.unanswered(messages) - oracle.open_calls(messages, ())
+    found: list[tuple[Message, bool]] = []
+    for at, (message, pinned) in enumerate(rows):
+        if owner.get(at) is not None:
+            continue
+        gone = {call_id for index, call_id in dead if index == at}
+        if gone:
+            calls = [call for call in message["tool_calls"] if call["id"] not in gone]
+            message = {**message, "tool_calls": calls}
+            if not calls:
+                del message["tool_calls"]
+        if not gone or any(message.get(key) for key in ("content", "tool_calls")):
+            found.append((message, pinned))
+        found += [rows[index] for index, call in sorted(owner.items()) if call == at]
+    return found
+
+
 def cost(share: float, ratio: float) -> float:
     """What a cut down to a share of the room costs: written anew for each new token, less what is kept.
 
@@ -270,9 +290,9 @@ class Plain:
             summary = []  # it is no permanent part
         front, between = [(message, True) for message in self.front], [(message, True) for message in summary]
         if not self.settings.pending_first:
-            return [*front, *between, *self.listed(self.in_view())]
+            return closed([*front, *between, *self.listed(self.in_view())])
         waiting, recent = self.waiting_in_view(), self.recent_in_view()
-        return [*front, *self.listed(waiting), *between, *self.listed(recent)]
+        return closed([*front, *self.listed(waiting), *between, *self.listed(recent)])
 
     def listed(self, units: Sequence[int]) -> list[tuple[Message, bool]]:
         """Messages of units, and whether their unit is pinned."""
@@ -554,7 +574,7 @@ class Plain:
         self.make_room(evicted, before, summarizes=total > self.budget, summaries=8)
 
     def pop(self) -> int | None:
-        """Take off the newest message; return its place. A summary that stands for it is taken back."""
+        """Take off the newest message; return its place. A summary over it or the user's latest goes."""
         there = self.there()
         if not there:
             return None
@@ -563,16 +583,25 @@ class Plain:
         for summary in self.summaries:
             after = summary.after is not None and summary.after.stale
             summary.stale = summary.stale or after or at in summary.covers
-        stale = [decision for decision in self.decisions if decision.stale]
-        if one.zone == "covered":
-            self.take_back(stale[0])
+        users = [place for place in there[:-1] if self.kind(place) == "user"]
+        covered = {place for place in (at, *users[-1:]) if self.said[place].zone == "covered"}
+        if covered:
+            over: list[Decision] = []
+            for summary in self.summaries:
+                if not summary.covers.isdisjoint(covered) or any(summary.after is old for old in over):
+                    over.append(summary)
+            self.take_back(next(one for one in self.decisions if any(one is old for old in over)))
         one.zone, one.pinned = "popped", False
-        for place in (*self.there()[-1:], self.latest_user()):
-            if place is not None and self.said[place].zone == "waiting":
-                self.move([self.said[place].unit], "recent")
+        self.call_back_newest()
         self.note("popped")
         self.make_room([], [first for first in before if first != one.unit], summarizes=False)
         return at
+
+    def call_back_newest(self) -> None:
+        """Make recent what must stay now: the newest message, and the user's latest."""
+        for place in (*self.there()[-1:], self.latest_user()):
+            if place is not None and self.said[place].zone == "waiting":
+                self.move([self.said[place].unit], "recent")
 
     def clear(self) -> bool:
         """Begin anew; anchors as given, the budget stays. False where what comes back has no room."""
@@ -621,6 +650,7 @@ class Plain:
         if not self.decisions:
             return False
         self.take_back(self.decisions[place])
+        self.call_back_newest()
         self.note("undone")
         return True
 
@@ -651,6 +681,7 @@ class Plain:
         stale = [one for one in self.decisions if one.stale]
         if stale:
             self.take_back(stale[0])
+            self.call_back_newest()
         self.note("redacted")
 
 

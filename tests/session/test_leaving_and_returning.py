@@ -121,7 +121,7 @@ def test_a_result_that_brings_its_call_back_makes_room_for_another_that_waits() 
         session.add(message)
     assert texts(session) == [first, "v" * 70, "w" * 40, "now"]
     session.add(answers("x", "r"))
-    assert texts(session) == [small, "x", "v" * 70, "w" * 40, "now", "r"]
+    assert texts(session) == [small, "x", "r", "v" * 70, "w" * 40, "now"]  # a result stands behind its call
     again = Session.restore(session.snapshot(), counter=LETTERS)
     assert texts(session) == texts(again)
     assert session.token_breakdown == again.token_breakdown

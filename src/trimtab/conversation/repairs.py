@@ -57,16 +57,18 @@ def mend(
     *,
     elsewhere: bool = False,
     pending_calls: Collection[str] = (),
+    shapes: bool = True,
 ) -> tuple[list[Placed], tuple[Change, ...]]:
     """Repair a conversation; the caller's objects are not changed.
 
-    Shapes first, so that calls and results can be read. What came of changes is read again: where ids go by
-    place, a result that moved answers another call, and a message that lost a call may be left without words.
+    Shapes first, where they are to be mended, so that calls and results can be read. What came of changes is
+    read again: where ids go by place, a result that moved answers another call, and a message that lost a
+    call may be left without words.
     """
     placed = [Placed(index, message) for index, message in enumerate(originals)]
     found: list[Change] = []
     for _ in range(_MOST_READINGS):
-        placed, shaped = _mend_shapes(format, placed)
+        placed, shaped = _mend_shapes(format, placed) if shapes else (placed, [])
         messages = [item.message for item in placed]
         structure = Structure(len(messages))
         format.scan(messages.copy(), 0, len(messages), structure)  # which puts dicts into its list

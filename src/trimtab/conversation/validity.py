@@ -107,6 +107,16 @@ def violations_in(format: Format, request: Request, pending_calls: Collection[st
     return sorted(found, key=lambda violation: -1 if violation.index is None else violation.index)
 
 
+def is_paired(format: Format, messages: Sequence[Any], pending_calls: Collection[str]) -> bool:
+    """Tell whether calls and results match, and each message stands where the provider takes it."""
+    structure = Structure(len(messages))
+    items = [*messages]
+    format.scan(items, 0, len(items), structure)
+    found = _pair_violations(format, items, structure, pending_calls)
+    is_broken = bool(structure.dangling) or any(one.fault for one in found)
+    return not is_broken and next(order_faults(format, items), None) is None
+
+
 def repair(
     messages: Sequence[Any] | Mapping[str, Any],
     *,

@@ -11,7 +11,7 @@ from trimtab.session.add import cut_down, eviction, make_room
 from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import Delete, Steps
 from trimtab.session.facts import read_facts
-from trimtab.session.log import living_unit, opener_of
+from trimtab.session.log import event_at, living_unit, opener_of
 from trimtab.session.messages import SessionUnit
 from trimtab.session.options import check_anchor, session_budget
 from trimtab.session.plain import plain_message
@@ -147,6 +147,17 @@ def call_back(core: Core, working_set: WorkingSet, unit: SessionUnit) -> Steps[N
         opener = yield from opener_of(core.session, working_set, unit.first)
         if opener is not None and opener.first not in working_set.recent:
             working_set.bring_back(opener)
+
+
+def call_back_newest(core: Core, working_set: WorkingSet) -> Steps[None]:
+    """Make recent what must stay now, the newest message and the user's latest, if it waits."""
+    state = working_set.state
+    for version in sorted({state.last, state.user, state.kept} - {0}):
+        first = (yield from event_at(core.session, version)).data.get("joins", version)
+        if working_set.state.place(first) == "pending":
+            unit = yield from living_unit(core.session, working_set, first)
+            if unit is not None:
+                yield from call_back(core, working_set, unit)
 
 
 def delete_session(core: Core) -> Steps[None]:

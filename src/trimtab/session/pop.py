@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trimtab.errors import CorruptSessionError
-from trimtab.session.change import call_back
+from trimtab.session.change import call_back_newest
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.facts import facts_in_force, recount_facts
@@ -30,9 +30,10 @@ def pop_message(core: Core, *, made: str) -> Steps[Event | None]:
         return None
     event = yield from event_at(core.session, version)
     first = event.data.get("joins", version)
+    before = state_of((yield from event_at(core.session, version - 1)), core.session)
     core.working_set = None  # until it is written
-    summary = yield from _uncover(core, working_set, version, first)
-    yield from _take_off(core, working_set, event, first)
+    summary = yield from _uncover(core, working_set, {version, before.user} - {0})
+    yield from _take_off(core, working_set, event, first, before)
     span = version, core.next_version(working_set)
     data = yield from spans_with(core.session, working_set.state, span)
     working_set.state = working_set.state.with_pop(span[1])
@@ -44,18 +45,27 @@ def pop_message(core: Core, *, made: str) -> Steps[Event | None]:
     return event
 
 
-def _uncover(core: Core, working_set: WorkingSet, version: int, first: int) -> Steps[int | None]:
-    """Take back the summaries that stand for a message; return the oldest version, None if none does."""
-    if working_set.state.place(first) is not None:
+def _uncover(core: Core, working_set: WorkingSet, versions: set[int]) -> Steps[int | None]:
+    """Take back the summaries over these messages: what is popped, and the user's latest without it.
+
+    Returns:
+        The oldest version of a summary; None if none stands for one.
+    """
+    covered = set[int]()
+    for version in versions:
+        first = (yield from event_at(core.session, version)).data.get("joins", version)
+        if working_set.state.place(first) is None:
+            covered.add(version)
+    if not covered:
         return None
-    summaries = yield from summaries_over(core, working_set, {version})
+    summaries = yield from summaries_over(core, working_set, covered)
     oldest = yield from first_stale(core, working_set, set(summaries))
     if oldest is not None:
         working_set.state = yield from state_without(core, working_set, oldest)
     return oldest
 
 
-def _take_off(core: Core, working_set: WorkingSet, event: Event, first: int) -> Steps[None]:
+def _take_off(core: Core, working_set: WorkingSet, event: Event, first: int, before: State) -> Steps[None]:
     """Have a message no longer: its calls wait no more, and calls it answered wait again."""
     unit = yield from living_unit(core.session, working_set, first)
     if unit is None:
@@ -64,7 +74,6 @@ def _take_off(core: Core, working_set: WorkingSet, event: Event, first: int) -> 
             session=core.session,
             version=event.version,
         )
-    before = state_of((yield from event_at(core.session, event.version - 1)), core.session)
     rest = unit.without(event.version)
     state = working_set.state.without_message(
         event.version,
@@ -82,7 +91,7 @@ def _take_off(core: Core, working_set: WorkingSet, event: Event, first: int) -> 
     held.pop(first, None)
     if rest.members:
         held[first] = rest
-    yield from _call_back_newest(core, working_set)
+    yield from call_back_newest(core, working_set)
 
 
 def _without_facts(core: Core, working_set: WorkingSet, state: State, event: Event) -> Steps[State]:
@@ -94,14 +103,3 @@ def _without_facts(core: Core, working_set: WorkingSet, state: State, event: Eve
         before = state_of((yield from event_at(core.session, answer - 1)), core.session)
         state = yield from recount_facts(core.session, state.with_facts_of(before))
     return state
-
-
-def _call_back_newest(core: Core, working_set: WorkingSet) -> Steps[None]:
-    """Make recent what must stay now, the newest message and the user's latest, if it waits."""
-    state = working_set.state
-    for version in sorted({state.last, state.user, state.kept} - {0}):
-        first = (yield from event_at(core.session, version)).data.get("joins", version)
-        if working_set.state.place(first) == "pending":
-            unit = yield from living_unit(core.session, working_set, first)
-            if unit is not None:
-                yield from call_back(core, working_set, unit)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.session.change import call_back_newest
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
 from trimtab.session.facts import recount_facts
@@ -48,6 +49,7 @@ def undo_decision(core: Core, given: Event | str | None, *, made: str) -> Steps[
     before = state_of((yield from event_at(core.session, target.version - 1)), core.session)
     # Of the facts of then some may have been redacted since.
     working_set.state = yield from recount_facts(core.session, state.with_facts_of(before))
+    yield from call_back_newest(core, working_set)
     yield from core.write(working_set, "undone", {"event": target.id, "version": target.version}, id=made)
     yield from core.reread(working_set)
     return target
@@ -220,6 +222,7 @@ def redact_messages(
     first = yield from first_stale(core, working_set, set(stale))
     if first is not None:
         working_set.state = yield from state_without(core, working_set, first, instead)
+        yield from call_back_newest(core, working_set)
     else:
         working_set.state = working_set.state.with_new_epoch()
     if facts:

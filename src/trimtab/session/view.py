@@ -15,6 +15,8 @@ from trimtab._fitting.request import Ask, window_note
 from trimtab._shared import observers
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
+from trimtab.conversation.repairs import Change, mend
+from trimtab.conversation.validity import is_paired
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Dict
 from trimtab.report.html import facts_fragment
@@ -25,7 +27,7 @@ from trimtab.session.facts import read_facts, recount_facts
 from trimtab.session.in_context import NO_ROOM, request_of
 from trimtab.session.log import Pages, event_at, events_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader, SessionUnit
-from trimtab.session.options import session_budget
+from trimtab.session.options import Options, session_budget
 from trimtab.session.plain import copy_plain
 from trimtab.session.recollection import Recalled
 from trimtab.session.state import State
@@ -72,6 +74,8 @@ class Listed(NamedTuple):
     """Of these, those that no cut changes: system text and anchors."""
     pins: list[int]
     latest_user: int | None
+    changes: tuple[Change, ...] = ()
+    """What was done so that calls and results match; the log has them as they came."""
 
 
 def fit_working_set(
@@ -117,7 +121,7 @@ def fit_working_set(
             tools=options.tools if options.context is None else None,
             strategy=None,
             pin=listed.pins,
-            pending_calls=(*_open_calls(working_set), *options.pending_calls),
+            pending_calls=options.pending_calls,
             on_trim=options.on_trim,
             repair=False,
             leading=listed.leading,
@@ -126,7 +130,7 @@ def fit_working_set(
             sizes=listed.sizes,
             latest_user=listed.latest_user,
             stale=[at for at, one in enumerate(listed.origins) if not stale.isdisjoint(one.versions)],
-            notes=(*_notes(working_set, listed.units), *notes),
+            notes=(*_notes(working_set, listed.units), *_notes_of_calls(listed.changes), *notes),
         )
     )
     return fitted_for(drive(decide_marked(work, work.budget)))
@@ -167,7 +171,7 @@ def listed_view(working_set: WorkingSet) -> Listed:
     special = {0: summary_origins, _RECALLED: _recalled_origin(working_set)}
     for version in columns.versions:
         origins += special.get(version) or [Origin("message", (version,))]
-    return Listed(
+    listed = Listed(
         [*front, *columns.messages],
         origins=origins,
         sizes=[*([None] * lead), *columns.sizes],
@@ -177,18 +181,49 @@ def listed_view(working_set: WorkingSet) -> Listed:
         pins=sorted(index_of[version] for version in (0, *state.pins) if version in index_of),
         latest_user=index_of.get(state.user) if state.user else None,
     )
+    return _mended(listed, working_set.reader.options)
+
+
+def _mended(listed: Listed, options: Options) -> Listed:
+    """Leave out calls nobody will answer, and put late results behind their call (SPEC E3b).
+
+    Behind a call whose worker was killed, or before whose result somebody spoke, the provider takes nothing
+    more. The log stays as it is, so that what comes later is read as what it is.
+    """
+    format = options.wire_format.for_model(options.model)
+    if is_paired(format, listed.messages, options.pending_calls):
+        return listed
+    placed, changes = mend(format, listed.messages, pending_calls=options.pending_calls, shapes=False)
+    places = [one.position for one in placed]
+    return listed._replace(
+        messages=[one.message for one in placed],
+        origins=[listed.origins[at] for at in places],
+        sizes=[
+            listed.sizes[at] if one.message is listed.messages[at] else None
+            for at, one in zip(places, placed, strict=True)
+        ],
+        leading=sum(at < listed.leading for at in places),
+        stable=sum(at < listed.stable for at in places),
+        pins=[index for index, at in enumerate(places) if at in listed.pins],
+        latest_user=next((index for index, at in enumerate(places) if at == listed.latest_user), None),
+        changes=changes,
+    )
 
 
 def _recalled_origin(working_set: WorkingSet) -> list[Origin]:
     return [Origin("recalled", working_set.recalled.versions)] if working_set.recalled else []
 
 
-def _open_calls(working_set: WorkingSet) -> tuple[str, ...]:
-    """List the calls whose results can still come, where a view does not show it: text stands behind them."""
-    turn = working_set.recent.get(working_set.state.turn)
-    if turn is None or working_set.state.last in turn.members:
-        return ()
-    return tuple(one for members, ids in working_set.state.waiting if members[0] == turn.first for one in ids)
+def _notes_of_calls(changes: Collection[Change]) -> Iterable[str]:
+    moved = {change.index for change in changes if change.action == "moved"}
+    left = {change.index for change in changes if change.action != "moved"} - moved
+    if moved:
+        yield f"Moved behind their calls, which they came late for: {plural(len(moved), 'message')}."
+    if left:
+        yield (
+            "Left out, since nobody will answer a call any more, or it may not stand there:"
+            f" all or a part of {plural(len(left), 'message')}. The log has it."
+        )
 
 
 _RECALLED = -1
