@@ -140,12 +140,15 @@ def set_pin(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
 
 
 def call_back(core: Core, working_set: WorkingSet, unit: SessionUnit) -> Steps[None]:
-    """Make a unit recent, with what opens its turn where it may not stand first."""
-    if unit.first not in working_set.recent:
+    """Make a unit recent, with what opens its turn where it may not stand first.
+
+    The state says where they are: where decisions were taken back, what is held is not read anew yet.
+    """
+    if working_set.state.place(unit.first) == "pending":
         working_set.bring_back(unit)
     if core.in_force.wire_format.rules.ordered and not working_set.reader.leads(unit):
         opener = yield from opener_of(core.session, working_set, unit.first)
-        if opener is not None and opener.first not in working_set.recent:
+        if opener is not None and working_set.state.place(opener.first) == "pending":
             working_set.bring_back(opener)
 
 

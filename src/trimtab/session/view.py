@@ -357,7 +357,7 @@ class SessionStatus:
     Args:
         version: Events in its log.
         budget_tokens: Tokens of the budget in force.
-        view_tokens: Tokens of the view, as counted.
+        view_tokens: Tokens of the view, as counted, and of calls that are left out of it.
         expected_tokens: What the provider is expected to bill for the view: `view_tokens` until usage was
             recorded.
         recent_messages: Messages that are recent.
