@@ -174,10 +174,10 @@ SESSIONS = (
             "    if done is not None:\n        return (yield from event",
             "    if False:\n        return (yield from event",
         ),
-        ("_uncover", "if working_set.state.place(first) is not None:", "if True:"),
+        ("_uncover", "if not covered:", "if True:"),
+        ("_uncover", "if working_set.state.place(first) is None:", "if first == max(versions):"),
         ("_take_off", 'if recalled.data["question"] >= event.version:', "if False:"),
         ("_take_off", "yield from _without_facts(core, working_set, state, event)", "state"),
-        ("_call_back_newest", '== "pending"', '== "recent"'),
     ),
     module(
         "session/pops.py",
@@ -243,9 +243,10 @@ SESSIONS = (
         ("replace_anchors", "    working_set.require_anchor_room()\n", ""),
         (
             "call_back",
-            "if unit.first not in working_set.recent:\n        working_set.bring_back",
-            "if True:\n        working_set.bring_back",
+            'if working_set.state.place(unit.first) == "pending":',
+            "if unit.first not in working_set.recent:",
         ),
+        ("call_back_newest", '== "pending"', '== "recent"'),
     ),
     module(
         "session/options.py",

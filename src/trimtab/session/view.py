@@ -181,10 +181,10 @@ def listed_view(working_set: WorkingSet) -> Listed:
         pins=sorted(index_of[version] for version in (0, *state.pins) if version in index_of),
         latest_user=index_of.get(state.user) if state.user else None,
     )
-    return _mended(listed, working_set.reader.options)
+    return _mend_pairs(listed, working_set.reader.options)
 
 
-def _mended(listed: Listed, options: Options) -> Listed:
+def _mend_pairs(listed: Listed, options: Options) -> Listed:
     """Leave out calls nobody will answer, and put late results behind their call (SPEC E3b).
 
     Behind a call whose worker was killed, or before whose result somebody spoke, the provider takes nothing
