@@ -45,6 +45,8 @@ SILENT = {
     ("openai_responses", "item_without_reasoning"): FROM_THE_ORIGIN,
     ("openai_responses", "reasoning_with_another_follower"): FROM_THE_ORIGIN,
     ("bedrock", "call_without_result"): WAITS,
+    ("anthropic", "bound_thinking"): FROM_THE_ORIGIN,
+    ("bedrock", "bound_thinking"): FROM_THE_ORIGIN,
     ("anthropic", "first_role"): "the judge says elsewhere: Claude 4.5 takes it",
     ("bedrock", "first_role"): "the judge says elsewhere: Claude 4.5 takes it",
     ("gemini", "empty_text"): "the judge says elsewhere: the Gemini API takes it today",
