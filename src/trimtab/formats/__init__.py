@@ -12,6 +12,7 @@ from trimtab._shared.lazy import public_dir
 from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats.anthropic import Anthropic
+from trimtab.formats.api_errors import Refusal, read_refusal
 from trimtab.formats.base import (
     REGISTRY,
     Format,
@@ -50,6 +51,7 @@ __all__ = [
     "Path",
     "Pieces",
     "Prices",
+    "Refusal",
     "Request",
     "Rules",
     "Step",
@@ -63,6 +65,7 @@ __all__ = [
     "formats",
     "get_format",
     "mapping_of",
+    "read_refusal",
     "read_tools",
     "register_format",
 ]

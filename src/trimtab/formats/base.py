@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from trimtab.errors import FormatError, UnknownNameError
@@ -747,6 +748,22 @@ class Format(ABC):
         except UnknownNameError:
             known = None
         return MOST_MARKS if known is None else known.max_breakpoints or 0
+
+    def forget_thinking(self, body: Mapping[str, Any], /) -> Dict | None:
+        """Return a copy of a request body without the thinking that its provider signed.
+
+        For one that was refused, since thinking is of another conversation. Where a turn that goes on would
+        have to begin with thinking, that is switched off. None if it holds none.
+
+        Args:
+            body: The body, as it is sent.
+        """
+        key = self.rules.body_key
+        given = as_list(body.get(key)) or ()
+        left = [self.without_thinking(message) for message in given]
+        if all(map(is_, left, given)):
+            return None
+        return {**body, key: [message for message in left if message is not None]}
 
     def cache_marks(self, value: Any, /) -> list[Any]:
         """List the marks for a prompt cache in a message, system text or tools.

@@ -14,6 +14,7 @@ from trimtab.integrations.posts import fit_posts
 
 package_of("anthropic", package="anthropic", needed_by="trimtab.integrations.anthropic")
 
+from anthropic import APIError
 from anthropic._base_client import AsyncAPIClient, SyncAPIClient
 
 __all__ = ["with_budget"]
@@ -26,6 +27,7 @@ def with_budget(
     client: C,
     budget: AdapterBudget = None,
     *,
+    retry_overflow: bool = False,
     on_fitted: OnFitted | None = None,
     **options: Unpack[FitOptions],
 ) -> C:
@@ -43,6 +45,8 @@ def with_budget(
         client: An `Anthropic` or `AsyncAnthropic`, or the SDK's client of a cloud.
         budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
+        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
+            says of its size; or, where it refuses old thinking, without that.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `breakpoints` and other keyword arguments of `trimtab.fit`.
 
@@ -62,7 +66,8 @@ def with_budget(
         target_ratio=0.87,
         stored=("thread",),
         most_output=("max_tokens",),
+        retry_overflow=retry_overflow,
         on_fitted=on_fitted,
         options=options,
     )
-    return cast("C", fit_posts(client, {"/v1/messages": bodies}, is_async=is_async))
+    return cast("C", fit_posts(client, {"/v1/messages": bodies}, errors=(APIError,), is_async=is_async))

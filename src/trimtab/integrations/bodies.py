@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.request import known_budget
+from trimtab._shared.checks import check_flag
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.context import Context
@@ -19,6 +20,7 @@ from trimtab.counting.door import as_additive
 from trimtab.counting.totals import TotalBaseline
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Request, mapping_of
+from trimtab.formats.api_errors import Refusal
 from trimtab.formats.values import item_of
 from trimtab.integrations.base import (
     AdapterBudget,
@@ -34,6 +36,7 @@ from trimtab.integrations.base import (
     warn_stored,
 )
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent
+from trimtab.integrations.recovery import note_in, refusal_in, room_after
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.strategies.cut_memory import HeldCut
 
@@ -49,6 +52,8 @@ class Bodies(Trimmer[Any]):
         target_ratio: What stays when a conversation is cut. A cut that is remembered is a whole stride from
             the next, so that more may stay than where marks are found again without memory (design/029).
         most_output: Keys of a body that say how long its answer may be; dotted ones lead into a mapping.
+        retry_overflow: Whether a call that its provider refuses is sent once more, where it can be sent
+            otherwise.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: What the user said of `fit`.
 
@@ -65,6 +70,7 @@ class Bodies(Trimmer[Any]):
         held: str | None = None,
         target_ratio: float,
         most_output: Sequence[str],
+        retry_overflow: bool,
         on_fitted: OnFitted | None,
         options: FitOptions,
     ) -> None:
@@ -81,6 +87,10 @@ class Bodies(Trimmer[Any]):
         """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
         self._stored, self._held_key, self._most_output = stored, held, most_output
         self._own = own
+        self.retries = check_flag("retry_overflow", retry_overflow)
+        """Whether a call that is refused is sent once more."""
+        self._windows: dict[str | None, tuple[int, bool]] = {}
+        """What models were heard to take, and whether answers are in it."""
         self._holds = not isinstance(self._budget, Context) and options.get("strategy") is None
         self._target_ratio = 0.5 if options.get("steady") else target_ratio
         self._options.pop("steady", None)
@@ -106,30 +116,102 @@ class Bodies(Trimmer[Any]):
         request = self._request_of(body)
         if request is None:
             return Sent(body)
-        call = self._call(body, request, model)
+        return (yield from self._fit_call(self._call(body, request, model)))
+
+    def _fit_call(
+        self, call: _Call, limit_tokens: int | None = None, why: Refusal | None = None
+    ) -> Steps[Sent]:
+        """Fit a call; one that was refused to a room of its own."""
         refused: BudgetExceededError | None = None
         for counter in call.chat.counters():
-            question, places = self._question(call, counter)
+            question, places = self._question(call, counter, limit_tokens)
             try:
                 fitted = yield question
             except BudgetExceededError as error:
                 refused = refused or error
             else:
-                return (yield from self._outcome(call, counter, fitted, places(fitted)))
+                return (yield from self._outcome(call, counter, fitted, places(fitted), why))
         assert refused is not None
         raise refused
 
+    def recover(self, sent: Sent, error: Exception) -> Sent:
+        """Return what is sent once more in place of what its provider refused.
+
+        What the provider says of its size is taken in as a bill is.
+
+        Args:
+            sent: What was refused.
+            error: What the client raised.
+
+        Raises:
+            Exception: The very error, where there is nothing to send: it says why, if it is one of these.
+        """
+        return finish(self._recover(sent, error))
+
+    async def arecover(self, sent: Sent, error: Exception) -> Sent:
+        """Do what `recover` does; wait for async counters and summarizers."""
+        return await afinish(self._recover(sent, error))
+
+    def _recover(self, sent: Sent, error: Exception) -> Steps[Sent]:
+        refusal = refusal_in(error) if self.retries and sent.call is not None else None
+        again: Sent | None = None
+        if refusal is not None:
+            made = self._shorter if refusal.kind == "too_long" else self._without_thinking
+            try:
+                again = yield from made(sent, refusal)
+            except BudgetExceededError as why:
+                error.add_note(f"trimtab did not send this call again, since it would not fit: {why}")
+        if again is None:
+            raise error
+        return again
+
+    def _shorter(self, sent: Sent, refusal: Refusal) -> Steps[Sent]:
+        call, fitted, tokens = sent.call, sent.fitted, refusal.sent_tokens
+        assert fitted is not None
+        if tokens is not None and sent.counter is not None:
+            call.chat.take_bill(tokens - call.held_tokens, sent)
+        is_taught = tokens is not None and call.chat.baseline is not sent.counter
+        room = room_after(refusal, fitted._plan.tokens, is_taught=is_taught)
+        limit = fitted._plan.budget.input_tokens
+        if refusal.limit_tokens is not None:
+            answer = refusal.answer_tokens
+            self._windows[self._model(call.model)] = (refusal.limit_tokens + answer, answer > 0)
+        return (yield from self._fit_call(call, max(1, min(room, limit)), refusal))
+
+    def _without_thinking(self, sent: Sent, refusal: Refusal) -> Steps[Sent | None]:
+        call: _Call = sent.call
+        body = self._format.forget_thinking(call.request.body or {})
+        if body is None:
+            return None
+        again = self._call({**call.body, **body}, self._format.read_request(body), call.model)
+        return (yield from self._fit_call(again, why=refusal))
+
     def _question(
-        self, call: _Call, counter: TotalBaseline | None
+        self, call: _Call, counter: TotalBaseline | None, limit_tokens: int | None
     ) -> tuple[Question, Callable[[Fitted[Any]], Sequence[int | None]]]:
         """Ask for a fit; returns with it what lists where the messages that are sent stand in the call."""
+        room = self._room(call, limit_tokens)
         if isinstance(self._budget, Context):
-            blocks = self._in_context(self._budget, call, counter)
+            context = self._budget
+            if _is_below(room, context._policy.budget):
+                context = context.clone(budget=_budget_of(room, counter))
+            blocks = self._in_context(context, call, counter)
             return Question(blocks.context.fit, blocks.context.afit), blocks.places
         limit, given = self._arguments(call, counter)
+        if _is_below(room, limit):
+            limit = _budget_of(room, counter)
         asked = (call.request.body or {}, limit)
         fits, afits = partial(fit, *asked, **given), partial(afit, *asked, **given)
         return Question(fits, afits), lambda fitted: fitted.positions
+
+    def _room(self, call: _Call, limit_tokens: int | None) -> int | None:
+        """Return the room of a call that was refused, or whose model was heard to take less than is known."""
+        heard = self._windows.get(self._model(call.model))
+        if heard is None:
+            return limit_tokens
+        window, has_answers = heard
+        room = max(1, window - (self._output_of(call.request) or 0 if has_answers else 0))
+        return room if limit_tokens is None else min(room, limit_tokens)
 
     def _call(self, body: Mapping[str, Any], request: Request, model: str | None) -> _Call:
         """Find the conversation of a call, and how much the server puts before it."""
@@ -198,8 +280,7 @@ class Bodies(Trimmer[Any]):
             window = known_window(name)
             if isinstance(self._budget, str) and output and window and limit:
                 limit = replace(limit, window=max(1, min(limit.window, window - output)))
-        estimated = baseline is not None and baseline.bills and baseline.estimates
-        return replace(limit, margin="auto") if limit is not None and estimated else limit
+        return replace(limit, margin="auto") if limit is not None and _is_learned(baseline) else limit
 
     def _output_of(self, request: Request) -> int | None:
         """Return the most tokens an answer may have; None if the body does not say."""
@@ -217,7 +298,10 @@ class Bodies(Trimmer[Any]):
         counter: TotalBaseline | None,
         fitted: Fitted[Any],
         places: Sequence[int | None],
+        why: Refusal | None,
     ) -> Steps[Sent]:
+        if why is not None:
+            note_in(fitted, why)
         yield from self._tell(fitted)
         request = call.request
         kept = Kept.of(fitted, places, request.messages)
@@ -229,7 +313,7 @@ class Bodies(Trimmer[Any]):
         made = {**call.body, **written}
         held = None if call.held is None else (call.held, self.held)
         if counter is None:
-            return Sent(made, held=held)
+            return Sent(made, fitted=fitted, call=call, held=held)
         first = mapping_of(request.messages[0]) if request.messages else {}
         fixed_counted = counter.fixed_counted(
             request.system,
@@ -245,9 +329,27 @@ class Bodies(Trimmer[Any]):
             tokens=plan.tokens - call.held_tokens,
             fixed_counted=fixed_counted,
             limit_tokens=plan.budget.input_tokens,
+            fitted=fitted,
+            call=call,
             kept=kept,
             held=held,
         )
+
+
+def _is_learned(counter: TotalBaseline | None) -> bool:
+    """Tell whether counts are estimates of which a bill said how good they are."""
+    return counter is not None and counter.bills > 0 and counter.estimates
+
+
+def _budget_of(room: int, counter: TotalBaseline | None) -> Budget:
+    return Budget(room, margin="auto" if _is_learned(counter) else 0)
+
+
+def _is_below(room: int | None, budget: Budget | None) -> TypeGuard[int]:
+    """Tell whether there is a room, and it is smaller than a budget's."""
+    if room is None or budget is None:
+        return room is not None
+    return room < budget.window - budget.output_reserve - budget.overhead_tokens
 
 
 class _Call(NamedTuple):

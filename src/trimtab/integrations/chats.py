@@ -12,8 +12,9 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -318,6 +319,10 @@ class Sent:
     """Of these, beside its messages, as the counter inside counts."""
     limit_tokens: int = 0
     """What it had to fit."""
+    fitted: Fitted[Any] | None = None
+    """What is sent, with its report."""
+    call: Any = None
+    """What was asked for, to ask again."""
     kept: Kept = _NOTHING
     held: tuple[str, Held] | None = None
     """The name of what the server puts before the messages, and who knows its size."""
@@ -346,25 +351,67 @@ class Sent:
         if billed > 0 and not known_exactly:
             self.chat.take_bill(billed, self)
 
-    def watch(self, events: Iterator[Any], usage_in: Callable[[Any], Any]) -> Iterator[Any]:
-        """Pass on the events of a stream, and take in what they say was billed."""
+    def watch(
+        self, events: Iterator[Any], usage_in: Callable[[Any], Any], again: Again | None = None
+    ) -> Iterator[Any]:
+        """Pass on the events of a stream, and take in what they say was billed.
+
+        Args:
+            events: Those of the stream.
+            usage_in: Reads what an event says was billed.
+            again: Asks once more, where the first event is an error; None: nobody does.
+        """
         billed: Mapping[str, Any] | None = None
+        sent = self
         try:
+            if again is not None and again.now is not None:
+                try:
+                    first = next(events)
+                except again.kinds as error:
+                    sent, events = again.now(sent, error)
+                except StopIteration:
+                    return
+                else:
+                    events = chain((first,), events)
             for event in events:
                 billed = _usage_with(billed, usage_in(event))
                 yield event
         finally:
-            self.record(billed)
+            sent.record(billed)
 
-    async def awatch(self, events: AsyncIterator[Any], usage_in: Callable[[Any], Any]) -> AsyncIterator[Any]:
+    async def awatch(
+        self, events: AsyncIterator[Any], usage_in: Callable[[Any], Any], again: Again | None = None
+    ) -> AsyncIterator[Any]:
         """Do what `watch` does."""
         billed: Mapping[str, Any] | None = None
+        sent, begun = self, ()
         try:
+            if again is not None and again.later is not None:
+                try:
+                    begun = (await anext(events),)
+                except again.kinds as error:
+                    sent, events = await again.later(sent, error)
+                except StopAsyncIteration:
+                    return
+            for event in begun:
+                billed = _usage_with(billed, usage_in(event))
+                yield event
             async for event in events:
                 billed = _usage_with(billed, usage_in(event))
                 yield event
         finally:
-            self.record(billed)
+            sent.record(billed)
+
+
+class Again(NamedTuple):
+    """How a stream is asked for once more whose first event is an error."""
+
+    kinds: tuple[type[Exception], ...]
+    """The errors of the client."""
+    now: Callable[[Sent, Exception], tuple[Sent, Iterator[Any]]] | None = None
+    """Gives what is sent in place of what was, and its events; raises the error where nothing is."""
+    later: Callable[[Sent, Exception], Awaitable[tuple[Sent, AsyncIterator[Any]]]] | None = None
+    """The same, awaited."""
 
 
 _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")

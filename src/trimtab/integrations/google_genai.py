@@ -6,19 +6,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from copy import copy
+from functools import partial
+from itertools import chain, islice
 from typing import Any, TypeVar, Unpack, cast
 
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import AdapterBudget, FitOptions, OnFitted
 from trimtab.integrations.bodies import Bodies
-from trimtab.integrations.chats import Sent
+from trimtab.integrations.chats import Again, Sent
 from trimtab.integrations.posts import json_answer, refuse_replaced
+from trimtab.integrations.recovery import last_try
 
 package_of("google-genai", package="google.genai", needed_by="trimtab.integrations.google_genai")
 
 from google.genai import Client
 from google.genai.client import AsyncClient
+from google.genai.errors import APIError
 
 __all__ = ["with_budget"]
 
@@ -35,6 +39,7 @@ def with_budget(
     client: C,
     budget: AdapterBudget = None,
     *,
+    retry_overflow: bool = False,
     on_fitted: OnFitted | None = None,
     **options: Unpack[FitOptions],
 ) -> C:
@@ -51,6 +56,8 @@ def with_budget(
         client: A `google.genai.Client`, or its `aio`.
         budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
+        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
+            says of its size; or, where it refuses old thinking, without that.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
@@ -67,6 +74,7 @@ def with_budget(
         held="cachedContent",
         target_ratio=0.82,
         most_output=("generationConfig.maxOutputTokens",),
+        retry_overflow=retry_overflow,
         on_fitted=on_fitted,
         options=options,
     )
@@ -107,19 +115,39 @@ class _Api:
     def request(self, method: str, path: str, body: dict[str, Any], *options: Any) -> Any:
         """Send what fits."""
         sent = self._fit(path, body)
-        answer = self._api.request(method, path, sent.body, *options)
+        ask = partial(self._api.request, method, path)
+        try:
+            answer = ask(sent.body, *options)
+        except APIError as error:
+            sent = self._bodies.recover(sent, error)
+            with last_try(error, APIError):
+                answer = ask(sent.body, *options)
         self._learn(sent, path, answer)
         return answer
 
     def request_streamed(self, method: str, path: str, body: dict[str, Any], *options: Any) -> Iterator[Any]:
         """Send what fits."""
         sent = self._fit(path, body)
-        return sent.watch(self._api.request_streamed(method, path, sent.body, *options), _usage_in)
+        ask = partial(self._api.request_streamed, method, path)
+
+        def stream_again(refused: Sent, error: Exception) -> tuple[Sent, Iterator[Any]]:
+            sent = self._bodies.recover(refused, error)
+            with last_try(error, APIError):
+                return sent, _begun(ask(sent.body, *options))
+
+        again = Again((APIError,), now=stream_again) if self._bodies.retries else None
+        return sent.watch(ask(sent.body, *options), _usage_in, again)
 
     async def async_request(self, method: str, path: str, body: dict[str, Any], *options: Any) -> Any:
         """Send what fits."""
         sent = await self._afit(path, body)
-        answer = await self._api.async_request(method, path, sent.body, *options)
+        ask = partial(self._api.async_request, method, path)
+        try:
+            answer = await ask(sent.body, *options)
+        except APIError as error:
+            sent = await self._bodies.arecover(sent, error)
+            with last_try(error, APIError):
+                answer = await ask(sent.body, *options)
         self._learn(sent, path, answer)
         return answer
 
@@ -128,7 +156,13 @@ class _Api:
     ) -> AsyncIterator[Any]:
         """Send what fits."""
         sent = await self._afit(path, body)
-        answers = await self._api.async_request_streamed(method, path, sent.body, *options)
+        ask = partial(self._api.async_request_streamed, method, path)
+        try:
+            answers = await ask(sent.body, *options)
+        except APIError as error:
+            sent = await self._bodies.arecover(sent, error)
+            with last_try(error, APIError):
+                answers = await ask(sent.body, *options)
         return sent.awatch(answers, _usage_in)
 
     def _learn(self, sent: Sent, path: str, answer: Any) -> None:
@@ -148,6 +182,12 @@ class _Api:
     async def _afit(self, path: str, body: dict[str, Any]) -> Sent:
         model = _model_in(path)
         return Sent(body) if model is None else await self._bodies.afit_body(body, model=model)
+
+
+def _begun(answers: Iterator[Any]) -> Iterator[Any]:
+    """Ask for the first answer at once: it is then that Google's client asks the server."""
+    first = [*islice(answers, 1)]
+    return chain(first, answers)
 
 
 def _model_in(path: str) -> str | None:

@@ -14,7 +14,7 @@ from trimtab.integrations.posts import fit_posts
 
 package_of("openai", package="openai", needed_by="trimtab.integrations.openai")
 
-from openai import AsyncOpenAI, OpenAI
+from openai import APIError, AsyncOpenAI, OpenAI
 
 __all__ = ["with_budget"]
 
@@ -25,6 +25,7 @@ def with_budget(
     client: C,
     budget: AdapterBudget = None,
     *,
+    retry_overflow: bool = False,
     on_fitted: OnFitted | None = None,
     **options: Unpack[FitOptions],
 ) -> C:
@@ -41,6 +42,8 @@ def with_budget(
         client: An `OpenAI` or `AsyncOpenAI`, or one derived from these, as Azure's.
         budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
+        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
+            says of its size; or, where it refuses old thinking, without that.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
@@ -57,6 +60,7 @@ def with_budget(
             format="openai_chat",
             target_ratio=0.83,
             most_output=("max_completion_tokens", "max_tokens"),
+            retry_overflow=retry_overflow,
             on_fitted=on_fitted,
             options=options,
         ),
@@ -66,8 +70,9 @@ def with_budget(
             target_ratio=0.84,
             stored=("previous_response_id", "conversation"),
             most_output=("max_output_tokens",),
+            retry_overflow=retry_overflow,
             on_fitted=on_fitted,
             options=options,
         ),
     }
-    return cast("C", fit_posts(client, bodies, is_async=isinstance(client, AsyncOpenAI)))
+    return cast("C", fit_posts(client, bodies, errors=(APIError,), is_async=isinstance(client, AsyncOpenAI)))

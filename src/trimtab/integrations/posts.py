@@ -15,13 +15,16 @@ from typing import Any
 from trimtab.errors import ConfigurationError
 from trimtab.formats.values import item_of, mapping_of
 from trimtab.integrations.bodies import Bodies
-from trimtab.integrations.chats import Sent
+from trimtab.integrations.chats import Again, Sent
+from trimtab.integrations.recovery import last_try
 from trimtab.models import model_in
 
 _RAW = "X-Stainless-Raw-Response"
 
 
-def fit_posts(client: Any, bodies: Mapping[str, Bodies], *, is_async: bool) -> Any:
+def fit_posts(
+    client: Any, bodies: Mapping[str, Bodies], *, errors: tuple[type[Exception], ...], is_async: bool
+) -> Any:
     """Return a copy of a client whose posts are fitted; it shares the connections of the other.
 
     What was set on the client itself is set on the copy, too.
@@ -29,6 +32,7 @@ def fit_posts(client: Any, bodies: Mapping[str, Bodies], *, is_async: bool) -> A
     Args:
         client: The client.
         bodies: What fits the bodies that are sent to a path.
+        errors: What the client raises where its provider refuses a call.
         is_async: Whether its calls are awaited.
 
     Raises:
@@ -45,31 +49,71 @@ def fit_posts(client: Any, bodies: Mapping[str, Bodies], *, is_async: bool) -> A
     copy_of, known = made.copy, vars(made)
     by_hand = vars(client).keys() - known.keys() - resources - {"copy", "with_options"}
     known.update({name: vars(client)[name] for name in by_hand})
-    post = made.post
+    fit_post = (_afit_post if is_async else _fit_post)(made.post, bodies, errors)
+
+    def with_options(**options: Any) -> Any:
+        return fit_posts(copy_of(**options), bodies, errors=errors, is_async=is_async)
+
+    known.update(post=fit_post, copy=with_options, with_options=with_options)
+    # Clients of Bedrock and Vertex make theirs before that, with the post they had.
+    known.update({name: type(known[name])(made) for name in _resources(made, package)})
+    return made
+
+
+def _fit_post(post: Any, bodies: Mapping[str, Bodies], errors: tuple[type[Exception], ...]) -> Any:
+    """Return the post of a client whose bodies are fitted."""
 
     def fit_post(path: str, *, body: Any = None, **given: Any) -> Any:
         fits = _fits(bodies, path, body)
         if fits is None:
             return post(path, body=body, **given)
-        sent = fits.fit_body(body, model=model_in(body))
-        answer = post(path, body=sent.body, **given)
-        return _watch(sent, answer, given)
 
-    async def afit_post(path: str, *, body: Any = None, **given: Any) -> Any:
+        def ask_again(refused: Sent, error: Exception) -> tuple[Sent, Any]:
+            sent = fits.recover(refused, error)
+            with last_try(error, errors):
+                return sent, post(path, body=sent.body, **given)
+
+        def stream_again(refused: Sent, error: Exception) -> tuple[Sent, Any]:
+            sent, answer = ask_again(refused, error)
+            return sent, answer._iterator
+
+        again = Again(errors, now=stream_again) if fits.retries else None
+        sent = fits.fit_body(body, model=model_in(body))
+        try:
+            answer = post(path, body=sent.body, **given)
+        except errors as error:
+            (sent, answer), again = ask_again(sent, error), None
+        return _watch(sent, answer, given, again)
+
+    return fit_post
+
+
+def _afit_post(post: Any, bodies: Mapping[str, Bodies], errors: tuple[type[Exception], ...]) -> Any:
+    """Return the post of an async client whose bodies are fitted."""
+
+    async def fit_post(path: str, *, body: Any = None, **given: Any) -> Any:
         fits = _fits(bodies, path, body)
         if fits is None:
             return await post(path, body=body, **given)
+
+        async def ask_again(refused: Sent, error: Exception) -> tuple[Sent, Any]:
+            sent = await fits.arecover(refused, error)
+            with last_try(error, errors):
+                return sent, await post(path, body=sent.body, **given)
+
+        async def stream_again(refused: Sent, error: Exception) -> tuple[Sent, Any]:
+            sent, answer = await ask_again(refused, error)
+            return sent, answer._iterator
+
+        again = Again(errors, later=stream_again) if fits.retries else None
         sent = await fits.afit_body(body, model=model_in(body))
-        answer = await post(path, body=sent.body, **given)
-        return _watch(sent, answer, given)
+        try:
+            answer = await post(path, body=sent.body, **given)
+        except errors as error:
+            (sent, answer), again = await ask_again(sent, error), None
+        return _watch(sent, answer, given, again)
 
-    def with_options(**options: Any) -> Any:
-        return fit_posts(copy_of(**options), bodies, is_async=is_async)
-
-    known.update(post=afit_post if is_async else fit_post, copy=with_options, with_options=with_options)
-    # Clients of Bedrock and Vertex make theirs before that, with the post they had.
-    known.update({name: type(known[name])(made) for name in _resources(made, package)})
-    return made
+    return fit_post
 
 
 def refuse_replaced(resource: Any, path: str, package: str) -> None:
@@ -131,7 +175,7 @@ def _fits(bodies: Mapping[str, Bodies], path: str, body: Any) -> Bodies | None:
     return bodies.get(path.partition("?")[0]) if isinstance(body, Mapping) else None
 
 
-def _watch(sent: Sent, answer: Any, given: Mapping[str, Any]) -> Any:
+def _watch(sent: Sent, answer: Any, given: Mapping[str, Any], again: Again | None) -> Any:
     """Take in what was billed: now, or when a stream ends; a body that the caller reads is left alone."""
     raw = (item_of(given.get("options"), "headers") or {}).get(_RAW)
     if raw is not None:
@@ -139,7 +183,7 @@ def _watch(sent: Sent, answer: Any, given: Mapping[str, Any]) -> Any:
             sent.record(json_answer(answer.http_response.content))
     elif given.get("stream"):
         watch: Any = sent.awatch if isinstance(answer._iterator, AsyncIterator) else sent.watch
-        answer._iterator = watch(answer._iterator, _usage_in)
+        answer._iterator = watch(answer._iterator, _usage_in, again)
     else:
         sent.record(answer)
     return answer

@@ -350,6 +350,17 @@ class Anthropic(Format):
             return "\n\n".join(filter(None, (*given, *said)))
         return [block for one in (*given, *said) for block in _system_blocks(one)]
 
+    def forget_thinking(self, body: Mapping[str, Any], /) -> Dict | None:
+        """Do so; where thinking has a budget and results go on with a turn, it is disabled.
+
+        "When `thinking` is enabled, a final `assistant` message must start with a thinking block."
+        """
+        made = super().forget_thinking(body)
+        if made is None or item_of(body.get("thinking"), "type") != "enabled" or not made["messages"]:
+            return made
+        goes_on = kind_of(made["messages"][-1]) == "tool"
+        return {**made, "thinking": {"type": "disabled"}} if goes_on else made
+
     def redact(self, message: Dict, /) -> Dict:
         return redacted_of(message)
 

@@ -330,6 +330,16 @@ class Bedrock(Format):
             return system
         return [*blocks_of_system(system), *(one for said in messages for one in blocks_of_system(said))]
 
+    def forget_thinking(self, body: Mapping[str, object], /) -> Dict | None:
+        """Do so; where thinking has a budget and results go on with a turn, it is disabled."""
+        made, fields = super().forget_thinking(body), body.get("additionalModelRequestFields")
+        if made is None or item_of(item_of(fields, "thinking"), "type") != "enabled" or not made["messages"]:
+            return made
+        if kind_of(made["messages"][-1]) != "tool":
+            return made
+        settings = with_values(fields, {("thinking",): {"type": "disabled"}})
+        return {**made, "additionalModelRequestFields": settings}
+
     def redact(self, message: Dict, /) -> Dict:
         return redacted_of(message)
 

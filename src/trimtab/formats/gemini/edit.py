@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from operator import is_
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -220,3 +221,36 @@ _STAYS: dict[str, tuple[tuple[str, ...], Dict]] = {
     "tool_response": (("id", "toolType", "tool_type"), {}),
 }
 """Parts that belong to another one, and so stay what they are: keys that stay, and what stands for others."""
+
+
+def forget_thoughts(body: Mapping[str, Any]) -> Dict | None:
+    """Return a body without thoughts; see `Format.forget_thinking`.
+
+    A call keeps the value that nobody checks in place of its signature: without one it is refused.
+    """
+    given = as_list(body["contents"]) or ()
+    made: list[Any] = []
+    for content in given:
+        parts = as_list(item_of(content, "parts")) or ()
+        rest = [_unsigned(part) for part in parts if not _is_thought(as_dict(part))]
+        if len(rest) == len(parts) and all(map(is_, rest, parts)):
+            made.append(content)
+        elif rest:
+            made.append(with_values(content, {("parts",): parts_for(content, rest)}))
+    if len(made) == len(given) and all(map(is_, made, given)):
+        return None
+    return {**body, "contents": made}
+
+
+def _unsigned(part: Any) -> Any:
+    """Return a part without the signature of a thought."""
+    entry = as_dict(part) or {}
+    signed = key_in(entry, SIGNATURE)
+    if signed is None:
+        return part
+    is_call = key_in(entry, "function_call") is not None
+    return (
+        {**entry, signed: unchecked_signature()}
+        if is_call
+        else {k: v for k, v in entry.items() if k != signed}
+    )
