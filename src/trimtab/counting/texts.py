@@ -396,18 +396,22 @@ def _between(framing: Framing, read: Format, sent: Format, counts: TextCounts) -
     frame_tokens = max(framing.per_message_tokens, _frame_tokens(framing, "assistant"))
     frame_tokens += max(counts["assistant"], counts["tool"]) if framing.roles_counted else 0
     per_call, per_result = framing.per_call_tokens, framing.per_result_tokens
-    parallel = framing.parallel_calls_tokens
+    parallel, further = framing.parallel_calls_tokens, framing.further_call_tokens
     if sent.rules.calls_are_messages and not read.rules.calls_are_messages:
-        per_call, parallel = per_call + frame_tokens, 0
+        per_call, parallel, further = per_call + frame_tokens, 0, 0
     if read.rules.calls_are_messages and not sent.rules.calls_are_messages:
         # two calls that become one message are the fewest that are charged as parallel
-        per_call += max(0, math.ceil((parallel - frame_tokens) / 2))
+        per_call += max(0, math.ceil((parallel - frame_tokens) / 2)) + further
     if sent.rules.results_are_messages and not read.rules.results_are_messages:
         per_result += frame_tokens
     if sent.rules.result_frame != read.rules.result_frame:
         per_result += counts[sent.rules.result_frame]
     return replace(
-        framing, per_call_tokens=per_call, per_result_tokens=per_result, parallel_calls_tokens=parallel
+        framing,
+        per_call_tokens=per_call,
+        per_result_tokens=per_result,
+        parallel_calls_tokens=parallel,
+        further_call_tokens=further,
     )
 
 
