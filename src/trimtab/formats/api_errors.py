@@ -97,7 +97,9 @@ _MOST_CHARS = 20_000
 
 
 def read_refusal(text: str, /) -> Refusal | None:
-    """Read why a provider refused a request; None where it was for another reason, or in unknown words.
+    """Read why a provider refused a request.
+
+    None where it was for another reason, or in unknown words.
 
     Args:
         text: What its error says.

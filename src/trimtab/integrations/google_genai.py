@@ -133,7 +133,7 @@ class _Api:
         def stream_again(refused: Sent, error: Exception) -> tuple[Sent, Iterator[Any]]:
             sent = self._bodies.recover(refused, error)
             with last_try(error, APIError):
-                return sent, _begun(ask(sent.body, *options))
+                return sent, _with_first(ask(sent.body, *options))
 
         again = Again((APIError,), now=stream_again) if self._bodies.retries else None
         return sent.watch(ask(sent.body, *options), _usage_in, again)
@@ -184,7 +184,7 @@ class _Api:
         return Sent(body) if model is None else await self._bodies.afit_body(body, model=model)
 
 
-def _begun(answers: Iterator[Any]) -> Iterator[Any]:
+def _with_first(answers: Iterator[Any]) -> Iterator[Any]:
     """Ask for the first answer at once: it is then that Google's client asks the server."""
     first = [*islice(answers, 1)]
     return chain(first, answers)

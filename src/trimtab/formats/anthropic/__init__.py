@@ -351,7 +351,7 @@ class Anthropic(Format):
         return [block for one in (*given, *said) for block in _system_blocks(one)]
 
     def forget_thinking(self, body: Mapping[str, Any], /) -> Dict | None:
-        """Do so; where thinking has a budget and results go on with a turn, it is disabled.
+        """Do so; thinking that has a budget is disabled where a turn goes on.
 
         "When `thinking` is enabled, a final `assistant` message must start with a thinking block."
         """

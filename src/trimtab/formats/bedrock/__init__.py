@@ -331,7 +331,7 @@ class Bedrock(Format):
         return [*blocks_of_system(system), *(one for said in messages for one in blocks_of_system(said))]
 
     def forget_thinking(self, body: Mapping[str, object], /) -> Dict | None:
-        """Do so; where thinking has a budget and results go on with a turn, it is disabled."""
+        """Do so; thinking that has a budget is disabled where a turn goes on."""
         made, fields = super().forget_thinking(body), body.get("additionalModelRequestFields")
         if made is None or item_of(item_of(fields, "thinking"), "type") != "enabled" or not made["messages"]:
             return made

@@ -232,7 +232,7 @@ def forget_thoughts(body: Mapping[str, Any]) -> Dict | None:
     made: list[Any] = []
     for content in given:
         parts = as_list(item_of(content, "parts")) or ()
-        rest = [_unsigned(part) for part in parts if not _is_thought(as_dict(part))]
+        rest = [_without_signature(part) for part in parts if not _is_thought(as_dict(part))]
         if len(rest) == len(parts) and all(map(is_, rest, parts)):
             made.append(content)
         elif rest:
@@ -242,7 +242,7 @@ def forget_thoughts(body: Mapping[str, Any]) -> Dict | None:
     return {**body, "contents": made}
 
 
-def _unsigned(part: Any) -> Any:
+def _without_signature(part: Any) -> Any:
     """Return a part without the signature of a thought."""
     entry = as_dict(part) or {}
     signed = key_in(entry, SIGNATURE)
