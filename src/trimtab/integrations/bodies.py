@@ -193,7 +193,9 @@ class Bodies(Trimmer[Any]):
         room = self._room(call, limit_tokens)
         if isinstance(self._budget, Context):
             context = self._budget
-            if _is_below(room, context._policy.budget):
+            asked = context._policy.budget
+            name = known_name(self._model(call.model))
+            if _is_below(room, None if asked is None else Budget.of(asked, model=name)):
                 context = context.clone(budget=_budget_of(room, counter))
             blocks = self._in_context(context, call, counter)
             return Question(blocks.context.fit, blocks.context.afit), blocks.places
