@@ -11,18 +11,21 @@ from typing import Literal, NamedTuple
 
 
 class Refusal(NamedTuple):
-    """Why a request was refused, where it can be sent again otherwise."""
+    """Why a request was refused, where it can be sent again otherwise.
+
+    Args:
+        kind: Its input is longer than the model takes, or holds thinking made for another conversation.
+        sent_tokens: How long its input is, as the provider counts.
+        limit_tokens: How long its input may be, beside the answer it asks for.
+        answer_tokens: How much longer that might be without an answer; 0: the limit is of the input alone.
+        excess_tokens: By how much it is too long, where that is all there is to know.
+    """
 
     kind: Literal["too_long", "thinking"]
-    """It is longer than what the model takes, or holds thinking that was made for another conversation."""
     sent_tokens: int | None = None
-    """How long its input is, as the provider counts."""
     limit_tokens: int | None = None
-    """How long its input may be, with the answer it asks for."""
     answer_tokens: int = 0
-    """How much more that would be without an answer; 0: the limit is of the input alone."""
     excess_tokens: int | None = None
-    """By how much it is too long, where that is all there is to know."""
 
 
 _NUMBER = r"([\d,]{1,13})"

@@ -11,8 +11,6 @@ from typing import Any
 from trimtab._fit import Fitted
 from trimtab.formats.api_errors import Refusal, read_refusal
 
-__all__ = ["last_try", "note_in", "refusal_in", "room_after"]
-
 _log = logging.getLogger("trimtab.integrations")
 
 
