@@ -2,9 +2,9 @@
 
 A model that we have is looked up in both. Compared are the window, the most input and output, and prices as
 multiples of the price of input: a token that the cache serves or stores, one of output, and price tiers. What
-differs is printed. A value that both tables have, and neither has as we do, needs a reason with a date in
-`REASONS` of the module that has the row; without one the exit code is 1. So it is where a reason is left
-behind that nothing needs any more.
+differs is printed, with the reason in `REASONS` of the module that has the row, if there is one. A value that
+both tables have, and neither has as we do, needs such a reason with a date; without one the exit code is 1. So it
+is for a reason without a date, or of a value that does not differ any more.
 
     make models                 # all
     make models MODELS=gpt-5.5  # one
@@ -80,12 +80,12 @@ def main(asked: list[str]) -> int:
     wrong = 0
     for one in found:
         reason = REASONS.get((one.model, one.what))
-        mark = "" if not one.contradicted else f"  ! {reason}" if reason else "  ! NO REASON"
+        mark = f"  # {reason}" if reason else "  ! NO REASON" if one.contradicted else ""
         wrong += one.contradicted and reason is None
         sides = f"ours {one.ours!s:24} litellm {one.litellm!s:24} genai {one.genai}"
         print(f"{one.model:36} {one.what:8} {sides}{mark}")
     needed = {(one.model, one.what) for one in found if one.contradicted}
-    unused = [] if asked else sorted(REASONS.keys() - needed)
+    unused = [] if asked else sorted(REASONS.keys() - {(one.model, one.what) for one in found})
     for model, what in unused:
         print(f"{model}: {what}: a reason that nothing needs any more")
     undated = [key for key, reason in REASONS.items() if not re.match(r"2\d{3}-\d\d-\d\d: ", reason)]

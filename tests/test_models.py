@@ -141,7 +141,7 @@ def test_a_name_leads_to_its_model(name: str, model: str) -> None:
         "acme.claude-sonnet-4-5",
         "mars.anthropic.claude-sonnet-4-5",
         "mini-gpt-4o",
-        "groq/compound",
+        "groq/whisper",
         "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/a1b2c3d4e5f6",
         "databricks-dbrx-instruct",
     ],

@@ -57,7 +57,7 @@ _MAKERS = frozenset(
         *("mistral", "mistralai", "deepseek", "deepseek-ai", "zai", "z-ai", "zai-org", "xai", "x-ai"),
         *("meta", "meta_llama", "meta-llama", "qwen", "alibaba", "dashscope", "moonshot"),
         *("moonshotai", "minimax", "minimaxai", "cohere", "cohere_chat", "amazon", "amazon-nova"),
-        *("amazon_nova", "models"),
+        *("amazon_nova", "models", "nvidia", "microsoft", "ibm", "ibm-granite", "writer", "ai21", "ai21labs"),
     }
 )
 _HOSTS = frozenset(
@@ -68,24 +68,40 @@ _HOSTS = frozenset(
         *("huggingface", "ollama", "ollama_chat", "deepinfra", "novita", "nebius", "hyperbolic"),
         *("sambanova", "nvidia_nim", "databricks", "snowflake", "cloudflare", "@cf", "vercel"),
         *("vercel_ai_gateway", "baseten", "replicate", "watsonx", "hosted_vllm", "vllm", "lm_studio"),
+        *("perplexity", "chatgpt"),
     }
 )
 """Who serves models of others, perhaps with a smaller window."""
 
+_PLACE = re.compile(
+    r"(?:us|eu|apac|jp|au|global|global-standard|data-zone|[a-z]{2}(?:-gov)?-[a-z]+-\d|\d-month-commitment)\Z"
+)
+"""Where LiteLLM says that a host runs a model: "azure/eu/gpt-4o", "bedrock/us-west-2/…"."""
+
 _PREFIXES = _MAKERS | _HOSTS
 """Words that gateways and frameworks put before a model's name, with "/" or ":"."""
+
+
+def _is_prefix(head: str) -> bool:
+    return head in _PREFIXES or _PLACE.match(head) is not None
+
 
 _VERTEX = ("google-vertex", "vertex_ai")
 """Prefixes of models that Vertex serves, which bills some of them differently."""
 
-_DATED = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|20\d{6})\Z")
+_DATED = re.compile(r"(?:[-@](\d{4}-\d{2}-\d{2}|20\d{6})|@(?:default|latest))\Z")
+"""A date, or Vertex's word for the newest."""
+
+_MILLION = re.compile(r"(?::1m|\[1m\])\Z")
+"""How coding agents ask for a window of a million tokens, where a model's usual one is smaller."""
 
 _NUMBERED = re.compile(r"\A(gemini-.+)-\d{3}\Z")
 """Stable versions of Gemini models. Source: ai.google.dev/gemini-api/docs/models (2026-11-22)."""
 
 _REGION = re.compile(r"\A(?:us|us-gov|eu|apac|jp|au|in|ca|global)\.(?=[a-z0-9]+\.)")
 _BEDROCK = re.compile(
-    r"\A(?:anthropic|openai|mistral|deepseek|zai|meta|amazon|cohere|qwen|moonshot|moonshotai|xai|minimax|google)"
+    r"\A(?:anthropic|openai|mistral|deepseek|zai|meta|amazon|cohere|qwen|moonshot|moonshotai|xai|minimax|google"
+    r"|nvidia|writer|ai21)"
     r"\.(.+?)(?:-v?\d+:\d+|-v\d+)?\Z"
 )
 """Bedrock's ids: an inference profile's region, the maker, the model, its version. Source: the Bedrock
@@ -124,7 +140,7 @@ def spellings(model: str, /) -> list[tuple[str, bool]]:
         Names, each with whether the limits of that model are those of the one that was named.
     """
     found: list[tuple[str, bool]] = []
-    for written in dict.fromkeys((model, model.lower(), _bare(model))):
+    for written in dict.fromkeys((model, model.lower(), _bare(_MILLION.sub("", model.lower())))):
         found += [(name, True) for name in _bare_names(_ROUTED.sub("", written), first=written)]
         if _LISTED.search(written):
             found += [(name, False) for name in _bare_names(_LISTED.sub("", written))]
@@ -142,7 +158,7 @@ def is_hosted(model: str, /) -> bool:
     if _ENDPOINT.search(given) or _BEDROCK.match(_REGION.sub("", model)):
         return True
     head, mark, tail = _split(model)
-    while mark and head in _PREFIXES:
+    while mark and _is_prefix(head):
         if head in _HOSTS or _BEDROCK.match(_REGION.sub("", tail)):
             return True
         head, mark, tail = _split(tail)
@@ -157,7 +173,7 @@ def _bare_names(model: str, *, first: str | None = None) -> list[str]:
     if resource:
         names += ["vertex/" + resource[1], resource[1]]
     head, mark, tail = _split(model)
-    while mark and (head.lower() in _PREFIXES or head == "ft"):
+    while mark and (_is_prefix(head.lower()) or head == "ft"):
         if head in _VERTEX:
             names.append("vertex/" + tail)
         # a fine-tuned model is "ft:base:organisation:suffix:id"
@@ -378,6 +394,8 @@ def _row(name: str) -> ModelFacts | None:
 def _as_served(found: ModelFacts, model: str, *, is_own: bool) -> ModelFacts:
     if found.open_weights and is_hosted(model):
         return _from_host(found)
+    if _MILLION.search(model.lower()):
+        return _of_a_million(found)
     return found if is_own else _without_limits(found)
 
 
@@ -406,6 +424,12 @@ def _from_host(facts: ModelFacts) -> ModelFacts:
     """Give an open model as others than its maker serve it: in Chat's form, with limits of their own."""
     framing = changed(facts.framing, tools_dropped_by_none=False)  # seen at their makers alone
     return changed(_without_limits(facts), format="openai_chat", framing=framing)
+
+
+@cache
+def _of_a_million(facts: ModelFacts) -> ModelFacts:
+    """Give a model with the window that was asked for by its name."""
+    return changed(facts, window_tokens=max(1_000_000, facts.window_tokens or 0))
 
 
 @cache

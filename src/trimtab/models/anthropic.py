@@ -127,7 +127,8 @@ ROWS = (
     *group(_FABLE, 1_000_000, 128_000, "claude-mythos-5 claude-mythos-5-1 claude-mythos-preview"),
     # not documented for Fable 5: as for Opus 4.8, which its bill bears out
     *group(_FABLE, 1_000_000, 128_000, "claude-opus-4-8 claude-fable-5"),
-    *group(_FABLE, None, None, "claude-fable-5-2 claude-mythos-5-2", source=_SDK),
+    # the window by genai-prices 0.2.3 (2026-11-27), the most output as of all since 4.6
+    *group(_FABLE, 1_000_000, 128_000, "claude-fable-5-2 claude-mythos-5-2", source=_SDK),
     *group(_claude(_NEW, 675, 804), 1_000_000, 128_000, "claude-opus-4-7"),
     *group(_claude(_OLD, 497, 589), 1_000_000, 128_000, "claude-opus-4-6 claude-sonnet-4-6"),
     *group(_claude(_OLD, 496, 588), 200_000, 64_000, "claude-opus-4-5"),
@@ -172,7 +173,8 @@ _VERSIONS = {
     "opus": ("4.1", "4.5", "4.6", "4.7", "4.8", "5.5"),
     "sonnet": ("4.5", "4.6", "5.5"),
     "haiku": ("4.5", "5.5"),
-    "fable": ("5.1",),
+    "fable": ("5.1", "5.2"),
+    "mythos": ("5.1", "5.2"),
 }
 ALIASES = {
     f"claude-{line}-{version}": f"claude-{line}-{version.replace('.', '-')}"

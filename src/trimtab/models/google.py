@@ -114,8 +114,10 @@ ROWS = (
     *_with_vertex(_GEMINI, 65_536, "gemini-3-pro-preview gemini-3.1-pro-preview"),
     *group(_GEMINI, _WINDOW, 65_536, "gemini-flash-latest gemini-flash-lite-latest gemini-pro-latest"),
     *group(_GEMINI, 131_072, 65_536, "gemini-omni-1.1-flash"),
-    *group(_GEMINI, None, None, "gemini-4-hydrogen gemini-omni-1.2-flash", source=_SDK),
-    *group(_GEMINI, None, None, "gemini-robotics-er-1.6-preview", source=_SDK),
+    # by litellm 1.110.2 (2026-11-27); what is more is continued, as of the others of Gemini 4
+    *group(_GEMINI, _WINDOW, 65_536, "gemini-4-hydrogen", source=_SDK),
+    *group(_GEMINI, 131_072, 65_536, "gemini-omni-1.2-flash", source=_SDK),
+    *group(_GEMINI, None, None, "gemini-robotics-er-1.6-preview gemini-4-neon", source=_SDK),
     *group(_GEMINI, 65_536, 32_768, "gemini-3-pro-image"),
     *group(_GEMINI, 131_072, 32_768, "gemini-3.1-flash-image"),
     *group(_GEMINI, 65_536, 4_096, "gemini-3.1-flash-lite-image"),
@@ -125,7 +127,7 @@ ROWS = (
     # speech is not of the window
     *group(_GEMINI, 8_192, None, "gemini-3.8-flash-tts gemini-3.8-flash-lite-tts"),
     *group(_GEMINI, 8_192, None, "gemini-3.1-flash-tts-preview"),
-    *group(_OLDER, 8_192, None, "gemini-2.5-flash-preview-tts"),
+    *group(_OLDER, 8_192, None, "gemini-2.5-flash-preview-tts gemini-2.5-pro-preview-tts"),
     *_with_vertex(_OLDER, 65_536, "gemini-2.5-pro gemini-2.5-flash gemini-2.5-flash-lite"),
     *group(_OLDER, 65_536, 32_768, "gemini-2.5-flash-image"),
     *group(_OLDER, 128_000, 64_000, "gemini-2.5-computer-use-preview-10-2025"),
@@ -149,6 +151,7 @@ ALIASES = aliases(
         "gemini-3-pro-image": "gemini-3-pro-image-preview nano-banana-pro-preview",
         "gemini-3.1-flash-image": "gemini-3.1-flash-image-preview",
         "gemini-3.1-flash-lite": "gemini-3.1-flash-lite-preview",
+        "gemini-robotics-er-2-preview": "gemini-robotics-er-2-streaming-preview",
         "gemini-2.5-pro": "gemini-2.5-pro-preview-03-25 gemini-2.5-pro-preview-05-06"
         " gemini-2.5-pro-preview-06-05 gemini-2.5-pro-exp-03-25",
         "gemini-2.5-flash": "gemini-2.5-flash-preview-04-17 gemini-2.5-flash-preview-05-20"
@@ -159,5 +162,11 @@ ALIASES = aliases(
     }
 )
 
-REASONS: dict[tuple[str, str], str] = {}
+REASONS = {
+    (
+        model,
+        "output",
+    ): "2026-11-22: one answer has 65,536 (docs.cloud.google.com, Gemini 4); more is continued"
+    for model in ("gemini-4-argon", "gemini-4-hydrogen")
+}
 """Why a value is not what other tables have, and when it was looked into; see bench/models.py."""

@@ -173,6 +173,10 @@ ROWS = (
     # of Alibaba's own endpoint the most input was read, which is a little below the window
     *group(_OLD_QWEN, 30_720, 8_192, "qwen-max"),
     *group(_OLD_QWEN, 129_024, 16_384, "qwen-plus qwen-turbo"),
+    *group(_OLD_QWEN, 997_952, 32_768, "qwen-plus-latest"),
+    *group(_OLD_QWEN, 1_000_000, 16_384, "qwen-turbo-latest qwen-coder"),
+    *group(_OLD_QWEN, 98_304, 8_192, "qwq-plus"),
+    *group(_OLD_QWEN, 260_096, 32_768, "qwen3-vl-plus"),
     *group(_OLD_QWEN, 997_952, 32_768, "qwen-flash"),
     *group(_OLD_QWEN, 258_048, 65_536, "qwen3-max"),
     *group(_XML_QWEN, 997_952, 65_536, "qwen3-coder-plus qwen3-coder-flash"),
@@ -201,6 +205,14 @@ ROWS = (
     *group(_KIMI, 32_768, None, "moonshot-v1-32k"),
     *group(_MAX, None, None, "minimax-m2"),  # 196,608 to 1,000,000, by version and host
     *group(_MAX, 1_000_000, 128_000, "minimax-m3"),
+    *group(_family("ai21"), 256_000, None, "jamba"),
+    *group(_family("microsoft"), 16_384, None, "phi-4"),
+    *group(_family("microsoft"), None, None, "phi-3 phi-3.5"),  # 4,096 to 131,072, by name
+    *group(_family("ibm"), None, None, "granite granite-3"),  # 8,192 to 131,072, by version and host
+    *group(_family("ibm"), 131_072, None, "granite-4"),
+    *group(_family("nvidia"), None, None, "nemotron"),  # 128,000 to 262,144, by version
+    *group(_family("nvidia"), 262_144, None, "nemotron-3"),
+    *group(_family("nvidia"), 128_000, None, "nemotron-nano"),
     *group(_GEMMA, 8_192, 8_192, "gemma-2"),
     *group(_GEMMA, 131_072, 8_192, "gemma-3"),
     *group(_GEMMA, 262_144, 32_768, "gemma-4"),
@@ -223,6 +235,8 @@ UNNAMED = (
 
 ALIASES = aliases(
     {
+        "qwen-plus-latest": "qwen-plus-2025-07-28 qwen-plus-2025-09-11",
+        "qwen-turbo-latest": "qwen-turbo-2025-04-28 qwen-turbo-2024-11-01",
         "llama-2": "llama2",
         "llama-3": "llama3",
         "llama-4-scout": "llama4-scout",
@@ -231,6 +245,8 @@ ALIASES = aliases(
         "deepseek-v3.1": "deepseek-chat-v3.1",
         "deepseek-v4-flash": "deepseek-v4-flash-vision-exp",
         "glm-4.5": "glm-4.5v",
+        "glm-5.3": "zai-glm-latest",
+        "granite": "granite-vision granite-guardian",
     }
 ) | {
     name.replace("-", "."): name for name in ("deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "deepseek-r1")
@@ -243,6 +259,10 @@ _VERSION = r"(\d)(?:-(\d)\b)?"
 _LLAMA_NAME = re.compile(r"llama-?v?" + _VERSION)
 """Bedrock has "llama3-1-8b", Cerebras "llama3.1-8b", Fireworks "llama-v3p1-8b", Meta "Meta-Llama-3.1-8B"."""
 _QWEN_NAME = re.compile(r"qwen-?" + _VERSION)
+_GLM_NAME = re.compile(r"glm-" + _VERSION)
+"""Mistral serves "zai-glm-5-3"."""
+_SHORT_NAME = re.compile(r"\A(gemma|phi|granite)(?=\d)(\d)")
+"""Ollama has "gemma3:4b", "phi4" and "granite3.2-vision"."""
 _GAPS = "-."
 """What may follow the name of a family: MiniMax has "minimax-m2.5"."""
 
@@ -257,10 +277,12 @@ def family_names(name: str, /) -> list[str]:
         True
     """
     plain = _POINTED.sub(".", name)
-    for maker in ("zai-", "meta-", "openai-"):
+    for maker in ("zai-", "meta-", "openai-", "nvidia-"):
         plain = plain.removeprefix(maker)
     plain = _LLAMA_NAME.sub(lambda found: "llama-" + _version(found), plain)
     plain = _QWEN_NAME.sub(lambda found: "qwen" + _version(found), plain)
+    plain = _GLM_NAME.sub(lambda found: "glm-" + _version(found), plain)
+    plain = _SHORT_NAME.sub(r"\1-\2", plain)
     whole = plain.replace(":", "-")  # Ollama writes "qwen3:0.6b"
     cuts = [at for at, letter in enumerate(whole) if letter in _GAPS]
     return [whole, *(whole[:at] for at in reversed(cuts))][:_MOST_NAMES]

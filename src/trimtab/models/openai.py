@@ -114,7 +114,8 @@ ROWS = (
     *group(_UNBILLED, 400_000, 128_000, "gpt-5-codex", media=_GPT5_TILES),
     *group(_UNBILLED, 400_000, 272_000, "gpt-5-pro", media=_GPT5_TILES),
     *group(_REASONS_NO_BILL, 400_000, 128_000, "gpt-5-search-api", media=_GPT5_TILES),
-    *group(_UNBILLED, None, None, "gpt-5.1-mini", source=_SDK),
+    # by genai-prices 0.2.3 (2026-11-27), which has it as gpt-5.1-codex-mini
+    *group(_UNBILLED, 400_000, 128_000, "gpt-5.1-mini", source=_SDK),
     *group(_UNBILLED, 128_000, 16_384, "gpt-5.1-chat-latest gpt-5.2-chat-latest gpt-5.3-chat-latest"),
     *group(_UNBILLED, 400_000, 128_000, "gpt-5.1-codex gpt-5.1-codex-mini gpt-5.1-codex-max gpt-5.2-codex"),
     *group(_UNBILLED, 400_000, 128_000, "gpt-5.2-pro gpt-5.3-codex gpt-5.4-nano gpt-5.6-cyber"),
@@ -124,7 +125,10 @@ ROWS = (
     *group(_GPT_6, 1_050_000, 128_000, "gpt-6.1-sol gpt-6.1-terra gpt-6.2-sol gpt-6.2-astra"),
     *group(_GPT_6, 1_050_000, 128_000, "gpt-daybreak-blue-latest"),
     *group(_GPT_6, 400_000, 128_000, "gpt-daybreak-red-latest"),
-    *group(_GPT_6, None, None, "gpt-rosalind-research gpt-6-cyber gpt-6.2-astra-law", source=_SDK),
+    # by litellm 1.110.2 (2026-11-27)
+    *group(_GPT_6, 1_050_000, 128_000, "gpt-6-cyber gpt-6-astra-law", source=_SDK),
+    *group(_GPT_6, None, None, "gpt-rosalind-research gpt-rosalind-discovery gpt-6.2-astra-law", source=_SDK),
+    *group(_UNBILLED, None, None, "gpt-5.5-cyber", source=_SDK),
     *group(_GPT_OSS, 131_072, None, "gpt-oss-20b gpt-oss-120b"),
 )
 
@@ -149,7 +153,12 @@ ALIASES = aliases(
         "gpt-4.5-preview": "gpt-4.5",
         "gpt-4": "gpt-4-0314 gpt-4-0613",
         "gpt-4-32k": "gpt-4-32k-0314 gpt-4-32k-0613",
-        "gpt-4-turbo": "gpt-4-1106-preview gpt-4-0125-preview gpt-4-turbo-preview gpt-4-vision-preview",
+        "gpt-4-turbo": "gpt-4-1106-preview gpt-4-0125-preview gpt-4-turbo-preview gpt-4-vision-preview"
+        " gpt-4-turbo-vision-preview",
+        "codex-mini-latest": "codex-mini",
+        "gpt-5.5-cyber": "gpt-5.5-cyber-preview",
+        "gpt-daybreak-red-latest": "daybreak-red-latest",
+        "gpt-daybreak-blue-latest": "daybreak-blue-latest",
         "gpt-3.5-turbo": "gpt-3.5-turbo-1106 gpt-3.5-turbo-0125"
         " gpt-35-turbo gpt-35-turbo-0125 gpt-35-turbo-1106",
         "gpt-3.5-turbo-16k": "gpt-3.5-turbo-16k-0613 gpt-35-turbo-16k",
@@ -160,5 +169,5 @@ ALIASES = aliases(
     }
 )
 
-REASONS: dict[tuple[str, str], str] = {}
+REASONS = {("gpt-4", "output"): "2026-11-22: OpenAI's own page of the model has 8,192"}
 """Why a value is not what other tables have, and when it was looked into; see bench/models.py."""

@@ -11,6 +11,9 @@ _CHECKED = "2026-11-22"
 _TABLE = "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json"
 """Read in release 1.109.1 (2026-11), where the maker's own page was not at hand."""
 
+_GENAI = "https://github.com/pydantic/genai-prices/blob/main/prices/data.json"
+"""Read in release 0.2.3 (2026-11-27)."""
+
 # Tekken makes 1.13 times o200k's tokens of 6,567 real messages (2026-11).
 _FRAMING = Framing(
     per_request_tokens=1,
@@ -161,6 +164,10 @@ ROWS = (
     *group(_MISTRAL, 131_072, None, "ministral-3b-latest"),
     *group(_MISTRAL, 1_048_576, None, "mistral-large-4"),
     *group(_MISTRAL, 256_000, None, "devstral-medium-latest devstral-small-latest"),
+    *group(_MISTRAL, 262_144, None, "devstral-2512", source=_GENAI),
+    *group(_MISTRAL, 131_072, None, "mistral-medium-2508"),
+    *group(_MISTRAL, 128_000, None, "mistral-small-2506"),
+    *group(_MISTRAL, 128_000, 40_000, "magistral-medium-2509", framing=_MAGISTRAL),
     *group(_MISTRAL, 128_000, None, "pixtral-large-latest pixtral-12b", media=_FINE_PATCHES),
     *group(_MISTRAL, 128_000, None, "open-mistral-nemo ministral-8b-2410"),
     *group(_MISTRAL, 32_768, None, "voxtral-small-latest"),
@@ -174,8 +181,9 @@ ROWS = (
     *group(_GROK_BILLED, 1_000_000, None, "grok-4.3"),
     *group(_GROK, 1_000_000, None, "grok-4.20"),
     *group(_GROK, 256_000, None, "grok-code-fast-1 grok-build-0.1"),
-    *group(_GROK_FAST, None, None, "grok-4.1-fast grok-4-fast"),
-    *group(_GROK_3, None, None, "grok-2"),
+    *group(_GROK, 500_000, None, "grok-build-latest"),
+    *group(_GROK_FAST, 2_000_000, None, "grok-4.1-fast grok-4-fast", source=_GENAI),
+    *group(_GROK_3, 32_768, None, "grok-2", source=_GENAI),
     *group(_GROK_4, 256_000, None, "grok-4", source="https://openrouter.ai/x-ai/{}"),
     *group(_GROK_3, 131_072, None, "grok-3 grok-3-mini", source="https://vercel.com/ai-gateway/models/{}"),
     *group(_NOVA, 128_000, 10_000, "nova-micro"),
@@ -190,12 +198,27 @@ ROWS = (
         source="https://docs.cohere.com/docs/command-a-plus",
     ),
     *group(_COMMAND, 256_000, 8_000, "command-a-03-2025"),
+    *group(_COMMAND, 256_000, 8_192, "command-a-reasoning-08-2025"),
+    *group(_COMMAND, 128_000, 4_000, "command-a-vision-07-2025 command-a-translate-08-2025"),
+    *group(_closed_kind("perplexity"), 128_000, None, "sonar sonar-reasoning sonar-deep-research"),
+    *group(_closed_kind("perplexity"), 200_000, 8_000, "sonar-pro"),
+    *group(_closed_kind("writer"), 128_000, 8_192, "palmyra-x4 palmyra-x5"),
+    *group(
+        _closed_kind("groq"),
+        131_072,
+        8_192,
+        "compound compound-mini",
+        source="https://console.groq.com/docs/compound",
+    ),
     *group(_COMMAND, 128_000, 4_096, "command-r-08-2024 command-r-plus-08-2024 command-r7b-12-2024"),
 )
 
+# Ollama has "mistral:7b".
 UNNAMED = (
     Unnamed(
-        re.compile(r"(open-)?(mistral|mixtral|ministral|magistral|codestral|devstral|pixtral|voxtral)-"),
+        re.compile(
+            r"(open-)?(mistral|mixtral|ministral|magistral|codestral|devstral|pixtral|voxtral)(?![a-z/])"
+        ),
         "mistral-small-latest",
         Margin(tokens=60, per_mille=150),
     ),
@@ -205,32 +228,67 @@ UNNAMED = (
     Unnamed(re.compile(r"command-"), "command-a-plus-05-2026", BY_ESTIMATE),
 )
 
+_GROK_MODES = ("reasoning", "non-reasoning", "reasoning-latest", "non-reasoning-latest")
+_GROK_ENDS = (
+    ("latest",),
+    ("reasoning",),
+    ("non-reasoning",),
+    ("latest", "reasoning"),
+    ("latest", "non-reasoning"),
+    ("reasoning", "latest"),
+    ("non-reasoning", "latest"),
+    ("reasoning", "gv2"),
+    ("non-reasoning", "gv2"),
+)
+"""What xAI writes behind a name: how it thinks, and which version it is."""
+
 # What "latest" stands for, and how gateways and dates spell them.
 ALIASES = aliases(
     {
-        "mistral-large-latest": "mistral-large-2512 mistral-large-3",
+        "mistral-large-latest": "mistral-large-2512 mistral-large-3 mistral-large-3-675b-instruct",
         "mistral-large-4": "mistral-large-4-0",
-        "mistral-medium-latest": "mistral-medium-2604 mistral-medium-3.5 mistral-medium-3-5",
+        "mistral-medium-latest": "mistral-medium-2604 mistral-medium-3.5 mistral-medium-3-5 mistral-medium",
+        "mistral-medium-2508": "mistral-medium-3.1 mistral-medium-3-1 mistral-medium-2505 mistral-medium-3",
+        "mistral-small-2506": "mistral-small-3.2 mistral-small-3.2-24b-instruct mistral-small-2503"
+        " mistral-small-3.1-24b-instruct",
+        "magistral-medium-2509": "magistral-small-2509",
+        "devstral-2512": "devstral-2 devstral-2-123b",
+        "codestral-mamba-2407": "codestral-mamba-latest",
         "mistral-small-latest": "mistral-small-2603",
         "codestral-latest": "codestral-2508",
-        "ministral-8b-latest": "ministral-8b-2512",
-        "ministral-14b-latest": "ministral-14b-2512",
-        "ministral-3b-latest": "ministral-3b-2512",
+        "ministral-8b-latest": "ministral-8b-2512 ministral-3-8b-2512 ministral-3-8b-instruct",
+        "ministral-14b-latest": "ministral-14b-2512 ministral-3-14b-2512 ministral-3-14b-instruct",
+        "ministral-3b-latest": "ministral-3b-2512 ministral-3-3b-2512 ministral-3-3b-instruct",
         "devstral-medium-latest": "devstral-latest",
-        "voxtral-small-latest": "voxtral-small-2507",
+        "voxtral-small-latest": "voxtral-small-2507 voxtral-small-24b-2507",
         "pixtral-large-latest": "pixtral-large-2411 pixtral-large-2502",
         "pixtral-12b": "pixtral-12b-2409 pixtral-12b-latest",
         "open-mistral-nemo": "open-mistral-nemo-2407",
         "open-mixtral-8x22b": "open-mixtral-8x22b-2404",
-        "grok-4.5": "grok-4.5-latest",
-        "grok-4.3": "grok-4.3-latest",
-        "grok-4.20": "grok-4.20-reasoning grok-4.20-non-reasoning"
-        " grok-4.20-0309-reasoning grok-4.20-0309-non-reasoning",
-        "grok-4": "grok-4-0709",
-        "grok-4.1-fast": "grok-4.1-fast-reasoning grok-4.1-fast-non-reasoning",
-        "grok-4-fast": "grok-4-fast-reasoning grok-4-fast-non-reasoning",
-        "grok-code-fast-1": "grok-code-fast",
+        **{f"grok-{version}": f"grok-{version}-latest" for version in ("4.7", "4.6", "4.3")},
+        "grok-4.5": "grok-4.5-latest grok-latest",
+        "grok-4": "grok-4-0709 grok-4-latest",
+        "grok-3": "grok-3-latest grok-3-beta grok-3-fast grok-3-fast-latest grok-3-fast-beta",
+        "grok-3-mini": "grok-3-mini-latest grok-3-mini-beta grok-3-mini-fast grok-3-mini-fast-latest"
+        " grok-3-mini-fast-beta",
+        "grok-2": "grok-2-1212 grok-2-latest grok-2-vision grok-2-vision-1212 grok-2-vision-latest",
+        "grok-4.1-fast": " ".join(f"grok-4.1-fast-{words}" for words in _GROK_MODES),
+        "grok-4-fast": " ".join(f"grok-4-fast-{words}" for words in _GROK_MODES),
+        "grok-4.20": " ".join(
+            "-".join(filter(None, ("grok-4.20", agents, beta, date, *words)))
+            for agents in ("", "multi-agent")
+            for beta in ("", "beta", "experimental-beta")
+            for date in ("", "0309", "0304")
+            for words in ((), *_GROK_ENDS)
+            if agents or beta or date or words
+        ),
+        "grok-code-fast-1": "grok-code-fast grok-code-fast-1-0825",
+        "sonar-reasoning": "sonar-reasoning-pro",
+        "compound": "compound-beta",
+        "compound-mini": "compound-beta-mini",
         "command-a-03-2025": "command-a",
+        "command-a-reasoning-08-2025": "command-a-reasoning",
+        "command-a-vision-07-2025": "command-a-vision",
         "command-r-08-2024": "command-r",
         "command-r-plus-08-2024": "command-r-plus",
     }

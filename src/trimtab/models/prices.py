@@ -302,6 +302,12 @@ _MODELS = (
     _models("gpt-3-5 gpt-35", "openai", **_NOT_CACHED, output=3.0),
     _models("gemini-4", "gemini", read=0.05, output=5.0),
     _models(
+        "gemini-2-5-flash-preview-tts gemini-2-5-pro-preview-tts",
+        "gemini",
+        min_prefix_tokens=2_048,
+        output=20.0,
+    ),
+    _models(
         "gemini-2-5-pro gemini-2-5-computer",
         "gemini",
         min_prefix_tokens=2_048,
@@ -309,7 +315,6 @@ _MODELS = (
         tiers=_LONG_GEMINI,
     ),
     _models("gemini-2-5-flash-lite", "gemini", min_prefix_tokens=2_048, output=4.0),
-    _models("gemini-2-5-flash-preview-tts", "gemini", min_prefix_tokens=2_048, output=20.0),
     _models("gemini-2-5", "gemini", min_prefix_tokens=2_048, output=8.33),
     _models(
         "gemini-3-pro-preview gemini-3-1-pro-preview gemini-pro-latest",
@@ -435,5 +440,17 @@ def row_of(model: str, /) -> _OfModels | None:
     return next((one for one in _MODELS if any(dashed.startswith(one.names, at) for at in starts)), None)
 
 
-REASONS: dict[tuple[str, str], str] = {}
+REASONS = {
+    (
+        "gpt-5.6-cyber",
+        "tiers",
+    ): "2026-11-27: it takes 272,000 tokens of input, so that none is above the tier",
+    ("gpt-daybreak-red-latest", "tiers"): "2026-11-27: as gpt-5.6-cyber",
+    (
+        "claude-sonnet-4-5",
+        "tiers",
+    ): "2026-11-27: only of the beta with a million tokens, which is not its window",
+    ("grok-4-fast", "tiers"): "2026-11-27: twice the price above 128,000, as xAI's page of the model had it",
+    ("grok-4.1-fast", "tiers"): "2026-11-27: as grok-4-fast",
+}
 """Why a value is not what other tables have, and when it was looked into; see bench/models.py."""
