@@ -3,8 +3,8 @@
 A model that we have is looked up in both. Compared are the window, the most input and output, and prices as
 multiples of the price of input: a token that the cache serves or stores, one of output, and price tiers. What
 differs is printed, with the reason in `REASONS` of the module that has the row, if there is one. A value that
-both tables have, and neither has as we do, needs such a reason with a date; without one the exit code is 1. So it
-is for a reason without a date, or of a value that does not differ any more.
+both tables have, and neither has as we do, needs such a reason with a date; without one the exit code is 1.
+So it is for a reason without a date, or of a value that does not differ any more.
 
     make models                 # all
     make models MODELS=gpt-5.5  # one
@@ -23,9 +23,19 @@ from typing import Any, NamedTuple
 
 from genai_prices.data import providers
 
-from trimtab.models import anthropic, facts_for, google, model_names, open_weights, openai, others, prices
-from trimtab.models.facts import ModelFacts
-from trimtab.models.prices import find_pricing
+from trimtab.errors import UnknownNameError
+from trimtab.models import (
+    ModelFacts,
+    anthropic,
+    facts_for,
+    google,
+    model_names,
+    open_weights,
+    openai,
+    others,
+    prices,
+    pricing_for,
+)
 
 TODAY = datetime.now(UTC)
 TOLERANCE = 0.02
@@ -134,7 +144,10 @@ def near(ours: float | None, other: float | None) -> bool:
 
 def values_of(facts: ModelFacts) -> Values:
     """List what we have."""
-    found = find_pricing(facts.name)
+    try:
+        found = pricing_for(facts.name)
+    except UnknownNameError:
+        found = None
     made: Values = {
         "window": (facts.window_tokens, facts.input_tokens),
         "output": facts.output_tokens,
@@ -204,7 +217,9 @@ KNOWN = {provider.id: provider for provider in providers}
 def genai_of(facts: ModelFacts) -> Values:
     """List what genai-prices has of a model; nothing if it has no such row."""
     provider = KNOWN.get(HOSTS.get(facts.provider, ("", None))[1] or "")
-    model = provider.find_model(facts.name) if provider is not None else None
+    names = (facts.name, facts.name.replace(".", "-"))
+    found = (provider.find_model(name) for name in names) if provider is not None else ()
+    model = next(filter(None, found), None)
     if model is None:
         return {}
     price = model.get_prices(TODAY)

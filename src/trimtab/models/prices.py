@@ -335,11 +335,11 @@ _MODELS = (
     _models("gemini-3 gemini-omni", "gemini", output=6.0),
     _models("gemini-2-0-flash", "gemini", read=0.25, output=4.0),
     _models("gemini-1-5-flash", "gemini", read=0.25, output=4.0, tiers=_tier((128_000, 2.0, 2.0))),
-    _models("grok-4-5", "xai", read=0.15),
+    _models("grok-4-5 grok-build-latest", "xai", read=0.15),
     _models("grok-4-3 grok-4-20", "xai", read=0.16, output=2.0),
     _models("grok-4-6 grok-4-7", "xai"),
     _models("grok-code-fast grok-build", "xai", read=0.2, output=2.0),
-    _models("grok-4-fast grok-4-1", "xai", output=2.5, tiers=_tier((128_000, 2.0, 2.0))),
+    _models("grok-4-fast grok-4-1", "xai", output=2.5, tiers=()),
     _models("grok-3-mini", "xai", output=1.667, tiers=()),
     _models("grok-3 grok-4", "xai", output=5.0, tiers=()),
     _models("deepseek-v4-pro", "deepseek", read=0.033, output=3.0),
@@ -450,7 +450,5 @@ REASONS = {
         "claude-sonnet-4-5",
         "tiers",
     ): "2026-11-27: only of the beta with a million tokens, which is not its window",
-    ("grok-4-fast", "tiers"): "2026-11-27: twice the price above 128,000, as xAI's page of the model had it",
-    ("grok-4.1-fast", "tiers"): "2026-11-27: as grok-4-fast",
 }
 """Why a value is not what other tables have, and when it was looked into; see bench/models.py."""
