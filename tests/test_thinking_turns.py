@@ -256,7 +256,10 @@ def test_lists_and_contexts_are_told_by_the_model(form: str) -> None:
         for budget in shares(body):
             listed, _ = tokens_needed(lambda: fit(messages, budget, **given))  # noqa: B023
             context = Context(budget, **given).add("history", messages[:-1]).add("new", messages[-1:])
-            for made in (listed, tokens_needed(context.fit)[0]):
+            middle = len(messages) // 2
+            three = Context(budget, **given).add("old", messages[:middle])
+            three = three.add("history", messages[middle:-2]).add("new", messages[-2:])
+            for made in (listed, tokens_needed(context.fit)[0], tokens_needed(three.fit)[0]):
                 if made is not None and made.messages:  # blocks may come to be empty
                     after = {**body, "messages": made.messages}
                     refused = judge.newly_refused(form, body, after)
@@ -330,6 +333,17 @@ def test_the_middle_of_a_long_turn_may_leave(strategy: Any) -> None:
     assert [one for one in validate(fresh.request) if one.fault] == []
     states = {row.index: row.state for row in fresh.report.messages}
     assert [states[at] for at in (0, 1, 2, 3, 15)] == ["pinned", "held", "held", "free", "held"]
+
+
+def test_what_a_callback_takes_the_thinking_from_leaves_with_it() -> None:
+    """What would open the turn in its place is gone, too, but for the newest step."""
+    body = loop(4)
+    body["messages"][5] = {**body["messages"][5], "content": [THOUGHT, *body["messages"][5]["content"]]}
+    trimmed = fitted(body, 10**4, None, on_trim=lambda trim: trim.remove(1))
+    assert trimmed.positions == [0, 5, 6, 7, 8]
+    assert [one for one in validate(trimmed.request) if one.fault] == []
+    reasons = {row.index: row.reason for row in trimmed.report.messages if row.fate == "evicted"}
+    assert reasons == {1: "callback", 2: "unit_of_removed", 3: "cannot_lead", 4: "cannot_lead"}
 
 
 def test_turns_that_gaps_would_join_are_kept_apart() -> None:

@@ -42,6 +42,7 @@ from trimtab.budget import MOST_TOKENS, Budget, BudgetLike, needs_model
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble
 from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
+from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import members
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.door import as_counter
@@ -61,7 +62,7 @@ from trimtab.formats import (
 from trimtab.formats.origin import OriginOf
 from trimtab.models import facts_for
 from trimtab.strategies.base import asks_model
-from trimtab.strategies.openers import in_order
+from trimtab.strategies.openers import begun_with_thinking, in_order
 
 if TYPE_CHECKING:
     from trimtab.report import Reason, Violation
@@ -618,6 +619,8 @@ class _Removals:
         self._known = sizes.known
         if context.removed:
             units, misplaced = in_order(history, context.remaining, may_leave=lambda unit: not unit.open)
+            units, headless = begun_with_thinking(history, units, may_leave=lambda unit: not unit.open)
+            misplaced |= headless
             removed: dict[int, Reason] = {
                 **context.removed,
                 **dict.fromkeys(sorted(misplaced), "cannot_lead"),
@@ -674,7 +677,9 @@ def _parts(
     pins = by_block(starts, ((index, index) for index in pinned))
     answered = by_block(starts, bonds.answered)
     apart = by_block(starts, bonds.answers)
-    holds = by_block(starts, ((index, index) for index in bonds.held))
+    opening = _thinking_ahead(format, lists, starts) if thinking.leads and len(lists) > 1 else set[int]()
+    opening = opening.union(*(one for one in bonds.units if not one.isdisjoint(opening)))
+    holds = by_block(starts, ((index, index) for index in sorted(bonds.held | opening)))
     sure = pinned | bonds.held
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     parts: list[Part] = []
@@ -718,6 +723,12 @@ def _parts(
         removals.fill(part, at)
         parts.append(part)
     return parts[::-1], bonds
+
+
+def _thinking_ahead(format: Format, lists: Sequence[Sequence[Any]], starts: Sequence[int]) -> set[int]:
+    """List the thinking that has to open the last turn where a block begins in the middle of it."""
+    turn = LastTurn([message for messages in lists for message in messages], format.turn_step)
+    return {index for start in starts[1:] if (index := turn.thinking_for(start)) is not None}
 
 
 def _has_loose_ends(part: Part) -> bool:

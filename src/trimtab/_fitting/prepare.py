@@ -35,7 +35,7 @@ from trimtab.errors import FormatError
 from trimtab.formats import Format, Request, format_of, refuse_foreign
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies.door import strategy_given
-from trimtab.strategies.openers import in_order
+from trimtab.strategies.openers import begun_with_thinking, in_order
 from trimtab.strategies.runner import reads_newest
 
 if TYPE_CHECKING:
@@ -318,6 +318,8 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     if work.origin is None:
         work.source = history.originals[work.lead :]
     remaining, misplaced = in_order(history, context.remaining, may_leave=lambda unit: not unit.open)
+    remaining, headless = begun_with_thinking(history, remaining, may_leave=lambda unit: not unit.open)
+    misplaced |= headless
     removed: dict[int, Reason] = {**context.removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}

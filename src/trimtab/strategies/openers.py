@@ -15,7 +15,7 @@ from trimtab.conversation.turns import LastTurn, head_of_turn
 from trimtab.conversation.units import Span, Stretch, span_of, unit_of
 from trimtab.formats import mapping_of
 
-__all__ = ["Openers", "headless", "in_order", "with_thinking"]
+__all__ = ["Openers", "begun_with_thinking", "headless", "in_order", "with_thinking"]
 
 
 class Openers:
@@ -272,3 +272,25 @@ def headless(history: History, units: Sequence[Unit]) -> int | None:
         return head.at
     thinks = any(step(mapping_of(messages[index])) == "thinks" for unit in units for index in unit.indices)
     return head.at if thinks else None
+
+
+def begun_with_thinking(
+    history: History, units: Sequence[Unit], *, may_leave: Callable[[Unit], bool]
+) -> tuple[list[Unit], frozenset[int]]:
+    """Let go of what would open the last turn without thinking, but for its newest step.
+
+    Args:
+        history: The conversation.
+        units: Units of it that stay, in order.
+        may_leave: Tells which units may leave for it.
+
+    Returns:
+        What still stays, and the messages that left for this.
+    """
+    kept, gone = list(units), set[int]()
+    while (index := headless(history, kept)) is not None:
+        at = next(at for at, unit in enumerate(kept) if index in unit.indices)
+        if at == len(kept) - 1 or not may_leave(kept[at]):
+            break
+        gone.update(kept.pop(at).indices)
+    return kept, frozenset(gone.difference(*(unit.indices for unit in kept)))
