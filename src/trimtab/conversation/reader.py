@@ -121,7 +121,7 @@ class History:
         return self.originals_from(0) if self.structure.replaced else self.messages
 
     def originals_from(self, start: int, /) -> list[Any]:
-        """Return the caller's own objects from a position on, in a list; those before it are not touched.
+        """Return the caller's own objects from a position on, in a list.
 
         Args:
             start: Index of the first.
