@@ -108,9 +108,9 @@ TOOL_WORDS = 3 + 3 + 6 + 4
         pytest.param(
             [USER], [{"type": "text", "text": "be brief"}], None, 3 + 7 + 4 + 2, id="system-in-parts"
         ),
-        pytest.param([USER], None, [TOOL], 3 + 7 + 8 + TOOL_WORDS, id="tools"),
+        pytest.param([USER], None, [TOOL], 3 + 7 + 9 + TOOL_WORDS, id="tools"),
         pytest.param(
-            [MESSAGES[0], USER], None, [TOOL], 3 + 6 + 7 + 8 + TOOL_WORDS - 4, id="tools-and-system"
+            [MESSAGES[0], USER], None, [TOOL], 3 + 6 + 7 + 9 + TOOL_WORDS - 4, id="tools-and-system"
         ),
         pytest.param([USER], None, [], 3 + 7, id="no-tools"),
     ],
@@ -123,10 +123,12 @@ def test_a_request_costs_its_messages_and_a_fixed_part(
 
 
 def test_an_output_schema_is_charged() -> None:
-    """Name, description and schema as JSON, and ten tokens."""
+    """A heading, name, description and schema as JSON, and eight tokens; four less beside system text."""
     schema = {"name": "answer", "description": "what to say", "schema": {"type": "object"}}
     extra = {"response_format": {"type": "json_schema", "json_schema": schema}}
-    assert word_counter().count_request(CountRequest([], extra=extra)) == 3 + 10 + 1 + 3 + 1
+    assert word_counter().count_request(CountRequest([], extra=extra)) == 3 + 8 + 3 + 2 + 4 + 1
+    beside = word_counter().count_request(CountRequest([], system="be brief", extra=extra))
+    assert beside == 3 + 8 + 3 + 2 + 4 + 1 + 4 + 2 - 4
     assert (
         word_counter().count_request(CountRequest([], extra={"response_format": {"type": "json_object"}}))
         == 3

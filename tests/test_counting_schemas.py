@@ -44,7 +44,7 @@ def typed(schema: dict[str, Any]) -> str:
         "$defs": schema.get("$defs", {}),
     }
     text = tools_text([{"name": "f", "parameters": parameters}], style="typescript")
-    return text.split("x: ", 1)[1].rsplit(",\n}) => any;", 1)[0]
+    return text.split("x: ", 1)[1].rsplit("}) => any;", 1)[0][:-1].removesuffix(",")
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,19 @@ def typed(schema: dict[str, Any]) -> str:
         pytest.param({"type": "integer"}, "number", id="integer"),
         pytest.param({"enum": ["a", "b"], "type": "string"}, '"a" | "b"', id="enum"),
         pytest.param({"const": "a"}, '"a"', id="const"),
-        pytest.param({"type": ["string", "null"]}, "string | null", id="nullable"),
-        pytest.param({"anyOf": [{"type": "string"}, {"type": "null"}]}, "string | null", id="any-of"),
+        pytest.param({"type": ["string", "null"]}, "\n | string\n | null\n", id="nullable"),
+        pytest.param({"anyOf": [{"type": "string"}, {"type": "number"}]}, "string | number", id="any-of"),
+        pytest.param(
+            {"anyOf": [{"type": "string", "title": "A"}, {"type": "null"}]},
+            "\n | // A\nstring\n | null\n",
+            id="any-of-or-null",
+        ),
         pytest.param({"type": "array", "items": {"type": "string"}}, "string[]", id="array"),
         pytest.param({"type": "array"}, "any[]", id="array-of-anything"),
         pytest.param({"type": "object"}, "object", id="object"),
         pytest.param(
             {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a"]},
-            "{\na: string,\nb?: any,\n}",
+            "{ a: string, b?: any }",
             id="nested",
         ),
         pytest.param({}, "any", id="nothing-said"),
@@ -81,7 +86,7 @@ def test_a_schema_is_written_as_a_type(schema: dict[str, Any], written: str) -> 
 
 
 def test_a_tool_is_written_as_a_function_with_its_descriptions() -> None:
-    """Lines of a description are charged without their indentation."""
+    """Each line of a description that says something is a comment, without its indentation."""
     tool = {
         "type": "function",
         "function": {
@@ -99,7 +104,7 @@ def test_a_tool_is_written_as_a_function_with_its_descriptions() -> None:
     }
     assert tools_text([tool, {"name": "now", "input_schema": {}}], style="typescript") == (
         "namespace functions {\n\n"
-        "// Adds up.\n\nArgs: two numbers\n"
+        "// Adds up.\n// Args: two numbers\n"
         "type add = (_: {\n// the first\na: number,\nb?: number, // default: 1\n}) => any;\n\n"
         "type now = () => any;\n\n"
         "} // namespace functions"
@@ -182,16 +187,52 @@ def test_any_schema_is_written(parameters: Any, description: Any) -> None:
     assert len(charged(extra=response_format)) == 1
 
 
-def test_an_output_schema_is_name_description_and_json() -> None:
-    """Without the keys that are not charged; a property that is called like one is."""
+def test_titles_are_comments_above_what_they_name() -> None:
+    """An empty line of comment stands before a description; a reference has what it leads to."""
+    parameters = {
+        "title": "Rent",
+        "type": "object",
+        "properties": {
+            "size": {"title": "Frame Size", "type": "integer"},
+            "to": {"$ref": "#/$defs/Place"},
+            "from": {"$ref": "#/$defs/Place", "description": "pick-up"},
+        },
+        "required": ["size", "to", "from"],
+        "$defs": {
+            "Place": {
+                "title": "Place",
+                "description": "a place",
+                "type": "object",
+                "properties": {"city": {"title": "City", "type": "string"}, "zip": {"type": "string"}},
+                "required": ["city"],
+            }
+        },
+    }
+    place = "{\n// City\ncity: string,\nzip?: string,\n}"
+    assert tools_text([{"name": "rent", "parameters": parameters}], style="typescript") == (
+        "namespace functions {\n\n"
+        "type rent = (_: \n// Rent\n{\n"
+        "// Frame Size\nsize: number,\n"
+        f"// Place\n//\n// a place\nto: {place},\n"
+        f"// Place\n//\n// pick-up\nfrom: {place},\n"
+        "}) => any;\n\n"
+        "} // namespace functions"
+    )
+
+
+def test_an_output_schema_is_shown_under_a_heading() -> None:
+    """Without the keys that are not charged; a property that is called like one is. In ASCII."""
     schema = {
         "type": "object",
-        "properties": {"required": {"type": "string"}},
+        "properties": {"required": {"type": "string", "default": "é", "title": "é"}},
         "required": ["required"],
         "additionalProperties": False,
     }
     form = {"type": "json_schema", "json_schema": {"name": "answer", "description": "d", "schema": schema}}
-    written = 'answer\nd\n{"type":"object","properties":{"required":{"type":"string"}}}'
+    written = (
+        "# Response Formats\n\n## answer\n\n// d\n"
+        '{"type":"object","properties":{"required":{"type":"string","title":"\\u00e9"}}}'
+    )
     assert charged(extra={"response_format": form}) == [written]
     assert charged(extra={"response_format": {"type": "json_object"}}) == charged(extra=None) == []
 

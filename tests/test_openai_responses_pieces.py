@@ -123,7 +123,7 @@ class TestPieces:
             encrypted_content="gAAAA" * 100,
         )
         found = FORM.pieces(item)
-        assert (found.role, found.texts, found.other, found.media) == ("assistant", (), (), ())
+        assert (found.role, found.texts, found.other, found.media) == ("reasoning", (), (), ())
         assert (found.thoughts, found.sealed_chars) == (("long", "short"), 500)
 
     @pytest.mark.parametrize(

@@ -765,7 +765,7 @@ STRATEGIES = (
         ("_visible", "    if depth > _MAX_DEPTH:\n", "    if depth >= _MAX_DEPTH:\n"),
         ("_Words.read", "self.read(value, depth + 1)", "self.read(value, depth + 2)"),
         ("_Words.read", "self.read(value, depth + 2)", "self.read(value, depth + 1)"),
-        ("_visible", "key: _visible(value, depth + 1)", "key: _visible(value, depth)"),
+        ("_visible", "key: _visible(value, depth + 1,", "key: _visible(value, depth,"),
         ("_visible", "return [_visible(value, depth + 1)", "return [_visible(value, depth)"),
     ),
 )

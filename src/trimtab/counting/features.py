@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from trimtab.counting.schemas import SETTINGS
+from trimtab.counting.schemas import SETTINGS, system_texts
 from trimtab.counting.sizes import Fixed
 from trimtab.formats import Format, Pieces, Request
 from trimtab.formats.tools import function_in, tools_in
@@ -52,6 +52,8 @@ def features_of(
     found |= {feature for tool in shown for feature in _of_tool(tool)}
     if len(shown) > 1:
         found.add("several tools")
+    if shown or (fixed.extra or {}).get("response_format"):
+        found.update(_where_system_ends(messages, form, fixed))
     beside = {form.rules.body_key, form.rules.system_key, "model", "modelId", "tools"}
     settings = {**({} if request is None else request.body or {}), **(fixed.extra or {})}
     for key, value in settings.items():
@@ -96,6 +98,18 @@ def _of_messages(messages: Sequence[Any], form: Format) -> set[str]:
     }
     found.add(f"ends with {before}")
     return found
+
+
+def _where_system_ends(messages: Sequence[Any], form: Format, fixed: Fixed) -> Iterator[str]:
+    """Yield how the system text ends that tools or a schema stand behind.
+
+    OpenAI makes one text of them, and a mark takes the end of the line into its token.
+    """
+    told = system_texts(fixed.system)
+    if not told and messages and form.kind(entry := mapping_of(messages[0])) == "system":
+        told = [*form.pieces(entry).texts]
+    if told:
+        yield f"tools or schema behind {'a word' if told[-1][-1:].isalnum() else 'a mark'} of system text"
 
 
 def _of_pieces(pieces: Pieces) -> Iterator[str]:

@@ -69,7 +69,9 @@ def is_seen(media: Media, rule: MediaRule, /) -> bool:
         return _bytes_a_second(encoded) is not None
     if media.kind == "video" and rule.video_tokens_per_second is not None:
         return _video_seconds(encoded) is not None
-    return bool(encoded) and (not _is_pdf(encoded) or _pages(_decode(encoded)) > 0)
+    if not _is_pdf(encoded):
+        return bool(encoded)
+    return rule.pdf_bytes_per_token is None and _pages(_decode(encoded)) > 0
 
 
 def text_in(media: Media, /) -> str | None:
@@ -221,11 +223,10 @@ def _file_tokens(encoded: str, rule: MediaRule) -> int:
         # text, most likely: few texts have less than three bytes a token
         return math.ceil(_bytes_in(encoded) / 3)
     pages = _pages(_decode(encoded))
-    if rule.pdf_bytes_per_token is None:
-        likely = 1 + math.ceil(max(0, _bytes_in(encoded) - _FIRST_PAGE_BYTES) / _LEAST_PAGE_BYTES)
-        return (pages or min(_MOST_PAGES, likely)) * rule.page_tokens
-    tokens = math.ceil(_bytes_in(encoded) / rule.pdf_bytes_per_token)
-    return min(tokens, pages * rule.page_tokens) if pages else tokens
+    if not pages and rule.pdf_bytes_per_token is not None:
+        return math.ceil(_bytes_in(encoded) / rule.pdf_bytes_per_token)
+    likely = 1 + math.ceil(max(0, _bytes_in(encoded) - _FIRST_PAGE_BYTES) / _LEAST_PAGE_BYTES)
+    return (pages or min(_MOST_PAGES, likely)) * rule.page_tokens
 
 
 def _pages(data: bytes) -> int:

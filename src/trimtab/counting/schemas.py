@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeGuard
 from trimtab.errors import FormatError
 from trimtab.formats.bedrock.read import is_cache_point
 from trimtab.formats.tools import Tool, function_in, tools_in
-from trimtab.formats.values import compact_json, mapping_of
+from trimtab.formats.values import compact_json, mapping_of, to_ascii
 from trimtab.models import SchemaStyle, ToolsStyle
 
 _MAX_DEPTH = 32
@@ -19,7 +19,7 @@ _MAX_TYPES = 20_000
 
 _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
 
-SETTINGS = ("tool_choice", "thinking", "task_budget")
+SETTINGS = ("tool_choice", "parallel_tool_calls", "thinking", "task_budget")
 """Charged parts of a body that are no text: they set how much of a prompt the provider adds."""
 
 _PARTS = frozenset(("response_format", *SETTINGS))
@@ -38,8 +38,13 @@ class ToolShape(NamedTuple):
     """Those of the texts that stand in schemas inside its schema."""
 
 
-_NOT_SHOWN = ("additionalProperties", "required")
-"""Keys of an output schema that are not charged, by the bills for two of them (2026-11)."""
+_NOT_SHOWN = frozenset(
+    {"additionalProperties", "required", "default", "minimum", "maximum", "minItems", "maxItems"}
+)
+"""Keys of an output schema that are not charged, by the bills for ten of them (2026-11)."""
+
+_NAMED_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+"""Keys of a schema under which names of the author's stand for schemas."""
 
 
 def tools_text(tools: object, /, *, style: ToolsStyle) -> str:
@@ -162,6 +167,10 @@ def _provider_tool(tool: Mapping[str, Any]) -> str | None:
     return None if "function" in tool or "name" in tool else str(next(iter(tool)))
 
 
+_NAMING = ("tool", "function", "custom")
+"""Types of a choice that names the tool to call: Anthropic's, and OpenAI's."""
+
+
 def is_forced(extra: Mapping[str, Any] | None, /) -> bool:
     """Tell whether a request makes the model call a tool, by the choice under `tool_choice`.
 
@@ -170,7 +179,16 @@ def is_forced(extra: Mapping[str, Any] | None, /) -> bool:
     choice = (extra or {}).get("tool_choice")
     if isinstance(choice, str):
         return choice == "required"
-    return _as_mapping(choice).get("type") in ("any", "tool", "function", "custom")
+    return _as_mapping(choice).get("type") in ("any", *_NAMING)
+
+
+def chosen_tool(extra: Mapping[str, Any] | None, /) -> str:
+    """Return the name of the tool that a request makes the model call, under `tool_choice`; "" for none."""
+    choice = _as_mapping((extra or {}).get("tool_choice"))
+    kind = str(choice.get("type"))
+    if kind not in _NAMING:
+        return ""
+    return str((_as_mapping(choice.get(kind)) or choice).get("name") or "")
 
 
 def is_refused(extra: Mapping[str, Any] | None, /) -> bool:
@@ -228,8 +246,11 @@ def output_schema_text(extra: Mapping[str, Any] | None, /, *, style: SchemaStyle
         import json  # not above: few requests have a schema
 
         return json.dumps(json.loads(compact_json(schema.get("schema"))), indent=2, ensure_ascii=False)
-    named = [str(schema[key]) for key in ("name", "description") if schema.get(key)]
-    return "\n".join((*named, compact_json(_visible(schema.get("schema"), 0))))
+    # As https://github.com/openai/harmony, docs/format.md, "Structured output" shows it (2026-11); that it is
+    # written in ASCII is by the bills.
+    about = f"// {schema['description']}\n" if schema.get("description") else ""
+    shown = to_ascii(compact_json(_visible(schema.get("schema"), 0)))
+    return f"# Response Formats\n\n## {schema.get('name') or ''}\n\n{about}{shown}"
 
 
 def system_texts(system: object, /) -> list[str]:
@@ -254,15 +275,14 @@ def _as_mapping(value: object) -> Mapping[str, Any]:
         return {}
 
 
-def _visible(schema: object, depth: int) -> object:
+def _visible(schema: object, depth: int, *, named: bool = False) -> object:
     if depth > _MAX_DEPTH:
         return None
     if isinstance(schema, Mapping):
         return {
-            key: _visible(value, depth + 1)
+            key: _visible(value, depth + 1, named=not named and key in _NAMED_SCHEMAS)
             for key, value in schema.items()
-            # a property may have such a name; then its value is a schema
-            if key not in _NOT_SHOWN or isinstance(value, Mapping)
+            if named or key not in _NOT_SHOWN
         }
     if isinstance(schema, list):
         return [_visible(value, depth + 1) for value in schema]
@@ -291,16 +311,21 @@ def function_tool(tool: object, /) -> dict[str, Any] | None:
 def _declaration(function: Tool) -> str:
     schema = function.schema or {}
     properties = _Writer(schema).properties(schema, 0)
-    about = _comment(schema.get("description"))
-    signature = f"(_: {about and chr(10)}{about}{{\n{properties}\n}})" if properties else "()"
+    about = _comments(schema)
+    signature = f"(_: {about and chr(10)}{about}{properties})" if properties else "()"
     return f"{_comment(function.description)}type {function.name} = {signature} => any;"
 
 
+def _comments(schema: Mapping[str, Any]) -> str:
+    """Write title and description before what they describe, an empty line of comment between them."""
+    title, about = _comment(schema.get("title")), _comment(schema.get("description"))
+    return f"{title}//\n{about}" if title and about else title or about
+
+
 def _comment(text: object) -> str:
-    """Write a description before what it describes; its lines are charged stripped."""
-    if not isinstance(text, str) or not text.strip():
-        return ""
-    return "// " + "\n".join(line.strip() for line in text.strip().splitlines()) + "\n"
+    """Write a text before what it describes: its lines are charged stripped, empty ones not at all."""
+    lines = text.splitlines() if isinstance(text, str) else ()
+    return "".join(f"// {line.strip()}\n" for line in lines if line.strip())
 
 
 class _Writer:
@@ -314,19 +339,22 @@ class _Writer:
         self._types = 0
 
     def properties(self, schema: Mapping[str, Any], depth: int) -> str:
-        """Write the properties of an object, one a line."""
+        """Write the properties of an object, one a line where something is said of any; "" for none."""
         required = schema.get("required")
         required = required if isinstance(required, list | tuple) else ()
         lines = [
             self._property(str(name), _as_mapping(value), depth, optional=name not in required)
             for name, value in _as_mapping(schema.get("properties")).items()
         ]
-        return "\n".join(lines)
+        if not any("//" in line for line in lines):
+            return f"{{ {', '.join(line.rstrip(',') for line in lines)} }}" if lines else ""
+        return "\n".join(("{", *lines, "}"))
 
     def _property(self, name: str, schema: Mapping[str, Any], depth: int, *, optional: bool) -> str:
         mark = "?" if optional else ""
         default = f" // default: {compact_json(schema['default'])}" if "default" in schema else ""
-        return f"{_comment(schema.get('description'))}{name}{mark}: {self.type(schema, depth + 1)},{default}"
+        about = _comments({**self._at(str(schema["$ref"])), **schema} if "$ref" in schema else schema)
+        return f"{about}{name}{mark}: {self.type(schema, depth + 1)},{default}"
 
     def type(self, schema: object, depth: int) -> str:
         """Write one schema as a type; `any` for what has none."""
@@ -341,23 +369,30 @@ class _Writer:
             return compact_json(schema["const"])
         options = schema.get("anyOf") or schema.get("oneOf") or schema.get("type")
         if isinstance(options, list | tuple):
-            kinds = ({**schema, "type": one} if isinstance(one, str) else one for one in options)
-            return " | ".join(self.type(kind, depth + 1) for kind in kinds)
+            kinds = [{**schema, "type": one} if isinstance(one, str) else one for one in options]
+            if not any(_as_mapping(kind).get("type") == "null" for kind in kinds):
+                return " | ".join(self.type(kind, depth + 1) for kind in kinds)
+            # what may be null has a line a kind, with what is said of it (two schemas, 7 bills, 2026-11)
+            written = (f"\n | {_comments(_as_mapping(kind))}{self.type(kind, depth + 1)}" for kind in kinds)
+            return "".join(written) + "\n"
         if options == "array":
             return self.type(schema.get("items"), depth + 1) + "[]"
-        inner = self.properties(schema, depth) if options == "object" or "properties" in schema else None
-        if inner is not None:
-            return f"{{\n{inner}\n}}" if inner else "object"
+        if options == "object" or "properties" in schema:
+            return self.properties(schema, depth) or "object"
         return _SIMPLE.get(str(options), "any")
 
     def _type_at(self, reference: str, depth: int) -> str:
         """Write the type a reference leads to; `any` where it leads back into itself."""
         if reference in self._inside:
             return "any"
+        self._inside.append(reference)
+        written = self.type(self._at(reference), depth)
+        self._inside.pop()
+        return written
+
+    def _at(self, reference: str) -> Mapping[str, Any]:
+        """Find the schema a reference leads to; an empty one if there is none."""
         found: object = self._root
         for key in reference.removeprefix("#/").split("/"):
             found = found.get(key) if isinstance(found, Mapping) else None
-        self._inside.append(reference)
-        written = self.type(found, depth)
-        self._inside.pop()
-        return written
+        return _as_mapping(found)

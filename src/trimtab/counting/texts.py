@@ -19,6 +19,7 @@ from trimtab.counting.cache import TextCache, TextCounts
 from trimtab.counting.margin import unseen_tokens
 from trimtab.counting.media import is_seen, media_tokens, text_in
 from trimtab.counting.schemas import (
+    chosen_tool,
     is_forced,
     is_refused,
     is_thinking,
@@ -35,7 +36,7 @@ from trimtab.formats.base import Pieces
 from trimtab.formats.values import mapping_of
 from trimtab.models import Framing, Margin, MediaRule, ModelFacts
 
-_ROLES = ("system", "developer", "user", "assistant", "model", "tool")
+_ROLES = ("system", "developer", "user", "assistant", "model", "tool", "reasoning")
 _RESULT_ROLES = ("tool", "function")
 _ANSWER_ROLES = ("assistant", "model")
 _SYSTEM_ROLES = ("system", "developer")
@@ -216,12 +217,18 @@ class TextCounter(AdditiveCounter):
                 tokens += self._base("system", counts)
             forced_tokens = framing.forced_tools_tokens if is_forced(extra) else None
             tokens += framing.tools_tokens if forced_tokens is None else forced_tokens
+            is_serial = extra is not None and extra.get("parallel_tool_calls") is False
+            tokens += framing.serial_calls_tokens if is_serial else 0
+            chosen = chosen_tool(extra)
+            if chosen and framing.named_tool_tokens is not None:
+                tokens += framing.named_tool_tokens + counts[chosen]
             tokens += self._schemas(tools, counts)
-            tokens -= framing.tools_saved_by_system_tokens if has_system else 0
         style = framing.output_schema_style
         schema = output_schema_text(extra, style=style) if framing.output_schema_tokens is not None else ""
         if schema:
             tokens += (framing.output_schema_tokens or 0) + counts[schema]
+        joined = bool(tools) + bool(schema) + has_system - 1
+        tokens -= framing.tools_saved_by_system_tokens * joined if tools or schema else 0
         tokens += framing.task_budget_tokens if extra and extra.get("task_budget") else 0
         return tokens + (framing.thinking_tokens if is_thinking(extra) else 0)
 
@@ -288,6 +295,10 @@ class TextCounter(AdditiveCounter):
 
     def _base(self, role: str, counts: TextCounts) -> int:
         framing = self.framing
+        if role == "reasoning":  # an item of its own, of the model's
+            role = "assistant"
+            if not framing.reasoning_framed:
+                return 0
         tokens = _frame_tokens(framing, role) + (counts[role] if framing.roles_counted else 0)
         return tokens + framing.per_result_tokens if role in _RESULT_ROLES else tokens
 
@@ -301,9 +312,11 @@ class TextCounter(AdditiveCounter):
         tokens = sum(counts[text] for text in (*pieces.texts, *pieces.other))
         if pieces.calls:
             tokens += self._calls(pieces.calls, counts)
-        # the name of a tool is charged with its call; with a result it is not charged again
+        # The name of a tool is charged with its call and not again with a result; that of a role is not twice
+        # (9 of 9 bills of AutoGen's, 2026-11).
         if pieces.name and framing.per_name_tokens is not None and pieces.role not in _RESULT_ROLES:
-            tokens += framing.per_name_tokens + counts[pieces.name]
+            tokens += framing.per_name_tokens
+            tokens += 0 if pieces.name == pieces.role else counts[pieces.name]
         if pieces.result_id is not None and framing.result_ids_counted:
             tokens += counts[pieces.result_id]
         if pieces.results:

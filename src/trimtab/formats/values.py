@@ -232,6 +232,13 @@ def _encode(value: Any, encode: Callable[[Any], str]) -> str:
         raise FormatError(f"it cannot be written as JSON: {error}") from error
 
 
+def to_ascii(written: str, /) -> str:
+    """Write JSON that has no escapes for letters beyond ASCII with them."""
+    import json  # not above, as below
+
+    return written if written.isascii() else json.dumps(json.loads(written), separators=(",", ":"))
+
+
 def plain_json(value: Any) -> str:
     """Write plain data as `compact_json` does.
 

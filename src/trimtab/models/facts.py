@@ -34,6 +34,7 @@ class Framing:
         per_message_tokens: Once a message, beside its role and texts.
         answer_frame_tokens: The same of a message of the model's; None: as of any other.
         system_frame_tokens: The same of system text that stands among the messages; None: as of any other.
+        reasoning_framed: Whether reasoning that is an item of its own is framed like a message.
         roles_counted: Whether the text of the role is charged.
         system_framed: Whether system text outside the messages is charged like one more message.
         default_system_tokens: Once a request without system text: what the provider, or the model's template,
@@ -48,6 +49,8 @@ class Framing:
         result_ids_counted: Whether the id of the call that is answered is charged as text.
         tools_style: How tool schemas are written for the model.
         tools_tokens: Once, if there are any tools.
+        serial_calls_tokens: Once, if there are tools and the request forbids parallel calls.
+        named_tool_tokens: Once, beside its name, where the request names the tool to call; None: nothing.
         forced_tools_tokens: Once in place of `tools_tokens`, where the request makes the model call one;
             None: the same.
         per_tool_tokens: Once a tool, beside its text.
@@ -56,7 +59,8 @@ class Framing:
             margin allows for.
         late_tools_tokens: Once a message that brings tools along.
         tools_dropped_by_none: Whether tools are free in a request whose `tool_choice` is "none".
-        tools_saved_by_system_tokens: Taken off where tools meet a leading system message.
+        tools_saved_by_system_tokens: Taken off where tools or an output schema meet a leading system message,
+            and where they meet each other: all these are one message.
         output_schema_style: How the schema of an answer is written for the model: "compact", without what
             only checks it, or "indented" by two blanks, with all it holds.
         output_schema_tokens: Once, if the answer has to follow a schema; None where schemas are free.
@@ -86,6 +90,7 @@ class Framing:
     per_message_tokens: int = 3
     answer_frame_tokens: int | None = None
     system_frame_tokens: int | None = None
+    reasoning_framed: bool = True
     roles_counted: bool = True
     system_framed: bool = True
     default_system_tokens: int = 0
@@ -97,7 +102,9 @@ class Framing:
     per_result_tokens: int = 0
     result_ids_counted: bool = False
     tools_style: ToolsStyle = "typescript"
-    tools_tokens: int = 8
+    tools_tokens: int = 9
+    serial_calls_tokens: int = 0
+    named_tool_tokens: int | None = None
     forced_tools_tokens: int | None = None
     per_tool_tokens: int = 0
     per_property_tokens: int = 0
@@ -106,7 +113,7 @@ class Framing:
     tools_dropped_by_none: bool = False
     tools_saved_by_system_tokens: int = 4
     output_schema_style: SchemaStyle = "compact"
-    output_schema_tokens: int | None = 10
+    output_schema_tokens: int | None = 8
     thinking_tokens: int = 0
     task_budget_tokens: int = 0
     citations_tokens: int = 0
@@ -142,8 +149,9 @@ class MediaRule:
         video_tokens_per_second: None: a video is a file.
         file_tokens: A file whose content is not in the message.
         page_tokens: A page of a PDF: an image of it, and its text where that is charged too.
-        pdf_bytes_per_token: A PDF costs no more than its bytes by this (billed: 1 token per 20 and 60 bytes
-            for two small ones on gpt-5-mini and gpt-4o, 2026-11); None: its pages alone say what it costs.
+        pdf_bytes_per_token: Bytes a token of a PDF whose pages nobody can count, where pages do not say what
+            one costs, so that it is a guess (billed for a page: 4 to 754 tokens by OpenAI's Responses, 218 to
+            1,034 by its Chat, 2026-11); None: its pages alone say what it costs.
 
     Source: https://platform.openai.com/docs/guides/images-vision (2026-11), checked against
     billed usage where research had any. Errs: high where the size of a medium is not known.

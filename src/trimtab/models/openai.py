@@ -13,25 +13,48 @@ _NEWER_DOCS = "https://developers.openai.com/api/docs/models/"
 _SDK = "https://github.com/openai/openai-python/blob/v3.54.0/src/openai/types/shared/all_models.py"
 """Has the name; no page that says more of it was found."""
 
-# Reasoning models start the answer with two tokens, are shown tools with a longer preamble,
-# and frame calls differently (fitted on gpt-5, gpt-5-mini, gpt-5.4-mini, o3-mini; 2026-11).
-_REASONING = Framing(
-    per_request_tokens=2, per_call_tokens=11, tools_tokens=90, tools_saved_by_system_tokens=0
+# All of this was fitted on the half of the bills that rules are made on (2026-11). Calls side by side are one
+# of a tool that makes them all; a tool to be called is named at the start of the answer.
+_CHAT = Framing(named_tool_tokens=7, parallel_calls_tokens=14, further_call_tokens=-2)
+# The Responses API has a shorter preamble for tools and output schemas.
+_RESPONSES = Framing(
+    named_tool_tokens=7, tools_tokens=3, tools_saved_by_system_tokens=1, output_schema_tokens=1
 )
-# The Responses API shows tools with a shorter preamble
-# (fitted on the half of the bills that rules are made on; 2026-11).
-_RESPONSES = Framing(tools_tokens=1, tools_saved_by_system_tokens=-1)
+# GPT-5 is shown a conversation in harmony (https://github.com/openai/harmony, docs/format.md, 2026-11): what
+# the model says has a channel, reasoning of turns that are over is left out..
+_GPT_5 = replace(
+    _CHAT,
+    per_request_tokens=2,
+    answer_frame_tokens=5,
+    reasoning_framed=False,
+    per_call_tokens=9,
+    tools_tokens=90,
+    named_tool_tokens=None,
+    tools_saved_by_system_tokens=0,
+)
 # Encrypted reasoning: 318 tokens were billed for 2,916 characters of it, once; it errs high, since what is
 # of an earlier turn is not billed and a message does not say of which turn it is.
-_REASONING_RESPONSES = replace(
-    _REASONING, tools_tokens=8, late_tools_tokens=92, thoughts_counted=False, sealed_chars_per_token=9
+_GPT_5_RESPONSES = replace(
+    _GPT_5,
+    per_call_tokens=10,
+    tools_tokens=9,
+    serial_calls_tokens=78,
+    output_schema_tokens=0,
+    late_tools_tokens=90,
+    thoughts_counted=False,
+    sealed_chars_per_token=9,
 )
-# A short user message is billed 67-71 tokens by hosts of gpt-oss: a system text the template adds. Tools
-# cost 26 beside their text there (3 bills).
-_HARMONY = replace(_REASONING, per_request_tokens=68, tools_tokens=26)
+# o3-mini is shown tools and calls as gpt-4o is (2 bills).
+_O_SERIES = replace(_CHAT, per_request_tokens=2)
+_O_RESPONSES = replace(_GPT_5_RESPONSES, answer_frame_tokens=None, reasoning_framed=True, per_call_tokens=11)
+# The template of gpt-oss begins with a system text: 63 tokens with the start of the answer are billed by
+# Ollama, 67 by Groq (5 bills). Tools cost 26 beside their text there (3 bills).
+_HARMONY = replace(_GPT_5, per_request_tokens=66, tools_tokens=26)
 
 # Of requests with tools, calls, schemas or media, on the half of the bills that rules are made on.
-_MARGIN, _RESPONSES_MARGIN = Margin(tokens=3, per_mille=10), Margin(tokens=3, per_mille=40)
+# Over it are calls side by side, which cost a model as many tokens more as another fewer.
+_MARGIN = Margin(tokens=6, per_mille=10, over_tokens=12, plain_tokens=3)
+_RESPONSES_MARGIN = Margin(tokens=12, per_mille=20, plain_tokens=4)
 
 _TILES = MediaRule()
 _O_TILES = MediaRule(image_tokens=75, tile_tokens=150)
@@ -47,6 +70,7 @@ def _patches(factor: float) -> MediaRule:
 _OPENAI = ModelFacts(
     name="",
     encoding="o200k_base",
+    framing=_CHAT,
     framings=(("openai_responses", _RESPONSES),),
     media=_TILES,
     exact=True,
@@ -57,10 +81,11 @@ _OPENAI = ModelFacts(
 )
 _NO_BILL = replace(_OPENAI, exact=False)
 _CL100K = replace(_OPENAI, encoding="cl100k_base")
-_REASONS = replace(_OPENAI, framing=_REASONING, framings=(("openai_responses", _REASONING_RESPONSES),))
+_REASONS = replace(_OPENAI, framing=_O_SERIES, framings=(("openai_responses", _O_RESPONSES),))
 _REASONS_NO_BILL = replace(_REASONS, exact=False)
+_GPT_5_BILLED = replace(_OPENAI, framing=_GPT_5, framings=(("openai_responses", _GPT_5_RESPONSES),))
 # Of these no bill was seen; their vocabulary is known (tiktoken 0.14).
-_UNBILLED = replace(_REASONS_NO_BILL, media=_patches(1.2), source=_NEWER_DOCS + "{}")
+_UNBILLED = replace(_GPT_5_BILLED, exact=False, media=_patches(1.2), source=_NEWER_DOCS + "{}")
 # tiktoken 0.14 (2026-11) names the vocabulary of every gpt-5.x and of no gpt-6: o200k's stands in, and the
 # margin is that between OpenAI's last two vocabularies in the worst of five corpora (cl100k has 1.28 of
 # o200k's tokens in Chinese, 1.00 in English).
@@ -75,6 +100,9 @@ _GPT_OSS = replace(
     _NO_BILL,
     encoding="o200k_harmony",
     framing=_HARMONY,
+    framings=(),
+    margin=Margin(tokens=6, per_mille=20, over_tokens=16, plain_tokens=6),
+    margins=(),
     source="https://openai.com/index/gpt-oss-model-card/",
     open_weights=True,
 )
@@ -106,20 +134,20 @@ ROWS = (
     *group(
         _REASONS_NO_BILL, 200_000, 100_000, "o4-mini-deep-research codex-mini-latest", media=_patches(1.72)
     ),
-    *group(_REASONS, 400_000, 128_000, "gpt-5 gpt-5.1", media=_GPT5_TILES),
-    *group(_REASONS, 400_000, 128_000, "gpt-5-mini gpt-5.2", media=_patches(1.2)),
-    *group(_REASONS, 400_000, 128_000, "gpt-5-nano", media=_patches(1.5)),
-    *group(_REASONS, 400_000, 128_000, "gpt-5.4-mini", media=_patches(1.62)),
+    *group(_GPT_5_BILLED, 400_000, 128_000, "gpt-5 gpt-5.1", media=_GPT5_TILES),
+    *group(_GPT_5_BILLED, 400_000, 128_000, "gpt-5-mini gpt-5.2", media=_patches(1.2)),
+    *group(_GPT_5_BILLED, 400_000, 128_000, "gpt-5-nano", media=_patches(1.5)),
+    *group(_GPT_5_BILLED, 400_000, 128_000, "gpt-5.4-mini", media=_patches(1.62)),
     *group(_UNBILLED, 128_000, 16_384, "gpt-5-chat-latest", media=_GPT5_TILES),
     *group(_UNBILLED, 400_000, 128_000, "gpt-5-codex", media=_GPT5_TILES),
     *group(_UNBILLED, 400_000, 272_000, "gpt-5-pro", media=_GPT5_TILES),
-    *group(_REASONS_NO_BILL, 400_000, 128_000, "gpt-5-search-api", media=_GPT5_TILES),
+    *group(_UNBILLED, 400_000, 128_000, "gpt-5-search-api", media=_GPT5_TILES),
     # by genai-prices 0.2.3 (2026-11-27), which has it as gpt-5.1-codex-mini
     *group(_UNBILLED, 400_000, 128_000, "gpt-5.1-mini", source=_SDK),
     *group(_UNBILLED, 128_000, 16_384, "gpt-5.1-chat-latest gpt-5.2-chat-latest gpt-5.3-chat-latest"),
     *group(_UNBILLED, 400_000, 128_000, "gpt-5.1-codex gpt-5.1-codex-mini gpt-5.1-codex-max gpt-5.2-codex"),
     *group(_UNBILLED, 400_000, 128_000, "gpt-5.2-pro gpt-5.3-codex gpt-5.4-nano gpt-5.6-cyber"),
-    *group(_REASONS, 1_050_000, 128_000, "gpt-5.4 gpt-5.6 gpt-5.6-sol", media=_patches(1.2)),
+    *group(_GPT_5_BILLED, 1_050_000, 128_000, "gpt-5.4 gpt-5.6 gpt-5.6-sol", media=_patches(1.2)),
     *group(_UNBILLED, 1_050_000, 128_000, "gpt-5.4-pro gpt-5.5 gpt-5.5-pro gpt-5.6-terra gpt-5.6-luna"),
     *group(_GPT_6, 1_050_000, 128_000, "gpt-6-astra gpt-6-sol gpt-6-luna gpt-6-rosalind"),
     *group(_GPT_6, 1_050_000, 128_000, "gpt-6.1-sol gpt-6.1-terra gpt-6.2-sol gpt-6.2-astra"),

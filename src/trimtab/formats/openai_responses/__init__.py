@@ -348,7 +348,7 @@ class OpenAIResponses(Format):
     def transcript(self, message: Dict, /) -> str:
         """Write an item as `ROLE: text`, a call as its type and JSON."""
         found, name = pieces_of(message), type_of(message)
-        role = (found.role or "other").upper()
+        role = "ASSISTANT" if name == "reasoning" else (found.role or "other").upper()
         if found.calls:
             asked = [{"name": tool, "arguments": arguments} for tool, arguments in found.calls]
             said = "\n".join([f"[{name}] {compact_json(asked)}", *found.texts])
@@ -367,10 +367,11 @@ _UNSEEN = {
 
 
 def _extra(body: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {key: body[key] for key in ("tool_choice", "parallel_tool_calls") if key in body}
     format = as_dict(item_of(body.get("text"), "format")) or {}
     if format.get("type") != "json_schema":
-        return {}
-    return output_schema({key: value for key, value in format.items() if key != "type"})
+        return settings
+    return {**settings, **output_schema({key: value for key, value in format.items() if key != "type"})}
 
 
 def _instructions(system: Any) -> Any:

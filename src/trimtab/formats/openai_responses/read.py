@@ -354,6 +354,8 @@ def pieces_of(item: Dict) -> Pieces:
     if not isinstance(role, str):
         kind = kind_of(item)
         role = "developer" if kind == "system" else "" if kind == "other" else kind
+    if name == "reasoning":  # which some hosts frame otherwise than what the model says
+        role = name
     return found.pieces(
         role,
         result_id=answered_id_of(item) or None,

@@ -153,7 +153,7 @@ class Walk:
         # that of which nothing more is known to follow may not stand alone
         if kind != "reasoning" or whose_next != "assistant" or not item.keys() <= _REASONING_KEYS:
             raise KeyError
-        return ("assistant", False, None), prices.bases["assistant"], self._thought_tokens(item)
+        return ("assistant", False, None), prices.bases["reasoning"], self._thought_tokens(item)
 
     def _thought_tokens(self, item: Dict) -> int:
         prices, sealed, summary = self._prices, item.get("encrypted_content"), item["summary"]
