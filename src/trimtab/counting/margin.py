@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trimtab.counting.base import RequestCounter, checked_count, counter_name
+from trimtab.counting.base import AdditiveCounter, RequestCounter, checked_count, counter_name
 from trimtab.counting.media import is_seen, media_tokens
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Media, Pieces
@@ -62,7 +62,20 @@ def unsure_of(counter: RequestCounter, tools: object, pieces: Sequence[Pieces], 
         return 0 if all(is_seen(medium, MediaRule()) for medium in media) else None
     unsure += counter.unsure_thoughts(pieces)
     late = sum(counter.unsure_tokens(one.tools) or 0 for one in pieces if one.tools)
+    cited = [medium for one in pieces for medium in cited_files(one)]
+    if cited and isinstance(counter, AdditiveCounter):
+        late += _MOST_CITED * sum(counter.media_tokens(medium) or 0 for medium in cited)
     return late + int(unsure)
+
+
+def cited_files(pieces: Pieces, /) -> list[Media]:
+    """List files the model may cite: what their pages cost then is not known."""
+    return [medium for medium in pieces.media if medium.kind == "file"] if pieces.is_cited else []
+
+
+_MOST_CITED = 2
+"""How many times its pages a PDF may cost that is cited, beside them: 2,630 to 3,360 tokens more were billed
+for one page (2026-11), of which what tells the model to cite is 555 or 808."""
 
 
 def unseen_tokens(media: Iterable[Media], rule: MediaRule, /) -> int:

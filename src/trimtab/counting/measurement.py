@@ -15,7 +15,7 @@ from trimtab._shared.checks import check_messages, in_words
 from trimtab.counting.base import AdditiveCounter, CounterLike, RequestCounter, counter_name
 from trimtab.counting.door import as_counter
 from trimtab.counting.features import features_of
-from trimtab.counting.margin import known_margin, known_over_margin, unsure_of
+from trimtab.counting.margin import cited_files, known_margin, known_over_margin, unsure_of
 from trimtab.counting.schemas import provider_tools
 from trimtab.counting.sizes import Fixed, Shares, Sizes, fixed_tokens_of, sizes_for
 from trimtab.counting.texts import TextCounter
@@ -273,8 +273,9 @@ def unknown_in(
     media: Tally[str] = Tally()
     guessed: Tally[str] = Tally()
     sealed: Tally[str] = Tally()
-    stored = 0
+    stored = cited = 0
     for one in pieces:
+        cited += len(cited_files(one))
         media.update(medium.kind for medium in one.media if not counter.sees(medium))
         sealed.update({medium.name or "a part" for medium in one.media if medium.is_sealed})
         sealed["reasoning"] += one.sealed_chars > 0
@@ -290,6 +291,8 @@ def unknown_in(
         f"{_several(number, _KINDS.get(kind, kind))} whose size the request does not hold"
         for kind, number in media.items()
     ]
+    if cited:
+        found.append(f"{_several(cited, 'file')} that may be cited (citations)")
     found += [
         f"{what} in {_several(number, 'message')} that only the provider can read"
         for what, number in sealed.items()

@@ -100,7 +100,7 @@ _NOVA = replace(
     capital_tokens=0.07,
     framing=_NOVA_FRAMING,
     media=_NOVA_MEDIA,
-    margin=Margin(tokens=25, per_mille=60),
+    margin=Margin(tokens=20, per_mille=60),
 )
 # "usage is billed at a flat rate of 230 tokens per image" (docs.aws.amazon.com/nova/latest/nova2-userguide,
 # 2026-11)
