@@ -291,7 +291,7 @@ def test_reasoning_of_nova_is_named() -> None:
     assert any("reasoningConfig" in phrase for phrase in _count(body, "us.amazon.nova-2-lite-v1:0").unknown)
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "bedrock claude"])
+@pytest.mark.parametrize("provider", ["anthropic", "bedrock claude", "bedrock"])
 def test_bills_of_the_half_held_out_are_within_the_margins(data_dir: Path, provider: str) -> None:
     """Not above count and margin in 97 % or all but one; within both margins in 93 % or all but two."""
     counted = [

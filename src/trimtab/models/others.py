@@ -102,13 +102,13 @@ _NOVA = replace(
     media=_NOVA_MEDIA,
     margin=Margin(tokens=20, per_mille=60),
 )
-# "usage is billed at a flat rate of 230 tokens per image" (docs.aws.amazon.com/nova/latest/nova2-userguide,
-# 2026-11)
+# Images of Nova 2: "usage is billed at a flat rate of 230 tokens per image"
+# (docs.aws.amazon.com/nova/latest/nova2-userguide, 2026-11), but one of 400 x 301 pixels was billed 157.
 _NOVA_2 = replace(
     _NOVA,
     text_factor=1.0,
     framing=replace(_NOVA_FRAMING, per_request_tokens=40, tools_tokens=830),
-    media=replace(_NOVA_MEDIA, image_tokens=230, pixels_per_token=None, tile_tokens=0),
+    media=replace(_NOVA_MEDIA, image_tokens=0, pixels_per_token=750),
 )
 
 # xAI's, by one half of 29 bills: English costs what it does in o200k, a message 4 tokens, and each request
