@@ -14,6 +14,7 @@ from trimtab import Budget, ConfigurationError, Context, Session, cli, fit
 from trimtab.batch import BatchTask
 from trimtab.counting import CharCounter
 from trimtab.integrations.base import Trimmer
+from trimtab.integrations.bodies import Bodies
 from trimtab.models import ModelFacts, facts_for, model_names, register_model, register_models
 from trimtab.policy import load_policy, policy_data
 from trimtab.replay import replay
@@ -113,6 +114,26 @@ def test_an_adapter_is_held_to_it(budget: Any, room: int, told: bool) -> None:
     trimmer.fit(CHAT, model="gpt-5")
     assert (seen[0].report.input_tokens, seen[0].report.tokens_after <= room) == (room, True)
     assert any(HELD in note for note in seen[0].report.notes) is told
+
+
+@pytest.mark.parametrize(
+    ("budget", "room"), [("80%", 217_600), ("100%", LIMIT), (390_000, LIMIT), (None, LIMIT)]
+)
+def test_a_client_with_a_budget_sends_no_more_than_the_model_takes(budget: Any, room: int) -> None:
+    """`with_budget(OpenAI(), "80%")` and its like, whatever the call says of its answer."""
+    seen: list[Any] = []
+    for answer in ({}, {"max_completion_tokens": 1_000}):
+        bodies = Bodies(
+            budget,
+            format="openai_chat",
+            target_ratio=0.75,
+            most_output=("max_completion_tokens",),
+            retry_overflow=False,
+            on_fitted=seen.append,
+            options={"counter": COUNTER},
+        )
+        bodies.fit_body({"model": "gpt-5", "messages": CHAT, **answer}, model="gpt-5")
+        assert (seen[-1].report.input_tokens, seen[-1].report.tokens_after <= room) == (room, True)
 
 
 def test_who_deploys_a_model_knows_its_window() -> None:
