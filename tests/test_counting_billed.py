@@ -17,7 +17,14 @@ from bench.accuracy_cases import Case, cases
 from bench.accuracy_features import claimed, unfounded
 from tests.billed import billed
 
-NOT_MET: frozenset[str] = frozenset()
+NOT_MET = {
+    "bedrock: bill not above count + margin in 97%, or all but 1",
+    "bedrock: within both margins in 93%, or all but 2",
+    "bedrock: median margin above 1,000 tokens at most 8%",
+    "openrouter: bill not above count + margin in 97%, or all but 1",
+    "openrouter: within both margins in 93%, or all but 2",
+}
+"""All but 3 of 23 and of 31 bills, and 8.5 % for 7 requests; design/012-counts.md has the reason of each."""
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +57,12 @@ def test_each_claim_of_the_table_has_a_bill(everything: list[Case]) -> None:
     assert unfounded(everything) == {}
 
 
-@pytest.mark.xfail(reason="the rules are being made anew", strict=False)
 def test_the_aims_are_met_but_those_that_are_listed(held: list[Case]) -> None:
     """And those that are not do not get worse; design/012-counts.md lists their requests."""
     found = {aim.name: aim for aim in aims(held, [])}
     assert {name for name, aim in found.items() if not aim.met} <= NOT_MET, aims_table([*found.values()])
 
 
-@pytest.mark.xfail(reason="the rules are being made anew", strict=False)
 def test_a_request_that_is_not_exact_has_a_margin_or_is_named(everything: list[Case]) -> None:
     """Of a budget, a count with neither says nothing."""
     silent = [case for case in everything if case.margin_tokens is None and not case.unknown]
