@@ -33,7 +33,15 @@ from tests.anthropic_shapes import (
     user,
 )
 from tests.judge import judge
-from trimtab import BudgetExceededError, ClearToolResults, PriorityBased, SlidingWindow, TruncateText, fit
+from trimtab import (
+    BudgetExceededError,
+    ClearToolResults,
+    PriorityBased,
+    Session,
+    SlidingWindow,
+    TruncateText,
+    fit,
+)
 from trimtab.conversation import repair, validate
 from trimtab.formats import Anthropic
 from trimtab.strategies import DropNewest, Summarize
@@ -392,3 +400,28 @@ def test_billed_requests_are_valid_and_stay_so(data_dir: Path) -> None:
             assert rules(fitted.request) - before == Counter()
             assert accepted_by_anthropic(*fitted.messages, beta=True) or not typed
     assert fits > 20
+
+
+def test_what_a_compaction_stands_for_leaves_first_and_is_told() -> None:
+    """A12: the server does not read what stands before it, so it takes no room and leaves also when all fits."""
+    compacted = {"type": "compaction", "content": "They talked about tea."}
+    messages: list[Any] = [
+        {"role": "user", "content": "w " * 400},
+        {"role": "assistant", "content": "w " * 400},
+        {"role": "user", "content": "Which tea?"},
+        {"role": "assistant", "content": [compacted, {"type": "text", "text": "Green."}]},
+        {"role": "user", "content": "Why?"},
+    ]
+    fitted = fit(messages, 10_000, format="anthropic", counter=WordCounter())
+    assert list(fitted.positions) == [2, 3, 4]
+    assert validate(fitted.messages, format="anthropic") == []
+    reasons = {row.index: row.reason for row in fitted.report.messages if row.fate == "evicted"}
+    assert reasons == {0: "superseded_by_summary", 1: "superseded_by_summary"}
+    assert any("before the provider's compaction left" in note for note in fitted.report.notes)
+    assert fitted.report.tokens_after < 20
+    pinned = fit(messages, 10_000, format="anthropic", counter=WordCounter(), pin=[0])
+    assert 0 in pinned.positions
+    session = Session(1_000, format="anthropic", counter=WordCounter())
+    session.extend(messages)
+    assert session.messages() == messages[2:]
+    assert len(list(session.history())) == 5

@@ -25,7 +25,7 @@ from trimtab._fitting.request import (
 )
 from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
-from trimtab.conversation import History
+from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble
 from trimtab.conversation.units import resolve_pins
 from trimtab.counting.base import RequestCounter
@@ -33,6 +33,7 @@ from trimtab.counting.measurement import model_notes
 from trimtab.counting.sizes import Fixed, Sizes, sizes_for
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Request, format_of, refuse_foreign
+from trimtab.report.text import plural
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies.door import strategy_given
 from trimtab.strategies.openers import begun_with_thinking, in_order
@@ -187,6 +188,8 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         notes=notes,
         unmended=unmended,
     )
+    if history.compaction is not None and history.compaction > history.head:
+        _leave_compacted(work, fixed, history.compaction)
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
@@ -236,9 +239,11 @@ def _history(
     origin: list[int] | None,
     unmended: bool,
 ) -> History:
+    whole = [*lead, *items] if lead else items
+    replaces = format.rules.compaction_replaces
     try:
         return History(
-            [*lead, *items] if lead else items,
+            whole,
             format=format,
             pins=[index + len(lead) for index in pins],
             pending_calls=ask.pending_calls,
@@ -248,6 +253,7 @@ def _history(
             elsewhere=body is not None and body.elsewhere,
             thinking=format.thinking_rules(ask.model, None if body is None else body.body),
             looked_over=ask.repair and not unmended,
+            compaction=format.latest_compaction(whole) if replaces else None,
         )
     except FormatError as error:
         move_to_source(error, lead=len(lead), origin=origin)
@@ -298,6 +304,39 @@ def _edits(change: Change) -> bool:
     return change.action in ("edited", "moved")
 
 
+def _leave_compacted(work: Work, fixed: Fixed, at: int) -> None:
+    """Let what stands before the provider's latest compaction leave: the server does not read it.
+
+    It costs nothing there, so it would only take room that it does not fill. Leading system messages, what is
+    pinned and a unit that goes on behind the compaction stay, and so does the user's message that it needs in
+    front of it.
+    """
+    history = work.history
+    spans = [(min(unit.indices), max(unit.indices), unit) for unit in history.units]
+    gone = [
+        unit
+        for first, last, unit in spans
+        if history.head <= first and last < at and history.pins.isdisjoint(unit.indices)
+    ]
+
+    def leads(index: int) -> bool:
+        return history.format.order_fault(None, history.message(index), parted=True) is None
+
+    if not leads(at):
+        openers = [unit for unit in gone if leads(min(unit.indices))]
+        gone = [unit for unit in gone if unit not in openers[-1:]]
+    if not gone:
+        return
+    removed = {index for unit in gone for index in unit.indices}
+    remaining = [unit for unit in history.units if unit not in gone]
+    _go_on_without(work, fixed, remaining, dict.fromkeys(sorted(removed), "superseded_by_summary"))
+    work.notes = (
+        *work.notes,
+        f"{plural(len(removed), 'message')} before the provider's compaction left: the server reads the"
+        " compaction in their place, and does not charge them.",
+    )
+
+
 def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     """Run the callback and go on with what it leaves."""
     history = work.history
@@ -313,14 +352,19 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
         origin=work.origin,
     )
     let_trim(on_trim, context, block=BLOCK)
-    if not context.removed:
-        return
+    if context.removed:
+        _go_on_without(work, fixed, context.remaining, context.removed)
+
+
+def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mapping[int, Reason]) -> None:
+    """Go on with some units; `gone` says why each of the other messages left."""
+    history = work.history
     if work.origin is None:
         work.source = history.originals[work.lead :]
-    remaining, misplaced = in_order(history, context.remaining, may_leave=lambda unit: not unit.open)
+    remaining, misplaced = in_order(history, units, may_leave=lambda unit: not unit.open)
     remaining, headless = begun_with_thinking(history, remaining, may_leave=lambda unit: not unit.open)
     misplaced |= headless
-    removed: dict[int, Reason] = {**context.removed, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
+    removed: dict[int, Reason] = {**gone, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]
