@@ -403,7 +403,7 @@ def test_billed_requests_are_valid_and_stay_so(data_dir: Path) -> None:
 
 
 def test_what_a_compaction_stands_for_leaves_first_and_is_told() -> None:
-    """A12: the server does not read what stands before it, so it takes no room and leaves also when all fits."""
+    """The server does not read what stands before it, so it takes no room, and leaves also when all fits."""
     compacted = {"type": "compaction", "content": "They talked about tea."}
     messages: list[Any] = [
         {"role": "user", "content": "w " * 400},

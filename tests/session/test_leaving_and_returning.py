@@ -101,6 +101,7 @@ def test_the_result_of_a_summarized_call_is_no_limit_for_the_next_summary() -> N
         200,
         counter=LETTERS,
         summarizer=summarize,
+        max_summary_tokens=90,  # the mark names a tool, and takes 76 letters
         summarize_threshold_tokens=150,
         max_result_ratio=None,
     )
