@@ -233,7 +233,7 @@ def test_claude_frames_calls_only_in_a_request_that_has_tools() -> None:
     body: dict[str, Any] = {"model": "claude-opus-4-6", "messages": CALLED, "max_tokens": 9}
     listed = measure(CALLED, model="claude-opus-4-6", format="anthropic")
     whole = measure(body)
-    assert listed.tokens - whole.tokens == 38 + 18  # a call's and a result's
+    assert listed.tokens - whole.tokens == 25 + 18  # a call's and a result's
     assert fit(body, 500).report.tokens_after == whole.tokens
     tools = [{"name": "look", "input_schema": {"type": "object"}}]
     framed = measure({**body, "tools": tools})

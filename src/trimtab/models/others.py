@@ -208,6 +208,8 @@ ROWS = (
         131_072,
         8_192,
         "compound compound-mini",
+        # searches and runs code by itself: 14,100 tokens were billed for a short question
+        framing=Framing(prompts_by_default=True),
         source="https://console.groq.com/docs/compound",
     ),
     *group(_COMMAND, 128_000, 4_096, "command-r-08-2024 command-r-plus-08-2024 command-r7b-12-2024"),
