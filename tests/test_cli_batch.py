@@ -151,6 +151,11 @@ STRIDES = '{"kind": "sliding_window", "target_ratio": 0.5}'
         ("fit", [*FORM, *ROOM, "--pending-call", "a"], {**ROOM_MEANS, "pending_calls": ("a",)}),
         ("count", ["--model", "gpt-4o", *BESIDE], {"model": "gpt-4o", **BESIDE_MEANS}),
         ("validate", ["--pending-call", "a"], {"pending_calls": ("a",)}),
+        (
+            "validate",
+            ["--pending-call", "a", "--model", "gpt-5"],
+            {"pending_calls": ("a",), "model": "gpt-5"},
+        ),
         ("replay", ["--pricing", "openai", *FORM, *ROOM], {"pricing": "openai", **ROOM_MEANS}),
     ],
 )

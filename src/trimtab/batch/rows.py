@@ -34,7 +34,7 @@ _REQUEST = ("model", "counter", "format", "system", "tools")
 OPTIONS: Mapping[Operation, Collection[str]] = {
     "fit": (*_REQUEST, "policy", "budget", "pending_calls", "repair", "strict"),
     "count": _REQUEST,
-    "validate": ("format", "pending_calls"),
+    "validate": ("format", "model", "pending_calls"),
     "replay": (*_REQUEST, "policy", "budget", "pricing"),
 }
 """Which options each operation has."""
@@ -205,7 +205,9 @@ def _count_work(options: Options) -> Work:
 
 def _validate_work(options: Options) -> Work:
     def work(value: Value) -> Row:
-        found = validate(value, format=options.format, pending_calls=options.pending_calls)
+        found = validate(
+            value, format=options.format, model=options.model, pending_calls=options.pending_calls
+        )
         is_valid = not any(violation.fault for violation in found)
         return Row({"valid": is_valid, "violations": _violations(found)})
 

@@ -587,6 +587,7 @@ def validate_table(
     /,
     *,
     format: str | Format = "auto",
+    model: str | None = None,
     pending_calls: Collection[str] = (),
     column: str = "messages",
     prefix: str = "",
@@ -599,11 +600,17 @@ def validate_table(
     Args:
         table: A `pyarrow.Table`.
         format: Name of the wire form; "auto" tells it for each conversation.
+        model: Name of the model they are for: what is refused goes by it. None: the one a body names.
         pending_calls: Ids of calls whose results are still to come.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs.
         prefix: Stands before the name of each result column.
     """
     return BatchTask(
-        operation="validate", format=format, pending_calls=pending_calls, column=column, prefix=prefix
+        operation="validate",
+        format=format,
+        model=model,
+        pending_calls=pending_calls,
+        column=column,
+        prefix=prefix,
     )(table)

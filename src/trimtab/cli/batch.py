@@ -21,6 +21,7 @@ from trimtab.cli.options import (
     pending_option,
     request_options,
     room_options,
+    taker_option,
     together,
 )
 from trimtab.cli.output import Progress, Refused, in_options, usage
@@ -127,6 +128,7 @@ def count(source: str, target: str, **given: Any) -> None:
 
 @batch.command(epilog=VALIDATE_EPILOG)
 @_run_options
+@taker_option
 @pending_option
 @usage
 def validate(source: str, target: str, **given: Any) -> None:
@@ -174,7 +176,9 @@ _PASSED_ON = (
 def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
     """Make the task of the options; what is wrong with them is refused before anything is read."""
     options = {name: given[name] for name in _PASSED_ON if name in given}
-    if "model" in given:
+    if operation == "validate":
+        options["model"] = given["model"]
+    elif "model" in given:
         asked = RequestOptions(given)
         options |= {"model": asked.model, "system": asked.system, "tools": asked.tools}
         beside = [name for name in ("output_reserve", "margin") if given.get(name) is not None]

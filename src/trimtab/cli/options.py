@@ -123,6 +123,12 @@ bare_option = click.option(
     is_flag=True,
     help="Write the messages alone, or the request body; nothing for what is refused.",
 )
+taker_option = click.option(
+    "--model",
+    metavar="NAME",
+    shell_complete=complete_models,
+    help="Model it is for: what is refused goes by it. Default: the one a body names.",
+)
 pending_option = click.option(
     "--pending-call",
     "pending_calls",

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from trimtab.cli.options import bare_option, pending_option
+from trimtab.cli.options import bare_option, pending_option, taker_option
 from trimtab.cli.output import Answer, on_conversations
 from trimtab.conversation import Change, Violation
 from trimtab.conversation import repair as repair_one
@@ -34,6 +34,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @on_conversations(passing="are valid", failing="are invalid or cannot be read")
+@taker_option
 @pending_option
 def validate(**given: Any) -> Callable[[Any], Answer]:
     """List what a provider would refuse in conversations.
@@ -73,14 +74,16 @@ Examples:
 
 @click.command(epilog=REPAIR_EPILOG)
 @on_conversations(passing="are valid", failing="are still invalid or cannot be read")
+@taker_option
 @pending_option
 @bare_option
 def repair(bare: bool, **given: Any) -> Callable[[Any], Answer]:
     """Make calls and results of conversations match.
 
     Results without their call leave, so do calls that nobody will answer, and late results move behind
-    their call. Writes the messages (or the request body), each change by its place in the input, and what a
-    provider would still refuse: then the exit code is 1.
+    their call. Shapes that are refused are mended where nothing has to be made up. Writes the messages (or
+    the request body), each change by its place in the input, and what a provider would still refuse: then
+    the exit code is 1.
     """
 
     def answer(value: Any) -> Answer:
