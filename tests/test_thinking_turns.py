@@ -360,6 +360,26 @@ def test_turns_that_gaps_would_join_are_kept_apart() -> None:
     assert needed == whole_tokens(body, body["messages"])
 
 
+def test_words_whose_results_left_join_nothing() -> None:
+    """Words that stood beside results go on with the turn only as long as one of these is there."""
+    use = [{"type": "tool_use", "id": f"t{at}", "name": "run", "input": {}} for at in range(3)]
+    said = [{"type": "tool_result", "tool_use_id": f"t{at}", "content": "r " * 20} for at in range(3)]
+    word = {"type": "text", "text": "faster"}
+    messages: list[Any] = [
+        *({"role": "user", "content": "go"}, {"role": "assistant", "content": [THOUGHT, use[0]]}),
+        *({"role": "user", "content": [said[0]]}, {"role": "assistant", "content": "done"}),
+        *({"role": "user", "content": "more"}, {"role": "assistant", "content": [use[1]]}),
+        *({"role": "user", "content": [said[1], word]}, {"role": "assistant", "content": [use[2]]}),
+        *({"role": "user", "content": [said[2], word]}, {"role": "assistant", "content": "long " * 50}),
+        {"role": "user", "content": "so?"},
+    ]
+    body = {**loop(1), "messages": messages}
+    for budget in range(30, 220, 3):
+        for strategy in (DropNewest(), PriorityBased()):
+            fresh, _ = tokens_needed(lambda: fitted(body, budget, strategy))  # noqa: B023
+            assert fresh is None or [one for one in validate(fresh.request) if one.fault] == []
+
+
 STALE = {"model": "claude-opus-5-5", "format": "anthropic", "counter": CharCounter(4)}
 
 

@@ -13,7 +13,7 @@ from trimtab.conversation.assemble import Insertion, keep_parts
 from trimtab.conversation.order import Row, find_misplaced, row_or_before, stands_apart
 from trimtab.conversation.turns import LastTurn, head_of_turn
 from trimtab.conversation.units import Span, Stretch, span_of, unit_of
-from trimtab.formats import mapping_of
+from trimtab.formats import Step, mapping_of
 
 __all__ = ["Openers", "begun_with_thinking", "headless", "in_order", "with_thinking"]
 
@@ -260,9 +260,19 @@ def headless(history: History, units: Sequence[Unit]) -> int | None:
     leads = history.thinking.leads
     if not leads:
         return None
-    messages, step = history.messages, history.format.turn_step
+    parts: dict[int, set[int]] = {}
+    for unit in units:
+        for index, own in unit.parts.items():
+            parts.setdefault(index, set()).update(own)
+
+    def step(index: int) -> Step:
+        message = history.messages[index]
+        if index in parts:  # of whose results some may have left
+            message = keep_parts(history, index, message, parts[index])
+        return history.format.turn_step(mapping_of(message))
+
     back = (index for unit in reversed(units) for index in reversed(unit.indices))
-    head = head_of_turn((index, step(mapping_of(messages[index]))) for index in back)
+    head = head_of_turn((index, step(index)) for index in back)
     if head is None or head.thinks:
         return None
     turn = history.last_turn
@@ -270,7 +280,7 @@ def headless(history: History, units: Sequence[Unit]) -> int | None:
         return None  # as it came
     if leads == "surely" or (turn is not None and turn.holds(head.at)):
         return head.at
-    thinks = any(step(mapping_of(messages[index])) == "thinks" for unit in units for index in unit.indices)
+    thinks = any(step(index) == "thinks" for unit in units for index in unit.indices)
     return head.at if thinks else None
 
 
