@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from trimtab import Budget, cli, fit, models
 from trimtab.counting import EstimateCounter, UsageBaseline, counter_for, measure
-from trimtab.models import Margin, ModelFacts, register_model
+from trimtab.models import Margin, ModelFacts, facts_for, model_names, register_model
 
 QUESTION = [{"role": "user", "content": "What is a token?"}]
 LOPSIDED = Margin(tokens=20, per_mille=100, over_tokens=5, over_per_mille=0)
@@ -67,6 +67,11 @@ def test_a_budget_keeps_the_first_alone(acme: str) -> None:
     ]
     assert auto.input_tokens + above[0] <= 1_000 < auto.input_tokens + 1 + above[1]
     assert (auto.margin_tokens, auto.over_margin_tokens) == (1_000 - auto.input_tokens, 5)
+
+
+def test_every_model_has_a_margin() -> None:
+    """Also one whose vocabulary nobody has; else `margin="auto"` would be refused (SPEC B0b)."""
+    assert [name for name in model_names() if facts_for(name).margin is None] == []
 
 
 def test_a_report_shows_both_where_they_differ(acme: str) -> None:

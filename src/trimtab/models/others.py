@@ -57,7 +57,7 @@ _CARDS = _PAGE + "model-cards/"
 
 def _closed_kind(provider: str) -> ModelFacts:
     """Give a kind of models whose vocabulary nobody outside has: estimates, which err high."""
-    return ModelFacts(name="", provider=provider, source=_TABLE, checked=_CHECKED)
+    return ModelFacts(name="", provider=provider, margin=BY_ESTIMATE, source=_TABLE, checked=_CHECKED)
 
 
 # Before Tekken: their vocabulary needs a package that is not asked for.
