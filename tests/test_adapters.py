@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -173,6 +174,20 @@ def test_an_async_summarizer_is_awaited_for_each_of_two_calls_at_once() -> None:
         assert sent.fitted.messages == sent.messages
         assert sent.places == sent.fitted.positions
     assert order == ["bob", "ada"]
+
+
+def test_a_conversation_that_the_server_keeps_is_told_of_once_for_each_adapter(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    """Each call would be too often; what to write instead is said by the framework's own names."""
+    warnings.simplefilter("always")
+    first, second = adapter(), adapter()
+    for shared in (first, first, second):
+        shared.warn_stored("store=True", instead="write store=False")
+    said = [str(one.message) for one in recwarn]
+    assert len(said) == 2
+    assert all(one.startswith("store=True: the server adds messages that nobody here sees") for one in said)
+    assert all(one.endswith("write store=False") for one in said)
 
 
 ASYNC = r"on_fitted is async, and a call that is not awaited cannot wait for it: give a function that is not"

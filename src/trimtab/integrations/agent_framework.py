@@ -162,6 +162,8 @@ class TrimMiddleware(ChatMiddleware):
         """Fit the messages of a call."""
         _write_name(context.messages, self._name)
         said: Mapping[str, Any] = context.options or {}
+        if said.get("conversation_id") not in (None, _LOCAL):
+            self._trimmer.warn_stored("conversation_id is given", instead=_INSTEAD)
         asked = said.get("response_format")
         tools = self._tools.of(normalize_tools(said.get("tools")))
         sent = await self._trimmer.afit(
@@ -182,6 +184,14 @@ _FORMS = {
     "RawGeminiChatClient": "gemini",
 }
 """Wire forms by the class of a client."""
+
+_LOCAL = "agent_framework_local_history_persistence"
+"""Stands for a conversation that the framework keeps itself (agent-framework 1.23)."""
+
+_INSTEAD = (
+    'write Agent(…, default_options={"store": False}), and leave conversation_id and service_session_id out'
+)
+"""`OpenAIChatClient`, the framework's default, has OpenAI keep what was said unless it is told this."""
 
 
 def _write_name(messages: Sequence[Message], name: str | None) -> None:

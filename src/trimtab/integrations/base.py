@@ -179,6 +179,7 @@ class Trimmer(Generic[M]):
         self._held = None if holds is None else _Held(holds)
         self._on_fitted = on_fitted
         self._options = _options_given(options, self._format)
+        self._has_warned = False
         if isinstance(self._budget, Context):
             others = sorted(self._options.keys() - _OF_CONTEXTS)
             if others:
@@ -235,6 +236,22 @@ class Trimmer(Generic[M]):
         )
         yield from self._tell(fitted)
         return Outcome(fitted.messages, fitted, fitted.positions)
+
+    def warn_stored(self, what: str, /, *, instead: str) -> None:
+        """Warn, once, that a call goes on from what its server keeps, of which a fit takes nothing away.
+
+        Args:
+            what: By what that is seen.
+            instead: What to write, by the framework's own names, to have the whole conversation sent.
+        """
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"{what}: the server adds messages that nobody here sees, from the conversation it keeps."
+                " Trimming this call may leave them there, so that the model reads, and the bill holds, more"
+                f" than the budget. To have the whole conversation sent and fitted, {instead}",
+                stacklevel=3,
+            )
 
     def dearest(
         self,
@@ -543,15 +560,6 @@ def answer_ways(part: dict[str, Any] | None, /) -> list[list[Any]]:
 
 FORCED = {"tool_choice": {"type": "any"}}
 """Says among tools that the model has to call one of them."""
-
-
-def warn_stored(what: str, /) -> None:
-    """Warn that a call goes on from what its server keeps."""
-    warnings.warn(
-        f"{what}: the server adds messages that nobody here sees, so this call is sent as it is, whatever its"
-        " budget. Send the whole conversation to have it fitted",
-        stacklevel=3,
-    )
 
 
 def form_of(client: object, forms: Mapping[str, str]) -> str | None:

@@ -33,7 +33,6 @@ from trimtab.integrations.base import (
     finish,
     known_name,
     known_window,
-    warn_stored,
 )
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent
 from trimtab.integrations.recovery import note_in, refusal_in, room_after
@@ -233,7 +232,7 @@ class Bodies(Trimmer[Any]):
         """Read a body; None if it has no messages, or the server keeps what it goes on from."""
         kept = next((key for key in self._stored if _has(body, key)), None)
         if kept is not None:
-            warn_stored(f"{kept} is given")
+            self.warn_stored(f"{kept} is given", instead=f"leave {kept}= out, and give all messages")
             return None
         key = self._format.rules.body_key
         clean = {name: value for name, value in body.items() if _has(body, name)}

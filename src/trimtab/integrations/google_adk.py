@@ -88,6 +88,10 @@ class TrimPlugin(BasePlugin):
             system = [*([system] if system else []), _GO_ON]
         asked: Any = config.response_json_schema or config.response_schema
         model = llm_request.model
+        if getattr(llm_request, "previous_interaction_id", None):
+            self._trimmer.warn_stored(
+                "previous_interaction_id is given", instead="write Gemini(use_interactions_api=False)"
+            )
         facts = known_facts(model)
         ways = answer_ways(None if asked is None else self._answers.of([asked])[0])
         if facts is not None and facts.format == "gemini":  # on Vertex, too; others may be asked by a call

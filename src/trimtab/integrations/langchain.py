@@ -119,6 +119,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _call(self, request: ModelRequest[Any]) -> dict[str, Any]:
         sent = {"model": _model_name(request.model), "sent_as": _form_of(request.model)}
+        _warn_stored(self._trimmer, request.model, request.model_settings)
         tools = self._tools.of(request.tools)
         answers = self._answers.of([request.response_format])
         has_system = request.system_message is not None
@@ -196,6 +197,8 @@ def trim_messages(messages: Any = None, budget: AdapterBudget = None, **options:
     tokens, on_fitted = max_tokens if budget is None else budget, options.pop("on_fitted", None)
     trimmer = _trimmer_beside(token_counter, tokens, on_fitted, options)
     model, sent_as = _model_name(token_counter), _form_of(token_counter)
+
+    _warn_stored(trimmer, token_counter, {})
 
     def trim(given: Any) -> list[BaseMessage]:
         return trimmer.fit(convert_to_messages(given), model=model, sent_as=sent_as).messages
@@ -365,6 +368,17 @@ def _model_name(model: Any) -> str | None:
         if isinstance(found := getattr(model, name, None), str):
             return found
     return None
+
+
+def _warn_stored(trimmer: Trimmer[BaseMessage], model: Any, settings: Mapping[str, Any]) -> None:
+    """Warn of a model that sends what is behind its last answer alone, and of a call that names one."""
+    for key in ("previous_response_id", "conversation"):
+        if settings.get(key):
+            trimmer.warn_stored(f"{key} is given", instead=f"leave {key} out of the settings of the call")
+    goes_on = getattr(model, "use_previous_response_id", False)
+    if goes_on and getattr(model, "use_responses_api", None) is not False:
+        told = f"{type(model).__name__}(use_previous_response_id="
+        trimmer.warn_stored(f"{told}True)", instead=f"write {told}False)")
 
 
 def _form_of(model: Any) -> str | None:

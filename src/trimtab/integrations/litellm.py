@@ -217,6 +217,7 @@ class TrimHandler(CustomLogger):
         with _window_errors(kwargs):
             call = _Call(form, kwargs)
             trimmer = self._trimmers[form]
+            call.warn_stored(trimmer)
             sent = await trimmer.afit(call.messages, **call.beside, tools=call.tools(trimmer))
         if log is not None:
             self._done[log] = _Done(form, sent.fitted, is_whole=not kwargs.get("previous_response_id"))
@@ -239,6 +240,7 @@ class TrimHandler(CustomLogger):
         with _window_errors(kwargs):
             call = _Call(format, kwargs, others)
             trimmer = self._trimmers[format]
+            call.warn_stored(trimmer)
             sent = trimmer.fit(call.messages, **call.beside, tools=call.tools(trimmer))
         return call.arguments(sent.messages, sent.fitted.system)
 
@@ -345,6 +347,15 @@ class _Call:
             sent_as=self.beside["sent_as"],
             others=self.beside["others"],
         )
+
+    def warn_stored(self, trimmer: Trimmer[Any]) -> None:
+        """Warn of a response that its provider keeps; what LiteLLM keeps itself it puts into the call."""
+        is_native = self.beside["sent_as"] == "openai_responses"
+        if is_native and self._kwargs.get("previous_response_id"):
+            trimmer.warn_stored(
+                "previous_response_id is given",
+                instead="leave previous_response_id= out, and give all items as input=",
+            )
 
     def arguments(self, messages: Sequence[Any], system: Any) -> dict[str, Any]:
         """Write what fits as the arguments it is given in; a text that stands alone stays a text."""

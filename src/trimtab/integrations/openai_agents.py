@@ -21,7 +21,6 @@ from trimtab.integrations.base import (
     answer_part,
     clamped_strides,
     tell,
-    warn_stored,
 )
 from trimtab.session import Session
 
@@ -99,7 +98,7 @@ def trim_filter(
     async def trim(data: CallModelData[Any]) -> ModelInputData:
         agent, given = data.agent, data.model_data
         if _goes_on(given.input):
-            warn_stored("what the input answers is not in it")
+            trimmer.warn_stored("what the input answers is not in it", instead=_INSTEAD)
             return given
         tools = await agent.get_all_tools(RunContextWrapper(data.context))
 
@@ -208,6 +207,8 @@ def _goes_on(items: Sequence[Any]) -> bool:
 
 
 _FORM = get_format("openai_responses")
+
+_INSTEAD = "leave previous_response_id=, auto_previous_response_id= and conversation_id= of the run out"
 
 
 def _gave_way(fitted: Fitted[Any]) -> bool:

@@ -8,7 +8,7 @@ What the model is sent is fitted; what the agent keeps stays whole, unless `pers
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -127,7 +127,9 @@ class TrimCapability(AbstractCapability[Any]):
         parameters: list[ModelRequestParameters] = []
         for model in models:
             with suppress(UserError):  # a model that refuses the request is not sent it
-                parameters.append(model.prepare_request(*asked)[1])
+                settings, told = model.prepare_request(*asked)
+                parameters.append(told)
+                _warn_stored(self._trimmer, settings)
         parameters = parameters or [request.model_request_parameters]
         known = _known_of(models)
         system = max((_instructions(one, request.messages) or "" for one in parameters), key=len) or None
@@ -154,7 +156,10 @@ def history_processor(
     trimmer = _trimmer(budget, on_fitted, options, DEEP, keeps=True)
 
     async def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
-        return (await trimmer.afit(messages, **_known_of(_models(ctx.model)))).messages
+        models = _models(ctx.model)
+        for model in models:
+            _warn_stored(trimmer, {**(model.settings or {}), **(ctx.model_settings or {})})
+        return (await trimmer.afit(messages, **_known_of(models))).messages
 
     return process
 
@@ -203,6 +208,20 @@ def _known_of(models: Sequence[Model]) -> dict[str, Any]:
     """Say of the models of a request what they are, and in which form each is sent it."""
     first, *others = [(one.model_name, form_of(one, _FORMS)) for one in models]
     return {"model": first[0], "sent_as": first[1], "others": others}
+
+
+def _warn_stored(trimmer: Trimmer[ModelMessage], settings: Mapping[str, Any] | None) -> None:
+    """Warn of settings by which a model sends what its provider has not yet."""
+    for key in _STORED:
+        if settings and settings.get(key):
+            instead = f"leave {key} out of the model settings"
+            if settings.get("openai_transport") == "websocket":
+                instead += ", and write openai_transport='http'"
+            trimmer.warn_stored(f"{key}={settings[key]!r:.80}", instead=instead)
+
+
+_STORED = ("openai_previous_response_id", "openai_conversation_id", "xai_previous_response_id")
+"""Settings by which a request goes on from what its provider keeps (pydantic-ai 2.68)."""
 
 
 def _window_tokens(model: Model) -> float:

@@ -167,6 +167,9 @@ class _Calls:
     def ask(self, model: Any, system: Any, tools: Sequence[Any]) -> dict[str, Any]:
         """Say for which model a call is fitted, and what is sent beside its messages."""
         name = (model.get_config() or {}).get("model_id")
+        if getattr(model, "stateful", False):
+            told = f"{type(model).__name__}(…, stateful="
+            self.trimmer.warn_stored(f"{told}True)", instead=f"write {told}False)")
         return {
             "model": name if isinstance(name, str) else None,
             "sent_as": form_of(model, _FORMS),

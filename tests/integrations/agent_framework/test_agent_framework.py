@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import warnings
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
@@ -532,3 +533,25 @@ def test_the_name_of_the_agent_is_written_as_the_framework_will(kind: Any) -> No
         assert written == [("assistant", None), ("user", None)]
     assert kept[0] == kept[1]
     assert kept[0][-1] == ("assistant", NAME)
+
+
+@pytest.mark.parametrize(("store", "count"), [(None, 1), (False, 0)])
+def test_a_client_whose_server_keeps_the_conversation_is_told_of_once(
+    store: bool | None, count: int, recwarn: pytest.WarningsRecorder
+) -> None:
+    """The framework's default client has OpenAI keep what was said, and sends what is new."""
+    warnings.simplefilter("always")
+
+    async def run() -> None:
+        with provider() as served:
+            client = OpenAIChatClient(model="gpt-4o", async_client=_openai(served))
+            own: Any = {} if store is None else {"default_options": {"store": store}}
+            made: Any = Agent(client, SYSTEM, middleware=[TrimMiddleware(2_000)], **own)
+            session = made.create_session()
+            for _ in range(3):
+                await made.run("Hello", session=session)
+
+    asyncio.run(run())
+    told = [str(one.message) for one in recwarn if "the server adds messages" in str(one.message)]
+    assert len(told) == count
+    assert all('default_options={"store": False}' in one for one in told)

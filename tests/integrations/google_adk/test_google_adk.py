@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import warnings
 from collections.abc import AsyncGenerator
 from typing import Any, ClassVar
 
@@ -403,3 +404,14 @@ def test_a_policy_needs_no_system_text_and_that_of_a_context_is_refused() -> Non
     context = Context(Budget(900), model="gpt-4o").add("system", "Be brief.").add("history", [])
     with pytest.raises(ConfigurationError, match="Write it where the framework takes its instructions"):
         TrimPlugin(context)
+
+
+def test_a_conversation_that_the_server_keeps_is_told_of_once(recwarn: pytest.WarningsRecorder) -> None:
+    """With Gemini's interactions only what is new is sent, whatever is fitted."""
+    warnings.simplefilter("always")
+    trim = TrimPlugin(2_000)
+    for _ in range(2):
+        fitted(_talk(1), trim, previous_interaction_id="int_1")
+    told = [str(one.message) for one in recwarn if "the server adds messages" in str(one.message)]
+    assert len(told) == 1
+    assert told[0].endswith("write Gemini(use_interactions_api=False)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import warnings
 from base64 import b64decode, b64encode
 from typing import Any, cast
 
@@ -527,3 +528,28 @@ def test_a_model_of_bedrock_is_charged_in_its_form() -> None:
         trim.wrap_model_call(asked, lambda request: ModelResponse(result=[AIMessage("done")]))
     assert [one.report.exact for one in found] == [False, False]
     assert len({one.report.tokens_after for one in found}) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        pytest.param({"use_previous_response_id": True}, 1, id="kept-by-the-server"),
+        pytest.param({"use_previous_response_id": True, "use_responses_api": False}, 0, id="chat"),
+        pytest.param({"use_responses_api": True}, 0, id="responses"),
+    ],
+)
+def test_a_model_whose_server_keeps_the_conversation_is_told_of_once(
+    options: dict[str, Any], count: int, recwarn: pytest.WarningsRecorder
+) -> None:
+    """It sends what is behind its last answer, whatever is fitted; the way out is said by its own name."""
+    warnings.simplefilter("always")
+    with provider() as served:
+        address = f"{served.address}/v1"
+        model = ChatOpenAI(model="gpt-4o", base_url=address, api_key="none", max_retries=0, **options)
+        agent = create_agent(model, middleware=[TrimMiddleware(2_000)])
+        for _ in range(2):
+            agent.invoke({"messages": [HumanMessage("Hello")]})
+        trim_messages([HumanMessage("Hello")], 2_000, token_counter=model)
+    told = [str(one.message) for one in recwarn if "the server adds messages" in str(one.message)]
+    assert len(told) == 2 * count  # the agent's, and that of `trim_messages`
+    assert all(one.endswith("write ChatOpenAI(use_previous_response_id=False)") for one in told)

@@ -602,3 +602,20 @@ def test_each_attempt_of_a_retry_is_fitted() -> None:
 
 def _fine(form: str, body: Any) -> Any:
     return answered(form, str(body["model"]))
+
+
+@pytest.mark.parametrize(
+    ("model", "count"), [("openai/gpt-4o", 1), ("anthropic/claude-opus-4-5", 0)], ids=["openai", "bridged"]
+)
+def test_a_response_that_the_server_keeps_is_told_of_once(
+    model: str, count: int, recwarn: pytest.WarningsRecorder
+) -> None:
+    """To a provider without that API LiteLLM sends what it kept itself: that is fitted."""
+    warnings.simplefilter("always")
+    handler = TrimHandler(2_000)
+    call = {"model": model, "input": "Hello", "previous_response_id": "resp_1"}
+    for _ in range(2):
+        handler.fit_call(call, format="openai_responses")
+    told = [str(one.message) for one in recwarn if "the server adds messages" in str(one.message)]
+    assert len(told) == count
+    assert all("leave previous_response_id= out" in one for one in told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from typing import Any
 
 import openai
@@ -227,12 +228,17 @@ def test_a_request_that_cannot_fit_is_not_sent() -> None:
         assert served.bodies == []
 
 
-def test_what_the_server_keeps_is_sent_as_it_is_with_a_warning() -> None:
+def test_what_the_server_keeps_is_sent_as_it_is_with_one_warning(recwarn: pytest.WarningsRecorder) -> None:
     """Nobody here sees what stands before it; what is no call of these passes as it did."""
+    warnings.simplefilter("always")
     with provider() as served:
         client = with_budget(client_of(served), 600)
-        with pytest.warns(UserWarning, match="previous_response_id is given"):
+        for _ in range(2):
             client.responses.create(**ITEMS_OK, previous_response_id="resp_1")
+        told = [str(one.message) for one in recwarn if "the server adds messages" in str(one.message)]
+        assert len(told) == 1
+        assert told[0].startswith("previous_response_id is given")
+        assert "leave previous_response_id= out" in told[0]
         assert _sent(served) == len(ITEMS)
         with pytest.raises(openai.NotFoundError):
             client.embeddings.create(model="text-embedding-3-small", input="question")

@@ -258,7 +258,7 @@ def test_results_of_calls_that_the_server_keeps_are_all_sent() -> None:
         client = AsyncOpenAI(base_url=f"{server.address}/v1", api_key="none", max_retries=0)
         asked: Agent[Any] = Agent("asked", model=OpenAIResponsesModel("gpt-4o", client), tools=[look])
         config = RunConfig(call_model_input_filter=trim_filter(1_000))
-        with pytest.warns(UserWarning, match="the server adds messages"):
+        with pytest.warns(UserWarning, match="the server adds messages.* auto_previous_response_id="):
             asyncio.run(Runner.run(asked, "Look.", run_config=config, auto_previous_response_id=True))
     _, last = server.bodies[-1]
     assert [item["call_id"] for item in last["input"]] == [call["call_id"] for call in calls]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec, module_from_spec
 from typing import Any
@@ -472,3 +473,24 @@ def test_a_model_of_bedrock_is_charged_in_its_form() -> None:
         Agent(model, capabilities=[trim]).run_sync("And now?")
     assert [one.report.exact for one in found] == [False, False, False]
     assert len({one.report.tokens_after for one in found}) == 1
+
+
+@pytest.mark.parametrize(
+    "made",
+    [TrimCapability, lambda budget: ProcessHistory(history_processor(budget))],
+    ids=["each", "history"],
+)
+@pytest.mark.parametrize(("settings", "count"), [({"openai_previous_response_id": "auto"}, 1), ({}, 0)])
+def test_a_model_whose_server_keeps_the_conversation_is_told_of_once(
+    made: Any, settings: Any, count: int, recwarn: pytest.WarningsRecorder
+) -> None:
+    """What precedes the last answer is not sent; the setting that does it is named."""
+    warnings.simplefilter("always")
+    with provider() as served:
+        asked = Agent(_responses_model(served), capabilities=[made(2_000)], model_settings=settings)
+        history: list[ModelMessage] = []
+        for _ in range(2):
+            history = asked.run_sync("Hello", message_history=history).all_messages()
+    told = [str(one.message) for one in recwarn if "the server adds messages" in str(one.message)]
+    assert len(told) == count
+    assert all(one.endswith("leave openai_previous_response_id out of the model settings") for one in told)

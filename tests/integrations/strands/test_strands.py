@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import warnings
 from base64 import b64decode
 from collections.abc import AsyncGenerator
 from functools import partial
@@ -20,6 +21,7 @@ from strands.agent.conversation_manager import NullConversationManager
 from strands.middleware import InvokeModelContext, InvokeModelStage
 from strands.models import BedrockModel, Model
 from strands.models.openai import OpenAIModel
+from strands.models.openai_responses import OpenAIResponsesModel
 from strands.session.file_session_manager import FileSessionManager
 from strands.types.exceptions import ContextWindowOverflowException
 
@@ -599,3 +601,17 @@ def test_a_message_that_is_changed_in_place_is_read_as_it_is() -> None:
     _fitted(trim_middleware(4_000, on_fitted=found.append), Scripted(), copy.deepcopy(talk))
     before, changed, anew = (one.report.tokens_after for one in found)
     assert changed == anew > before + 90
+
+
+def test_a_model_whose_server_keeps_the_conversation_is_told_of_once(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    """The framework forgets what was said when a run is over, and sends what is new."""
+    model = OpenAIResponsesModel({"api_key": "none"}, model_id="gpt-4o", stateful=True)
+    trim = trim_middleware(2_000)
+    warnings.simplefilter("always")
+    for _ in range(2):
+        _fitted(trim, model, [{"role": "user", "content": [{"text": "Hello"}]}])
+    told = [str(one.message) for one in recwarn if "the server adds messages" in str(one.message)]
+    assert len(told) == 1
+    assert told[0].endswith("write OpenAIResponsesModel(…, stateful=False)")
