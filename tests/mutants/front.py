@@ -68,18 +68,18 @@ FRONT = (
         ("prepare", "source_offset=len(lead) if origin is None else 0", "source_offset=0"),
         ("_edits", 'return change.action in ("edited", "moved")', 'return change.action in ("edited",)'),
         (
-            "_let_callback_trim",
+            "_go_on_without",
             "for index in indices if index >= work.lead]",
             "for index in indices if index > work.lead]",
         ),
-        ("_let_callback_trim", "if index in history.pins]", "if at in history.pins]"),
-        ("_let_callback_trim", "pending_calls=history.pending_calls", "pending_calls=()"),
+        ("_go_on_without", "if index in history.pins]", "if at in history.pins]"),
+        ("_go_on_without", "pending_calls=history.pending_calls", "pending_calls=()"),
         (
-            "_let_callback_trim",
+            "_go_on_without",
             "[None if index in shared else work.sizes.known[index] for",
             "[work.sizes.known[index] for",
         ),
-        ("_let_callback_trim", "    work.sizes = sizes\n", "    pass\n"),
+        ("_go_on_without", "    work.sizes = sizes\n", "    pass\n"),
     ),
     module(
         "_fitting/breakpoints.py",

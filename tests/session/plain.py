@@ -19,9 +19,16 @@ Count = Callable[[list[Message]], int]
 Told = tuple[Any, ...]
 
 
-def marked(text: str, messages: int) -> str:
-    """Write a summary as it stands in a view."""
-    return f'<summary of="{messages} message{"" if messages == 1 else "s"}" by="trimtab">\n{text}\n</summary>'
+Summary = tuple[str, int, frozenset[str]]
+"""The text of a summary, how many messages it stands for, and the roles of those (E14)."""
+
+
+def marked(text: str, messages: int, said_by: Collection[str] = ()) -> str:
+    """Write a summary as it stands in a view, and whose words it has, if not only the user's and model's."""
+    of = f"{messages} message{'' if messages == 1 else 's'}"
+    named = [role for role in ("system", "user", "assistant", "tool") if role in said_by]
+    whose = "" if {"user", "assistant"}.issuperset(named) else f' from="{", ".join(named)}"'
+    return f'<summary of="{of}"{whose} by="trimtab">\n{text}\n</summary>'
 
 
 def as_text(message: Message) -> Message:
@@ -84,8 +91,8 @@ class Decision:
 
     kind: str
     zones: list[str]
-    summary: tuple[str, int] | None
-    anchor_summary: tuple[str, int] | None
+    summary: Summary | None
+    anchor_summary: Summary | None
     cut: tuple[int, int] = (0, 0)
     """Behind which units it was cut, and from where on what waits may be in view."""
     covers: set[int] = field(default_factory=set)
@@ -135,8 +142,8 @@ class Plain:
         self.budget = settings.budget
         self.anchors = copy.deepcopy(settings.anchors)
         self.said: list[Said] = []
-        self.summary: tuple[str, int] | None = None
-        self.anchor_summary: tuple[str, int] | None = None
+        self.summary: Summary | None = None
+        self.anchor_summary: Summary | None = None
         self.decisions: list[Decision] = []
         self.summaries: list[Decision] = []
         """Every summary ever written since the last clear, also those taken back."""
@@ -189,9 +196,10 @@ class Plain:
             front.append(self.summary_message(self.anchor_summary))
         return front
 
-    def summary_message(self, summary: tuple[str, int]) -> Message:
-        """A summary as a message."""
-        return {"role": self.settings.role, "content": marked(*summary)}
+    def summary_message(self, summary: Summary) -> Message:
+        """A summary as a message; what a tool said never becomes system text (E14)."""
+        role = "user" if "tool" in summary[2] else self.settings.role
+        return {"role": role, "content": marked(*summary)}
 
     @property
     def anchor_tokens(self) -> int:
@@ -504,8 +512,10 @@ class Plain:
             first_summary = not self.anchors and self.anchor_summary is None
             cap = min(cap, self.max_anchor) if first_summary else cap - self.anchor_tokens
         count = len(messages) + (0 if self.summary is None else self.summary[1])
+        said_by = frozenset(self.said[at].message["role"] for at in self.members(covered))
+        said_by |= frozenset() if self.summary is None else self.summary[2]
         limit = min(cap, self.summary_tokens + self.tokens(covered) - 1)
-        room = limit - self.size(self.summary_message(("", count)))
+        room = limit - self.size(self.summary_message(("", count, said_by)))
         text = None
         if room >= 1:
             self.asked += 1
@@ -523,9 +533,9 @@ class Plain:
         self.move(covered, "covered")
         self.behind = max(self.behind, covered[-1] + 1)
         if first_summary:
-            self.anchor_summary = (text, count)
+            self.anchor_summary = (text, count, said_by)
         else:
-            self.summary, self.last_summary = (text, count), decision
+            self.summary, self.last_summary = (text, count, said_by), decision
         self.note("summary")
         self.told.append(("on_summarize", messages, existing, text))
 

@@ -33,7 +33,6 @@ from trimtab.counting.measurement import model_notes
 from trimtab.counting.sizes import Fixed, Sizes, sizes_for
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Request, format_of, refuse_foreign
-from trimtab.report.text import plural
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies.door import strategy_given
 from trimtab.strategies.openers import begun_with_thinking, in_order
@@ -327,6 +326,8 @@ def _leave_compacted(work: Work, fixed: Fixed, at: int) -> None:
         gone = [unit for unit in gone if unit not in openers[-1:]]
     if not gone:
         return
+    from trimtab.report.text import plural  # not above: a compaction is seldom there
+
     removed = {index for unit in gone for index in unit.indices}
     remaining = [unit for unit in history.units if unit not in gone]
     _go_on_without(work, fixed, remaining, dict.fromkeys(sorted(removed), "superseded_by_summary"))
