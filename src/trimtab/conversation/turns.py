@@ -65,7 +65,7 @@ class LastTurn:
         self, messages: Sequence[Any], step: Callable[[Dict], Step], *, answered: bool = False
     ) -> None:
         places = range(len(messages) - 1, -1, -1)
-        steps = ((at, step(mapping_of(messages[at]))) for at in places)
+        steps: Iterator[tuple[int, Step]] = ((at, step(mapping_of(messages[at]))) for at in places)
         self._row = model_messages(steps, answered=answered)
         self._said: list[int] = []
         """What was read, the newest first: positions with the sign turned, so that they ascend."""

@@ -659,7 +659,7 @@ def _first(message: Any, wire: list[Any]) -> Any:
     return wire[0]
 
 
-def _budget_given(budget: object) -> Budget | Context | str | None:
+def _budget_given(budget: Any) -> Budget | Context | str | None:
     """Check what was given; a policy is read once."""
     if isinstance(budget, Context) and budget._policy.read is not None:
         raise ConfigurationError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -58,7 +58,7 @@ def note_in(fitted: Fitted[Any], refusal: Refusal) -> None:
 
 
 @contextmanager
-def last_try(refused: BaseException, kinds: type[Exception] | tuple[type[Exception], ...]) -> Iterator[None]:
+def last_try(refused: BaseException, kinds: type[Exception] | tuple[type[Exception], ...]) -> Generator[None]:
     """Have an error of the second request say that it is the second.
 
     Args:

@@ -119,7 +119,7 @@ _FABLE, _SONNET = _claude(_NEW, 290, 410), _claude(_NEW, 354, 474)
 _FORGETS_4 = _claude(_OLD, 313, 315, keeps_thoughts=False)
 _FORGETS_4_5 = _claude(_OLD, 496, 588, keeps_thoughts=False)
 
-ROWS = (
+_ROWS = (
     *group(_claude(_NEW, 286, 406), 1_000_000, 128_000, "claude-opus-5-5 claude-opus-5"),
     *group(_SONNET, 1_000_000, 128_000, "claude-sonnet-5-5 claude-sonnet-5"),
     *group(_claude(_NEW, 354, 474, keeps_thoughts=False), 1_000_000, 128_000, "claude-haiku-5-5"),
@@ -158,10 +158,10 @@ _DATABRICKS = tuple(
             output_schema_tokens=(row.framing.forced_tools_tokens or 0) + 45,
         ),
     )
-    for row in ROWS
+    for row in _ROWS
     if row.output_tokens and row.output_tokens > 8_192
 )
-ROWS += _DATABRICKS
+ROWS = (*_ROWS, *_DATABRICKS)
 
 # The finer vocabulary and the longest prompt for tools of all; the margin reaches down to the least.
 UNNAMED = (

@@ -109,7 +109,7 @@ _GPT_OSS = replace(
 # How the first of them was framed: How_to_count_tokens_with_tiktoken.ipynb (cookbook, @06d9feb5).
 _FIRST_CHAT = Framing(per_message_tokens=4, per_name_tokens=-1)
 
-ROWS = (
+_ROWS = (
     *group(_OPENAI, 128_000, 16_384, "gpt-4o gpt-4o-audio-preview gpt-4.5-preview"),
     *group(_OPENAI, 128_000, 4_096, "gpt-4o-2024-05-13"),
     *group(_OPENAI, 128_000, 16_384, "gpt-4o-mini", media=_MINI_TILES),
@@ -164,7 +164,7 @@ ROWS = (
 # tokens" is what the API says above (github.com/cline/cline/issues/5474), and "922K input, 128K output"
 # (openrouter.ai/openai/gpt-5.4; both read 2026-11-27).
 _INPUT_TOKENS = {400_000: 272_000, 1_050_000: 922_000}
-ROWS = tuple(replace(row, input_tokens=_INPUT_TOKENS.get(row.window_tokens or 0)) for row in ROWS)
+ROWS = tuple(replace(row, input_tokens=_INPUT_TOKENS.get(row.window_tokens or 0)) for row in _ROWS)
 
 UNNAMED = (
     # cl100k has the most tokens of its vocabularies, by half in Chinese and by nothing in English; reasoning

@@ -294,7 +294,8 @@ def _fact_of(text: str, sources: Sequence[str], job: FactJob, old: KnownFact | N
     origins = frozenset[OriginName]().union(*(said.get(one, ()) for one in sources))
     if old is not None:
         # Nobody noted of an older one whose words it is: nothing is known to stand for them.
-        origins |= UNKNOWN if old.fact.origin is None else {old.fact.origin}
+        before: Origins = UNKNOWN if old.fact.origin is None else frozenset((old.fact.origin,))
+        origins |= before
     supersedes = None if old is None else old.fact.text
     return Fact(text=text, sources=sources, supersedes=supersedes, origin=least(origins))
 

@@ -18,7 +18,8 @@ from trimtab.budget import Budget
 from trimtab.conversation.repairs import Change, mend
 from trimtab.conversation.validity import is_paired
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Dict
+from trimtab.formats import Dict, OriginName
+from trimtab.formats.origin import Origins
 from trimtab.report.html import facts_fragment
 from trimtab.report.text import plural, runs
 from trimtab.session.core import Core, ViewGiven, ViewShown, id_of
@@ -321,10 +322,10 @@ def _notes_of_recall(working_set: WorkingSet) -> Iterable[str]:
 def _role_notes(working_set: WorkingSet) -> tuple[str, ...]:
     """Say once that what was written from messages is not in the role asked for."""
     written = (working_set.summary, working_set.anchor_summary)
-    origins = {origin for one in written if one is not None for origin in one.origins}
-    if working_set.facts is not None:
-        origins |= {one.fact.origin for one in working_set.facts.known if one.fact.origin is not None}
-    return working_set.reader.role_notes(frozenset(origins))
+    origins = frozenset[OriginName]().union(*(one.origins for one in written if one is not None))
+    known = () if working_set.facts is None else working_set.facts.known
+    of_facts: Origins = frozenset(one.fact.origin for one in known if one.fact.origin is not None)
+    return working_set.reader.role_notes(origins | of_facts)
 
 
 def _fact_notes(working_set: WorkingSet) -> list[str]:

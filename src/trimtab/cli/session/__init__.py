@@ -99,7 +99,8 @@ def add(
             given_ids = f"--event-id is given {plural(len(event_ids), 'time')}"
             raise Refused(f"{given_ids} for {plural(len(messages), 'message')}: give one for each, or none")
         one = open_or_begin(store, name, options)
-        events = one.extend(messages, ids=event_ids or None, origins=[origin] * len(messages))
+        origins: list[OriginName | None] = [origin] * len(messages)
+        events = one.extend(messages, ids=event_ids or None, origins=origins)
         say_missing(one, adds=True)
         write([event_data(event) for event in events], lambda: _additions_text(one, events), output=output)
 
