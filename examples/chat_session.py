@@ -106,7 +106,8 @@ def play(store: Store, budget_tokens: int) -> None:
 
 def go_on(store: Store) -> None:
     """What the second process does: it knows the name of the session and nothing else."""
-    session = Session.open(store, NAME, summarizer=summarize)
+    # Nobody listens here. A log keeps no functions, and leaving out the hooks it had would be an error.
+    session = Session.open(store, NAME, summarizer=summarize, hooks={})
     print(describe(session))
 
     print("\nWhat is out of view is found again, here by words about emoji:")
