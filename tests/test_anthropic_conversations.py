@@ -421,6 +421,13 @@ def test_what_a_compaction_stands_for_leaves_first_and_is_told() -> None:
     assert fitted.report.tokens_after < 20
     pinned = fit(messages, 10_000, format="anthropic", counter=WordCounter(), pin=[0])
     assert 0 in pinned.positions
+    # what stays of before needs a user's message in front, too
+    led = fit(messages, 10_000, format="anthropic", counter=WordCounter(), pin=[1])
+    assert list(led.positions) == [0, 1, 3, 4]
+    assert validate(led.messages, format="anthropic") == []
+    # with none there, all stays: the compaction, too, would leave as what may not come first
+    bare = [messages[1], messages[3], {"role": "assistant", "content": [compacted]}]
+    assert list(fit(bare, 10_000, format="anthropic", counter=WordCounter()).positions) == [0, 1, 2]
     session = Session(1_000, format="anthropic", counter=WordCounter())
     session.extend(messages)
     assert session.messages() == messages[2:]

@@ -24,6 +24,7 @@ USER = {"role": "user", "content": "q"}
 CALL = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "a", "content": "4"}
 ASKED = {"role": "assistant", "content": [CALL]}
+POINT = {"cachePoint": {"type": "default"}}
 CHAT_CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
@@ -140,6 +141,19 @@ MENDED: list[tuple[str, str | None, list[Any], list[Any], list[str]]] = [
              "toolUseId": "a_1", "status": "error", "content": [{"text": "error"}]}}]}],
         ["bad_content", "empty_text", "bad_id", "bad_call", "unknown_key", "bad_id", "empty_error_result"],
     ),
+    # marks alone: what nothing stands in front of, and what stands behind reasoning
+    (
+        "bedrock",
+        None,
+        [{"role": "user", "content": [POINT, {"text": "q"}, POINT]},
+         {"role": "assistant", "content": [{"reasoningContent": {"reasoningText": {"text": "hm"}}}, POINT,
+                                           {"text": "a"}]},
+         {"role": "user", "content": [POINT]}],
+        [{"role": "user", "content": [{"text": "q"}, POINT]},
+         {"role": "assistant", "content": [{"reasoningContent": {"reasoningText": {"text": "hm"}}},
+                                           {"text": "a"}]}],
+        ["lone_cache_point", "cached_thinking", "lone_cache_point"],
+    ),
 ]  # fmt: skip
 
 
@@ -168,6 +182,49 @@ def test_a_change_says_which_rule_was_broken() -> None:
         Change(index=2, action="edited", rule="unknown_key", call_id=None),
     )
     assert done.positions == (0, 2)
+
+
+LEADERS = [
+    ("anthropic", [{"role": "user", "content": ""}, ASKED, {"role": "user", "content": [RESULT]}]),
+    (
+        "bedrock",
+        [
+            {"role": "user", "content": []},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "f", "input": {}}}]},
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"text": "4"}]}}]},
+            {"role": "assistant", "content": [{"text": "4"}]},
+        ],
+    ),
+    (
+        "gemini",
+        [
+            {"role": "user", "parts": []},
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"a": 4}}}]},
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("form", "broken"), LEADERS)
+def test_where_an_empty_first_message_leaves_nothing_comes_to_stand_in_front(
+    form: str, broken: list[Any]
+) -> None:
+    """A call or the model's words were left first: what came in began with the user."""
+    done = repair(broken, format=form)
+    assert "wrong_order" not in faults(done.messages, form)
+    assert done.messages == []
+    last = get_format(form).message("user", ["and?"])
+    assert repair([*broken, last], format=form).messages == [last]
+    assert fitted([*broken, last], form) == [last]
+
+
+def test_a_repair_that_raises_names_messages_as_the_caller_does() -> None:
+    """Behind system text, and where others left: the place in the output helps nobody who has none."""
+    broken = [{"role": "assistant", "content": ""}, USER, {"role": "user", "content": [{"type": "nope"}]}]
+    with pytest.raises(InvalidHistoryError, match=r"messages\[2\]") as caught:
+        fitted(broken, "anthropic")
+    assert [(one.index, one.message[:11]) for one in caught.value.violations] == [(2, "messages[2]")]
 
 
 def test_words_under_keys_of_another_form_are_never_dropped() -> None:

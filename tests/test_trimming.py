@@ -11,9 +11,9 @@ import pytest
 
 from tests.builders import places, result, talk, user
 from tests.test_fitting import Picky
-from trimtab import Budget, BudgetExceededError, ConfigurationError, afit, fit
+from trimtab import Budget, BudgetExceededError, ConfigurationError, afit, fit, validate
 from trimtab.context import TrimContext
-from trimtab.errors import CountingError
+from trimtab.errors import CountingError, InvalidHistoryError
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -202,17 +202,20 @@ def test_numbers_are_those_of_the_list_that_was_given_also_after_a_repair() -> N
 
 
 def test_a_message_without_a_role_says_what_it_is() -> None:
-    """Wherever it stands behind system text; a repair takes such a message."""
+    """Wherever it stands behind system text; then the repair raises, and names it as the caller does."""
     roles: list[str] = []
     messages = [{"content": "x"}, user("q")]
-    fit(
-        messages,
-        99,
-        repair=True,
-        counter=WORDS,
-        system="be",
-        on_trim=lambda context: roles.extend(each.role for each in context.message_elements),
-    )
+    assert [one.rule for one in validate(messages)] == ["missing_role"]
+    with pytest.raises(InvalidHistoryError, match=r"messages\[0\]\.role: the message has no role") as caught:
+        fit(
+            messages,
+            99,
+            repair=True,
+            counter=WORDS,
+            system="be",
+            on_trim=lambda context: roles.extend(each.role for each in context.message_elements),
+        )
+    assert caught.value.index == 0
     assert roles == ["other", "user"]
 
 
@@ -272,7 +275,7 @@ def test_a_size_that_cannot_be_counted_is_of_the_callers_message() -> None:
 
 
 def test_objects_stay_objects_for_a_black_box_after_a_callback() -> None:
-    """`count_all` asks about the caller's own messages."""
+    """The counter reads plain dicts of them; what comes out is the caller's own."""
 
     class Said:
         def __init__(self, content: str) -> None:
@@ -282,8 +285,10 @@ def test_objects_stay_objects_for_a_black_box_after_a_callback() -> None:
             return {"role": "user", "content": self.content}
 
     def chars(messages: list[Any]) -> int:
-        return sum(len(message.content) for message in messages)
+        return sum(len(message["content"]) for message in messages)
 
-    fitted = fit([Said("one"), Said("three")], 99, counter=chars, on_trim=lambda ctx: ctx.remove(0))
+    said = [Said("one"), Said("three")]
+    fitted = fit(said, 99, counter=chars, on_trim=lambda ctx: ctx.remove(0))
+    assert fitted.messages == said[1:]
     report = fitted.count_all()
     assert (report.tokens_before, report.tokens_after) == (8, 5)

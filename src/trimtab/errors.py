@@ -178,7 +178,7 @@ class BudgetExceededError(ContextError):
 class InvalidHistoryError(ContextError, ValueError):
     """No provider would take the input as it is.
 
-    Raised where `strict=True` asks for it.
+    Raised where `strict=True` asks for it, and where `repair=True` cannot mend what stays.
 
     Args:
         message: What it says.

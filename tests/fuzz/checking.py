@@ -6,14 +6,17 @@ import marshal
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from tests.fuzz.judging import newly_refused, only_pairs_are_wrong, refused
+from tests.fuzz.judging import newly_refused, only_pairs_are_wrong, refused, refused_surely
 from tests.fuzz.plans import Plan
-from trimtab import BudgetExceededError, ConfigurationError, Fitted, fit, validate
+from trimtab import BudgetExceededError, ConfigurationError, Fitted, fit, repair, validate
+from trimtab.errors import InvalidHistoryError
 from trimtab.formats import Structure, get_format
 
-MENDED = ("orphan_result", "repeated_result", "unanswered_call", "late_result", "wrong_order")
+MENDED_ALWAYS = ("orphan_result", "repeated_result", "unanswered_call", "late_result")
+MENDED = (*MENDED_ALWAYS, "wrong_order")
 
 
 def problems(plan: Plan) -> list[str]:
@@ -26,6 +29,8 @@ def problems(plan: Plan) -> list[str]:
         if found is None:
             return ["A1: no best attempt"]
         fitted = found
+    except InvalidHistoryError as error:
+        return _refusal(plan, error)
     except ConfigurationError as error:
         if plan.door == "context" and "which makes the call" in str(error):
             return []  # D4: a result before its call, in two blocks
@@ -40,6 +45,53 @@ def problems(plan: Plan) -> list[str]:
     wrong += _violations(plan, before, fitted)
     wrong += _judged(plan, before, fitted)
     return wrong + _again(plan, fitted, fits)
+
+
+def _refusal(plan: Plan, error: InvalidHistoryError) -> list[str]:
+    """A12: a repair raises where the judge, too, refuses what would come out, and only then.
+
+    What would come out is what a fit without a repair makes of the repaired input.
+    """
+    told = f"raised {type(error).__name__}: {error}"
+    if not plan.repair:
+        return [told]
+    if any(one.rule in MENDED_ALWAYS for one in error.violations):
+        return [f"A12: a pair was not mended: {told}"]
+    rules = {one.rule for one in error.violations}
+    begins_wrong = any(rule == "wrong_order" for rule, _ in _found(plan, plan.request.messages))
+    if "wrong_order" in rules and not begins_wrong and plan.removed is None:
+        return [f"A12: order was not mended: {told}"]
+    if rules <= UNJUDGED[plan.form]:
+        return []
+    read, key = get_format(plan.form), get_format(plan.form).rules.body_key
+    messages = plan.body if plan.door == "body" else plan.request.messages
+    mended = repair(messages, format=plan.form, pending_calls=plan.pending_calls)
+    there = {position: at for at, position in enumerate(mended.positions)}
+    unmended = replace(
+        plan,
+        body=read.write_request(plan.request, mended.messages),
+        repair=False,
+        pin=tuple(there[at] for at in plan.pin if at in there),
+        removed=plan.removed and tuple(there[at] for at in plan.removed if at in there),
+    )
+    fitted = unmended.fitted(plan.budget_tokens, plan.make_strategy())
+    after = {**plan.body, key: list(fitted.messages)}
+    if refused_surely(plan.form, after, waiting=_waiting(plan, fitted.messages)):
+        return []
+    return [f"A12: the judge takes what stays: {told}"]
+
+
+UNJUDGED: Mapping[str, frozenset[str]] = {
+    "openai_chat": frozenset({"duplicate_call_id"}),
+    "openai_responses": frozenset(),
+    "anthropic": frozenset({"duplicate_call_id"}),
+    "gemini": frozenset({"wrong_order"}),
+    "bedrock": frozenset({"final_thinking"}),
+}
+"""Rules that cannot be mended and that the judge has none of, or not for all: two calls of one message with
+one id (the judge looks at results, and at no call of the provider's own), contents that begin with the
+model's words (the form quotes a report), and reasoning at the end (the judge has that for Claude's own API).
+"""
 
 
 def _size(plan: Plan, fitted: Fitted[Any], fits: bool) -> list[str]:
@@ -127,8 +179,12 @@ def _lost_its_end(plan: Plan, fitted: Fitted[Any]) -> bool:
 
 
 def _found(plan: Plan, messages: Any) -> Counter[tuple[str, str | None]]:
-    """Count violations by rule and id; of an id that goes by place only the function's name matters."""
-    found = validate(messages, format=plan.form, pending_calls=plan.pending_calls)
+    """Count violations by rule and id; of an id that goes by place only the function's name matters.
+
+    By the model, where the fit is told of one.
+    """
+    model = plan.request.model if plan.door == "body" else ""
+    found = validate(messages, format=plan.form, model=model or None, pending_calls=plan.pending_calls)
     return Counter(
         (_ALIKE.get(one.rule, one.rule), _without_place(one.call_id)) for one in found if one.fault
     )

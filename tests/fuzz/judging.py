@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
@@ -63,10 +64,11 @@ def newly_refused(
     one id may be one turn after. Where the last message left (`ended`), what the one before it ends with is
     nothing new.
     """
-    new = judge.newly_refused(form, before, after)
+    was = judge.judge(form, before)
+    new = [one for one in judge.newly_refused(form, before, after) if not _is_excused(one, was, after)]
     if not new:
         return []
-    was, unsure = judge.judge(form, before), unsure_of()
+    unsure = unsure_of()
     pairs = {one.about for one in was if one.rule in PAIR_RULES[form]}
     twice = {one.about for one in was if one.rule in SHARED_IDS}
 
@@ -96,6 +98,24 @@ def _rules_of_space(was: Iterable[judge.Refusal]) -> tuple[str, ...]:
     """List the rules about blanks; a blank text that is cut has a mark before its blank end."""
     blank = any(one.rule in ONLY_SPACE for one in was)
     return (*ONLY_SPACE, "trailing_whitespace") if blank else ONLY_SPACE
+
+
+def _is_excused(refusal: judge.Refusal, was: Iterable[judge.Refusal], body: Mapping[str, Any]) -> bool:
+    """Tell whether something is refused by the letter of a rule that says nothing of this request.
+
+    An item lacks reasoning whose id was refused for itself: the provider stored none of that name. Or the
+    model takes a first message of its own.
+    """
+    if refusal.rule == "item_without_reasoning":
+        refused_ids = [one.about for one in was if one.rule == "wrong_id_prefix"]
+        return any(f"'{one}'" in refusal.words for one in refused_ids)
+    return refusal.rule == "first_role" and _model_may_lead(body)
+
+
+def _model_may_lead(body: Mapping[str, Any]) -> bool:
+    """Tell whether the model takes a first message of its own, as the judge says: since Claude 4.5."""
+    model = str(body.get("model") or body.get("modelId"))
+    return re.search(r"claude-(opus|sonnet|haiku)-(4-[5-9]|[5-9])", model) is not None
 
 
 def _words_behind_results(messages: Any) -> bool:
@@ -150,8 +170,8 @@ def _is_disputed(form: str, refusal: judge.Refusal, body: Mapping[str, Any]) -> 
         return bool(_ids(body, "server_tool_use", "id") & _ids(body, "tool_result", "tool_use_id"))
     if form == "anthropic" and refusal.rule == "thinking_must_lead" and refusal.about == "compaction":
         return True
-    if form == "anthropic" and refusal.rule == "first_role":
-        return _holds(body["messages"][0], "compaction")
+    if refusal.rule == "first_role":
+        return _model_may_lead(body) or (form == "anthropic" and _holds(body["messages"][0], "compaction"))
     if form != "gemini" or refusal.rule not in ("call_turn_misplaced", *PAIR_RULES[form]):
         return False
     return any(one.get("role") == other.get("role") == "model" for one, other in pairwise(body["contents"]))
@@ -175,6 +195,15 @@ def refused(
         )
 
     return [_told(one) for one in found if not waits(one)]
+
+
+def refused_surely(form: str, body: Mapping[str, Any], *, waiting: Collection[str | None]) -> list[str]:
+    """Say what is refused whatever a repair does, but for calls whose results can still come."""
+    return [
+        _told(one)
+        for one in judge.judge(form, body)
+        if not (one.rule in PAIR_RULES[form] and _names(one.about, waiting))
+    ]
 
 
 def _names(about: str, ids: Collection[str | None]) -> bool:

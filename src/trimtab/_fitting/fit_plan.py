@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.breakpoints import with_breakpoints
@@ -26,7 +26,7 @@ from trimtab.strategies.runner import Settled
 from trimtab.strategies.summarizer import drive
 
 if TYPE_CHECKING:
-    from trimtab.report import Report
+    from trimtab.report import Report, Violation
 
 __all__ = ["FitPlan", "decide", "decide_marked"]
 
@@ -207,8 +207,19 @@ def _decide_within(work: Work, budget: Budget) -> Steps[FitPlan]:
     if work.ask.repair and plan.fits and (refused := work.refusals(plan.messages())):
         if work.unmended:
             return (yield from _decide_within(work.mended_first, budget))
-        refuse_faults(refused, mended=True)
+        refuse_faults(_as_given(refused, plan.positions()), mended=True)
     return plan
+
+
+def _as_given(violations: Iterable[Violation], positions: Sequence[int | None]) -> Iterator[Violation]:
+    """Name messages of the output by their positions in the input: whoever is told has nothing else."""
+    for one in violations:
+        place = None if one.index is None or one.index >= len(positions) else positions[one.index]
+        if place is None:
+            yield one
+            continue
+        said = one.message.removeprefix(f"messages[{one.index}]")
+        yield replace(one, index=place, message=f"messages[{place}]{said}")
 
 
 def _settle(work: Work, *, limit_tokens: int, counted: int | None) -> Steps[tuple[EvictionRequest, Settled]]:

@@ -307,29 +307,30 @@ def _leave_compacted(work: Work, fixed: Fixed, at: int) -> None:
     """Let what stands before the provider's latest compaction leave: the server does not read it.
 
     It costs nothing there, so it would only take room that it does not fill. Leading system messages, what is
-    pinned and a unit that goes on behind the compaction stay, and so does the user's message that it needs in
-    front of it.
+    pinned and a unit that goes on behind the compaction stay, and so does the user's message that the first
+    of these needs in front of it. Where there is no such message, all stays as it came.
     """
     history = work.history
-    spans = [(min(unit.indices), max(unit.indices), unit) for unit in history.units]
-    gone = [
-        unit
-        for first, last, unit in spans
-        if history.head <= first and last < at and history.pins.isdisjoint(unit.indices)
-    ]
+    gone, remaining = list[Unit](), list[Unit]()
+    for unit in history.units:
+        leaves = history.head <= min(unit.indices) and max(unit.indices) < at
+        (gone if leaves and history.pins.isdisjoint(unit.indices) else remaining).append(unit)
 
     def leads(index: int) -> bool:
         return history.format.order_fault(None, history.message(index), parted=True) is None
 
-    if not leads(at):
-        openers = [unit for unit in gone if leads(min(unit.indices))]
-        gone = [unit for unit in gone if unit not in openers[-1:]]
+    front = min(index for unit in remaining for index in unit.indices if index >= history.head)
+    if not leads(front):
+        before = [unit for unit in gone if min(unit.indices) < front and leads(min(unit.indices))]
+        if not before:
+            return
+        gone.remove(before[-1])
+        remaining = sorted([*remaining, before[-1]], key=lambda unit: unit.indices[0])
     if not gone:
         return
     from trimtab.report.text import plural  # not above: a compaction is seldom there
 
     removed = {index for unit in gone for index in unit.indices}
-    remaining = [unit for unit in history.units if unit not in gone]
     _go_on_without(work, fixed, remaining, dict.fromkeys(sorted(removed), "superseded_by_summary"))
     work.notes = (
         *work.notes,

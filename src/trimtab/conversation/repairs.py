@@ -67,13 +67,14 @@ def mend(
     """
     placed = [Placed(index, message) for index, message in enumerate(originals)]
     found: list[Change] = []
+    begins_wrong = _begins_wrong(format, originals)
     for _ in range(_MOST_READINGS):
         placed, shaped = _mend_shapes(format, placed) if shapes else (placed, [])
         messages = [item.message for item in placed]
         structure = Structure(len(messages))
         format.scan(messages.copy(), 0, len(messages), structure)  # which puts dicts into its list
         structure.elsewhere |= elsewhere
-        again, changes = _mend_once(format, messages, structure, pending_calls)
+        again, changes = _mend_once(format, messages, structure, pending_calls, begins_wrong=begins_wrong)
         found += [*shaped, *(replace(change, index=placed[change.index].position) for change in changes)]
         placed = [Placed(placed[item.position].position, item.message) for item in again]
         if not changes:
@@ -104,8 +105,20 @@ _MOST_READINGS = 4
 """Of 12,000 random broken conversations five, of Gemini's, had something left, once each (2026-11)."""
 
 
+def _begins_wrong(format: Format, originals: Sequence[Any]) -> bool:
+    """Tell whether the input, before anything is mended, begins with what may not come first."""
+    entries = map(mapping_of, originals)
+    first = next((entry for entry in entries if format.kind(entry) != "system"), None)
+    return format.rules.ordered and first is not None and format.order_fault(None, first) is not None
+
+
 def _mend_once(
-    format: Format, originals: Sequence[Any], structure: Structure, pending_calls: Collection[str]
+    format: Format,
+    originals: Sequence[Any],
+    structure: Structure,
+    pending_calls: Collection[str],
+    *,
+    begins_wrong: bool,
 ) -> tuple[list[Placed], list[Change]]:
     """Go once through all that can be broken."""
     pairing = pair(structure, range(len(originals)))
@@ -118,8 +131,9 @@ def _mend_once(
         work.move_late_results(pairing)
     if format.rules.results_lead:
         work.lead_with_results()
-    result = work.without_dangling(work.in_order(pending_calls) if format.rules.ordered else work.result())
-    return result, work.changes
+    ordered = format.rules.ordered
+    result = work.in_order(pending_calls, begins_wrong=begins_wrong) if ordered else work.result()
+    return work.without_dangling(result), work.changes
 
 
 class _Run:
@@ -306,7 +320,7 @@ class _Work:
             self.changes.append(change)
         return [item for at, item in enumerate(placed) if at not in structure.dangling]
 
-    def in_order(self, pending_calls: Collection[str]) -> list[Placed]:
+    def in_order(self, pending_calls: Collection[str], *, begins_wrong: bool) -> list[Placed]:
         """Take out what may not stand where it does, with calls and results that belong to it.
 
         Where no message is left then that may come first, and none did in the input, the fault stays: nothing
@@ -315,17 +329,11 @@ class _Work:
         result = self.result()
         kept = self._in_order(result, pending_calls, lead=True)
         empty = all(self.format.kind(mapping_of(placed.message)) == "system" for placed in kept[0])
-        if empty and self._begins_wrong():
+        if empty and begins_wrong:
             kept = self._in_order(result, pending_calls, lead=False)
         left, changes = kept
         self.changes.extend(changes)
         return left
-
-    def _begins_wrong(self) -> bool:
-        """Tell whether the input begins with what may not come first."""
-        entries = map(mapping_of, self.originals)
-        first = next((entry for entry in entries if self.format.kind(entry) != "system"), None)
-        return first is not None and self.format.order_fault(None, first) is not None
 
     def _in_order(
         self, result: list[Placed], pending_calls: Collection[str], *, lead: bool

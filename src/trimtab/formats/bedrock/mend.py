@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from trimtab.formats.anthropic.mend import NO_WORDS
-from trimtab.formats.bedrock.read import CACHE_POINT, CALL, RESULT, key_of
+from trimtab.formats.bedrock.edit import with_tidy_points
+from trimtab.formats.bedrock.read import CALL, RESULT, key_of
 from trimtab.formats.values import Dict, arguments_of, as_dict, as_list, says_elsewhere
 
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_.:-]")
@@ -26,9 +27,9 @@ def mended_of(message: Dict) -> Dict | None:
     kept = [block for block in map(_block, blocks) if block is not None]
     if made.get("role") == "assistant" and kept and key_of(kept[-1]) == "text":
         kept[-1] = {**kept[-1], "text": str(kept[-1]["text"]).rstrip()}
-    if all(key_of(block) == CACHE_POINT for block in kept):
+    made["content"] = with_tidy_points(kept)
+    if not made["content"]:
         return None
-    made["content"] = kept
     return message if made == message else made
 
 
