@@ -18,13 +18,10 @@ from bench.accuracy_features import claimed, unfounded
 from tests.billed import billed
 
 NOT_MET = {
-    "bedrock: bill not above count + margin in 97%, or all but 1",
-    "bedrock: within both margins in 93%, or all but 2",
-    "bedrock: median margin above 1,000 tokens at most 8%",
     "openrouter: bill not above count + margin in 97%, or all but 1",
     "openrouter: within both margins in 93%, or all but 2",
 }
-"""All but 3 of 23 and of 31 bills, and 8.5 % for 7 requests; design/012-counts.md has the reason of each."""
+"""All but 3 of 31 bills; design/012-counts.md has the reason of each."""
 
 
 @pytest.fixture(scope="module")
