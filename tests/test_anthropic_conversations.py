@@ -417,7 +417,7 @@ def test_what_a_compaction_stands_for_leaves_first_and_is_told() -> None:
     assert validate(fitted.messages, format="anthropic") == []
     reasons = {row.index: row.reason for row in fitted.report.messages if row.fate == "evicted"}
     assert reasons == {0: "superseded_by_summary", 1: "superseded_by_summary"}
-    assert any("before the provider's compaction left" in note for note in fitted.report.notes)
+    assert any("reads the provider's compaction in their place" in note for note in fitted.report.notes)
     assert fitted.report.tokens_after < 20
     pinned = fit(messages, 10_000, format="anthropic", counter=WordCounter(), pin=[0])
     assert 0 in pinned.positions

@@ -408,7 +408,7 @@ def test_thinking_that_is_bound_leaves_behind_a_change() -> None:
     assert {row.reason for row in rows} == {"bound_thinking"}
     assert len(rows) == len(cut.changed) > 3
     assert all((row.tokens_after or 0) < (row.tokens_before or 0) for row in rows)
-    assert f"Thinking of {len(rows)} messages left" in cut.report.notes[-1]
+    assert f"Without the thinking of {len(rows)} messages:" in cut.report.notes[-1]
     assert cut.report.tokens_after == fit(cut.messages, 10**5, **STALE).report.tokens_after
     assert thoughts(fit(messages, 10**4, **STALE).messages) == 20
     other = fit(messages, 500, **{**STALE, "model": "claude-sonnet-4-5"})
@@ -430,6 +430,36 @@ def test_room_that_stale_thinking_leaves_is_used() -> None:
         {**one, "content": one["content"][1:]} if one["role"] == "assistant" else one for one in chat(20)
     ]
     assert fit(long, 500, **STALE).positions == fit(plain, 500, **STALE).positions
+    context = Context(budget=500, **STALE).add("chat", long)
+    assert context.fit().positions == fit(plain, 500, **STALE).positions
+
+
+def test_a_step_is_not_refused_for_thinking_that_is_not_sent() -> None:
+    """What goes stale with the cut needs no room; the error for less room says how much is needed."""
+    said = [{**THOUGHT, "thinking": "hm " * 300}, loop(2)["messages"][3]["content"][0]]
+    old = [{"role": "user", "content": "old " * 100}, {"role": "assistant", "content": "a " * 100}]
+    step = [
+        {"role": "user", "content": "do it"},
+        {"role": "assistant", "content": said},
+        loop(2)["messages"][4],
+    ]
+    bare = [step[0], {"role": "assistant", "content": said[1:]}, step[2]]
+    least = fit(bare, 10**4, **STALE).report.tokens_after
+    for budget in (least, 2 * least, 5 * least):
+        assert fit([*old, *step], budget, **STALE).messages == bare
+        assert Context(budget=budget, **STALE).add("chat", [*old, *step]).fit().messages == bare
+    with pytest.raises(BudgetExceededError) as refused:
+        fit([*old, *step], 2, **STALE)
+    fit([*old, *step], refused.value.needed_tokens, **STALE)
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-sonnet-4-5"])
+def test_a_callback_of_a_context_takes_what_one_of_a_fit_takes(model: str) -> None:
+    """What else leaves goes by the model in both: one that thinks adaptively needs no thinking first."""
+    messages, given = loop(4)["messages"], {**STALE, "model": model, "on_trim": lambda trim: trim.remove(1)}
+    alone = fit(messages, 10**4, **given)
+    assert Context(budget=10**4, **given).add("chat", messages).fit().positions == alone.positions
+    assert (len(alone.positions) == 7) is (model == "claude-opus-5-5")
 
 
 def test_chat_messages_of_gateways_and_frameworks_lose_it_too() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.breakpoints import with_breakpoints
@@ -12,7 +13,7 @@ from trimtab._fitting.fitted import Plan
 from trimtab._fitting.portion import Decision, ask
 from trimtab._fitting.prepare import BLOCK, Work
 from trimtab._fitting.request import hold_margin, refuse_faults
-from trimtab._fitting.stale import first_change, stale_note, without_stale
+from trimtab._fitting.stale import fill_room, first_change, stale_note, without_stale
 from trimtab._shared.checks import move_to_source
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
@@ -20,7 +21,7 @@ from trimtab.conversation import History
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.formats import Format, Request
-from trimtab.strategies.base import EvictionRequest, asks_model
+from trimtab.strategies.base import EvictionRequest
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.runner import Settled
 from trimtab.strategies.summarizer import drive
@@ -223,44 +224,19 @@ def _as_given(violations: Iterable[Violation], positions: Sequence[int | None]) 
 
 
 def _settle(work: Work, *, limit_tokens: int, counted: int | None) -> Steps[tuple[EvictionRequest, Settled]]:
-    """Ask the strategy; where thinking is bound, what goes stale makes room for more.
+    """Ask the strategy; what goes stale makes room for more."""
 
-    It is asked again with as much more room as that, by the share it has of what stays, then by halves. A
-    strategy that asks a model is asked again only where its answer does not fit.
-    """
-    history, strategy = work.history, work.strategy
-    request, settled = yield from ask(strategy, work, limit_tokens=limit_tokens, counted=counted)
-    if not history.thinking.bound:
-        return request, settled
-    best = request, _fresh(work, request, settled)
-    low, high, whole_tokens = limit_tokens, 0, settled.tokens
-    for _ in range(_ROUNDS):
-        bare_tokens, once = best[1].tokens, best[1].fits and asks_model(strategy)
-        room = (
-            (low + high) // 2
-            if high
-            else whole_tokens + (limit_tokens - bare_tokens) * whole_tokens // max(1, bare_tokens)
-        )
-        if once or bare_tokens in (whole_tokens, 0) or room <= low:
-            break
-        request, settled = yield from ask(
-            strategy,
+    def within(tokens: int) -> Steps[tuple[EvictionRequest, Settled]]:
+        again = tokens != limit_tokens
+        return ask(
+            work.strategy,
             work,
-            limit_tokens=room,
-            constant_limit_tokens=limit_tokens,
-            counted=_counted_back(history, work.sizes, room),
+            limit_tokens=tokens,
+            constant_limit_tokens=limit_tokens if again else None,
+            counted=_counted_back(work.history, work.sizes, tokens) if again else counted,
         )
-        tried = _fresh(work, request, settled)
-        tried.fits = tried.fits and tried.tokens <= limit_tokens
-        if tried.fits or not best[1].fits:
-            best, low, whole_tokens = (request, tried), room, settled.tokens
-        else:
-            high = room
-    return best
 
-
-_ROUNDS = 8
-"""Times that what goes stale may make room."""
+    return fill_room(work, within, partial(_fresh, work), limit_tokens=limit_tokens, strategy=work.strategy)
 
 
 def _fresh(work: Work, request: EvictionRequest, settled: Settled) -> Settled:
@@ -270,8 +246,6 @@ def _fresh(work: Work, request: EvictionRequest, settled: Settled) -> Settled:
     made = without_stale(work, request, settled, start=first_change(work, settled), known=work.ask.stale)
     if made is settled:
         return settled
-    if made.needed_tokens is not None:
-        made.needed_tokens -= settled.tokens - made.tokens
     made.notes = (*made.notes, stale_note(sum(why == "bound_thinking" for why in made.reasons.values())))
     return made
 

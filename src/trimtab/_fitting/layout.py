@@ -599,6 +599,7 @@ class _Removals:
             format=self._format,
             pending_calls=self._policy.pending_calls,
             protect=False,
+            thinking=self._format.thinking_rules(self._policy.model, None),
             looked_over=True,
         )
         sizes = sizes_for(self._counter, history.messages, None)

@@ -334,8 +334,8 @@ def _leave_compacted(work: Work, fixed: Fixed, at: int) -> None:
     _go_on_without(work, fixed, remaining, dict.fromkeys(sorted(removed), "superseded_by_summary"))
     work.notes = (
         *work.notes,
-        f"{plural(len(removed), 'message')} before the provider's compaction left: the server reads the"
-        " compaction in their place, and does not charge them.",
+        f"Not sent, since the server reads the provider's compaction in their place and does not charge them:"
+        f" {plural(len(removed), 'message')} before it.",
     )
 
 

@@ -14,7 +14,7 @@ from trimtab._fitting.layout import Composition, Part, by_block
 from trimtab._fitting.portion import Decision, ask, in_block
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.request import hold_margin
-from trimtab._fitting.stale import first_change, stale_note, without_stale
+from trimtab._fitting.stale import fill_room, first_change, stale_note, without_stale
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.conversation import History
@@ -403,15 +403,10 @@ class _Settlement:
         if need <= limit_tokens:
             decision = _all_of(part, self._request(part, limit_tokens), tokens=need)
         else:
-            additive = part.sizes.additive
-            request, settled = yield from ask(
-                part.block.gives_way_by,
-                part,
-                limit_tokens=limit_tokens,
-                constant_limit_tokens=self._caps[part.name],
-                counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
-                led=self._is_led(part),
-                question=self._question,
+            fresh = partial(_fresh, part)
+            strategy = part.block.gives_way_by
+            request, settled = yield from fill_room(
+                part, partial(self._ask, part), fresh, limit_tokens=limit_tokens, strategy=strategy
             )
             if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
                 settled.reason = "over_cap"
@@ -420,6 +415,18 @@ class _Settlement:
             )
         decision.charge_mark(limit_tokens)
         return decision
+
+    def _ask(self, part: Part, limit_tokens: int) -> Steps[tuple[EvictionRequest, Settled]]:
+        additive = part.sizes.additive
+        return ask(
+            part.block.gives_way_by,
+            part,
+            limit_tokens=limit_tokens,
+            constant_limit_tokens=self._caps[part.name],
+            counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
+            led=self._is_led(part),
+            question=self._question,
+        )
 
     def _request(self, part: Part, limit_tokens: int) -> EvictionRequest:
         return EvictionRequest(
@@ -638,6 +645,11 @@ def _let_go_misplaced(outcome: Outcome) -> None:
             if place not in out
         }
         decisions[at].take_out(out, parted=staying, reason="cannot_lead")
+
+
+def _fresh(part: Part, request: EvictionRequest, settled: Settled) -> Settled:
+    """Return what stays of a block without thinking that went stale by what left of itself."""
+    return without_stale(part, request, settled, start=first_change(part, settled))
 
 
 def _let_go_stale(outcome: Outcome) -> None:

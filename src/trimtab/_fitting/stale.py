@@ -9,20 +9,21 @@ have sent them so before.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from trimtab._fitting.portion import Portion
+from trimtab._shared.steps import Steps
 from trimtab.counting.sizes import Shares
-from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.base import EvictionRequest, Strategy, asks_model
 from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
 
-__all__ = ["first_change", "stale_note", "without_stale"]
+__all__ = ["fill_room", "first_change", "stale_note", "without_stale"]
 
 
 def first_change(portion: Portion, settled: Settled) -> int | None:
@@ -77,12 +78,74 @@ def without_stale(
         made = made.without(gone, count=len(history), tokens=made.tokens, reason="bound_thinking")
     if isinstance(sizes, Shares):
         made.tokens = sizes.request_tokens(made.assemble(request))
-        return made
+        return _needing_less(made, settled)
     before = {index: settled.edited_tokens.get(index, sizes.of(index)) for index in stale}
     now = {index: sizes.message(message, index) for index, message in whole.items() if message is not None}
     made.edited_tokens = {**settled.edited_tokens, **now}
     made.tokens += sum(now.values()) - sum(before.values())
+    return _needing_less(made, settled)
+
+
+def _needing_less(made: Settled, whole: Settled) -> Settled:
+    """Take off what must have room what went stale."""
+    if made.needed_tokens is not None:
+        made.needed_tokens -= whole.tokens - made.tokens
     return made
+
+
+def fill_room(
+    portion: Portion,
+    within: Callable[[int], Steps[tuple[EvictionRequest, Settled]]],
+    fresh: Callable[[EvictionRequest, Settled], Settled],
+    *,
+    limit_tokens: int,
+    strategy: Strategy,
+) -> Steps[tuple[EvictionRequest, Settled]]:
+    """Ask a strategy; where thinking is bound, what goes stale makes room for more.
+
+    It is asked again with as much more room as that, by the share it has of what stays, then by halves. A
+    strategy that asks a model is asked again only where its answer does not fit.
+
+    Args:
+        portion: What it is asked about.
+        within: Asks for what fits so many tokens.
+        fresh: Takes out of an answer what goes stale.
+        limit_tokens: What may stay without that.
+        strategy: Who is asked.
+    """
+    request, settled = yield from within(limit_tokens)
+    if not portion.history.thinking.bound:
+        return request, settled
+    whole, made = settled, fresh(request, settled)
+    low, high = limit_tokens, 0
+    for _ in range(_ROUNDS):
+        if (made.fits and asks_model(strategy)) or (whole.tokens and made.tokens == whole.tokens):
+            break
+        room = (low + high) // 2 if high else _room_for(whole, made, low, limit_tokens)
+        if room <= low:
+            break
+        asked, settled = yield from within(room)
+        tried = fresh(asked, settled)
+        if settled.fits and tried.tokens <= limit_tokens:
+            request, whole, made, low = asked, settled, tried, room
+        elif made.fits or room > (whole.needed_tokens or 0):
+            high = room
+        else:  # not even what must stay has room
+            break
+    return request, made
+
+
+def _room_for(whole: Settled, made: Settled, asked_tokens: int, limit_tokens: int) -> int:
+    """Say what to ask for next: what must stay, or as much more as the rest has of what went stale."""
+    if not whole.fits and whole.needed_tokens is not None:
+        return whole.needed_tokens
+    if not whole.fits or not whole.tokens:
+        return 2 * asked_tokens
+    return whole.tokens + (limit_tokens - made.tokens) * whole.tokens // max(1, made.tokens)
+
+
+_ROUNDS = 8
+"""Times that what goes stale may make room."""
 
 
 def _there(portion: Portion, settled: Settled, start: int) -> Iterator[int]:
@@ -105,6 +168,6 @@ def stale_note(count: int) -> str:
     from trimtab.report.text import plural  # not above: a report is loaded by who reads one
 
     return (
-        f"Thinking of {plural(count, 'message')} left: this model takes none behind a change to what was"
-        " before it."
+        f"Without the thinking of {plural(count, 'message')}: this model takes none behind a change to what"
+        " was before it."
     )
