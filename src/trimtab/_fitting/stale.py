@@ -119,7 +119,9 @@ def fill_room(
     whole, made = settled, fresh(request, settled)
     low, high = limit_tokens, 0
     for _ in range(_ROUNDS):
-        if (made.fits and asks_model(strategy)) or (whole.tokens and made.tokens == whole.tokens):
+        if made.fits and asks_model(strategy):
+            break
+        if made.tokens == whole.tokens and not _thinks_ahead(portion, whole):
             break
         room = (low + high) // 2 if high else _room_for(whole, made, low, limit_tokens)
         if room <= low:
@@ -135,17 +137,31 @@ def fill_room(
     return request, made
 
 
+def _thinks_ahead(portion: Portion, settled: Settled) -> bool:
+    """Tell whether one of the newest messages that leave has thinking, which would make it smaller."""
+    stay = {*settled.before}
+    newest = range(settled.cut - 1, max(-1, settled.cut - 1 - _LOOKED_AT), -1)
+    return any(index not in stay and _thinks(portion, index) for index in newest)
+
+
 def _room_for(whole: Settled, made: Settled, asked_tokens: int, limit_tokens: int) -> int:
     """Say what to ask for next: what must stay, or as much more as the rest has of what went stale."""
     if not whole.fits and whole.needed_tokens is not None:
         return whole.needed_tokens
-    if not whole.fits or not whole.tokens:
+    if not whole.fits or made.tokens == whole.tokens:
         return 2 * asked_tokens
-    return whole.tokens + (limit_tokens - made.tokens) * whole.tokens // max(1, made.tokens)
+    more = (limit_tokens - made.tokens) * whole.tokens // max(1, made.tokens)
+    return asked_tokens + min(more, _MOST_TIMES * asked_tokens)
 
 
-_ROUNDS = 8
+_ROUNDS = 12
 """Times that what goes stale may make room."""
+
+_LOOKED_AT = 20
+"""Messages in front of a cut: a model that thinks does so once in a few."""
+
+_MOST_TIMES = 2
+"""The least that stays may be thinking for the most part, and says nothing of what comes before it."""
 
 
 def _there(portion: Portion, settled: Settled, start: int) -> Iterator[int]:
