@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim
+from trimtab._fitting.compaction import compacted_units, note_of
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import (
     Ask,
@@ -304,39 +305,19 @@ def _edits(change: Change) -> bool:
 
 
 def _leave_compacted(work: Work, fixed: Fixed, at: int) -> None:
-    """Let what stands before the provider's latest compaction leave: the server does not read it.
-
-    It costs nothing there, so it would only take room that it does not fill. Leading system messages, what is
-    pinned and a unit that goes on behind the compaction stay, and so does the user's message that the first
-    of these needs in front of it. Where there is no such message, all stays as it came.
-    """
+    """Let what stands before the provider's latest compaction leave, but for leading system text and pins."""
     history = work.history
-    gone, remaining = list[Unit](), list[Unit]()
-    for unit in history.units:
-        leaves = history.head <= min(unit.indices) and max(unit.indices) < at
-        (gone if leaves and history.pins.isdisjoint(unit.indices) else remaining).append(unit)
 
-    def leads(index: int) -> bool:
-        return history.format.order_fault(None, history.message(index), parted=True) is None
+    def stays(unit: Unit) -> bool:
+        return min(unit.indices) < history.head or not history.pins.isdisjoint(unit.indices)
 
-    front = min(index for unit in remaining for index in unit.indices if index >= history.head)
-    if not leads(front):
-        before = [unit for unit in gone if min(unit.indices) < front and leads(min(unit.indices))]
-        if not before:
-            return
-        gone.remove(before[-1])
-        remaining = sorted([*remaining, before[-1]], key=lambda unit: unit.indices[0])
+    gone = compacted_units(history, history.units, at, stays=stays)
     if not gone:
         return
-    from trimtab.report.text import plural  # not above: a compaction is seldom there
-
     removed = {index for unit in gone for index in unit.indices}
+    remaining = [unit for unit in history.units if unit not in gone]
     _go_on_without(work, fixed, remaining, dict.fromkeys(sorted(removed), "superseded_by_summary"))
-    work.notes = (
-        *work.notes,
-        f"Not sent, since the server reads the provider's compaction in their place and does not charge them:"
-        f" {plural(len(removed), 'message')} before it.",
-    )
+    work.notes = (*work.notes, note_of(len(removed)))
 
 
 def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
