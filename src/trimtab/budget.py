@@ -293,10 +293,10 @@ def _within_limits(budget: Budget, facts: ModelFacts, model: str | None) -> Budg
     )
 
 
-_SHARE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
-_NUMBER = re.compile(r"\s*(\d[\d_,]*)(\.\d+)?([km])?\s*", re.IGNORECASE)
+_SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
+_NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:,[0-9]{3})*)(\.[0-9]+)?([km])?\s*", re.IGNORECASE)
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
-WORDS_PATTERN = r"^\s*(\d+(\.\d+)?\s*%|\d[\d_,]*(\.\d+)?[kKmM]?|[tT][iI][eE][rR])\s*$"
+WORDS_PATTERN = r"^\s*([0-9]+(\.[0-9]+)?\s*%|[0-9][0-9_]*(,[0-9]{3})*(\.[0-9]+)?[kKmM]?|[tT][iI][eE][rR])\s*$"
 """Texts that mean a budget, as schemas write it."""
 _MOST_CHARS = 40
 """No number of tokens is longer; what is may be anything."""

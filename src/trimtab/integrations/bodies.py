@@ -160,6 +160,11 @@ class Bodies(Trimmer[Any]):
                 again = yield from made(sent, refusal)
             except BudgetExceededError as why:
                 error.add_note(f"trimtab did not send this call again, since it would not fit: {why}")
+        if again is not None and again.body == sent.body:
+            error.add_note(
+                "trimtab did not send this call again: what it sees of it fits already, and would be the same"
+            )
+            again = None
         if again is None:
             raise error
         return again
@@ -232,7 +237,10 @@ class Bodies(Trimmer[Any]):
         """Read a body; None if it has no messages, or the server keeps what it goes on from."""
         kept = next((key for key in self._stored if _has(body, key)), None)
         if kept is not None:
-            self.warn_stored(f"{kept} is given", instead=f"leave {kept}= out, and give all messages")
+            self.warn_stored(
+                f"{kept} is given, and the call is sent as it is",
+                instead=f"leave {kept}= out, and give all messages",
+            )
             return None
         key = self._format.rules.body_key
         clean = {name: value for name, value in body.items() if _has(body, name)}

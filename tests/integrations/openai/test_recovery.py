@@ -114,6 +114,16 @@ def test_an_error_that_is_not_known_is_the_callers(words: str) -> None:
         assert not getattr(caught.value, "__notes__", [])
 
 
+def test_what_would_be_the_same_is_not_sent_again() -> None:
+    """The server reads more than the request shows: nothing here could be shorter, and the error says so."""
+    small = TALK[-3:]
+    with refusing(WORDS["openai"], refuses=lambda _: True) as served:
+        with pytest.raises(openai.BadRequestError) as caught:
+            _chat(with_budget(client_of(served), BUDGET, retry_overflow=True), small)
+        assert len(served.bodies) == 1
+    assert "did not send this call again" in caught.value.__notes__[0]
+
+
 def test_it_is_sent_at_most_twice() -> None:
     """The second error is raised, the provider's own, with a note."""
     with refusing(WORDS["openai"], refuses=lambda _: True) as served:
@@ -124,7 +134,7 @@ def test_it_is_sent_at_most_twice() -> None:
         assert "trimtab sent this call twice" in caught.value.__notes__[-1]
         with pytest.raises(openai.BadRequestError):
             list(_chat(client, stream=True))
-        assert len(served.bodies) == 4
+        assert len(served.bodies) == 3  # it fits what the error before said: there is nothing else to send
 
 
 def test_what_would_not_fit_is_not_sent_again() -> None:
