@@ -16,7 +16,7 @@ def compacted_units(
 
     They cost nothing there, so they would only take room that they do not fill. A unit that goes on behind
     the compaction stays, and so does the user's message that the first of what stays needs in front of it.
-    Where there is no such message, all stays as it came.
+    Where there is no such message, or the compaction is not the model's own, all stays as it came.
 
     Args:
         history: The conversation.
@@ -24,6 +24,8 @@ def compacted_units(
         at: Position of the message with the compaction.
         stays: Whether a unit stays for another reason.
     """
+    if history.kind(at) != "assistant":
+        return []
     gone = [unit for unit in units if max(unit.indices) < at and not stays(unit)]
     leaving = {id(unit) for unit in gone}
     stay = [unit for unit in units if id(unit) not in leaving and not _is_system(history, unit)]
