@@ -461,6 +461,26 @@ def test_models_that_take_no_words_beside_results_are_told() -> None:
     assert [(one.rule, one.index) for one in found] == [("mixed_turn", 3)]
 
 
+def test_blank_text_leaves_with_the_results_it_stands_beside() -> None:
+    """The API takes it beside them, and refuses it alone."""
+    old = [user("look"), model(call("a"), call("b")), user(result("a", "dog " * 50), result("b", "cat"), " ")]
+    asked = [*old, model("a dog"), user("and now?")]
+    assert validate(asked, format="bedrock") == []
+    assert [unit.indices for unit in group(asked, format="bedrock")] == [(0,), (1, 2), (3,), (4,)]
+    fitted = fit(asked, 20, format="bedrock", counter=WordCounter())
+    assert [one["content"][0].get("text") for one in fitted.messages][-1] == "and now?"
+    assert 2 not in fitted.positions
+    assert validate(fitted.messages, format="bedrock") == []
+    unasked = [asked[0], *asked[2:]]
+    mended = repair(unasked, format="bedrock").messages
+    assert mended == [asked[0], *asked[3:]]
+    waiting = [model(call("c")), user(result("c", "hen"), " ")]
+    last = fit([*asked, *waiting], 20, format="bedrock", counter=WordCounter())
+    assert last.messages[-3:] == [asked[-1], *waiting]  # the question is what was asked
+    ahead = [*old[:2], user(" ", result("a"), result("b"))]  # where it is refused, and leaves by a repair
+    assert repair(ahead, format="bedrock").messages[2:] == [user(result("a"), result("b"))]
+
+
 def test_what_is_read_of_every_kind_of_block() -> None:
     """By what the model is shown of it; citations and marks are free, what nobody knows is JSON."""
     message = user(

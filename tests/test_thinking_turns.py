@@ -360,6 +360,19 @@ def test_turns_that_gaps_would_join_are_kept_apart() -> None:
     assert needed == whole_tokens(body, body["messages"])
 
 
+@pytest.mark.parametrize("chooses", [PriorityBased(), Relevant("result")])
+def test_a_step_is_taken_with_the_thinking_it_needs(chooses: Any) -> None:
+    """The newer step needs the older one's thinking: where both have no room, the older one alone has."""
+    body = loop(3)
+    messages = body["messages"]
+    messages[5] = {**messages[5], "content": [THOUGHT, *messages[5]["content"]]}
+    older = [0, 1, 2, 5, 6]
+    budget = whole_tokens(body, [messages[at] for at in older])
+    for strategy in (chooses, Cascade(chooses, TruncateText()), Cascade(ClearToolResults(), chooses)):
+        assert fitted(body, budget, strategy).positions == older
+        assert fitted(body, budget - 1, strategy).positions == [0, 5, 6]
+
+
 def test_words_whose_results_left_join_nothing() -> None:
     """Words that stood beside results go on with the turn only as long as one of these is there."""
     use = [{"type": "tool_use", "id": f"t{at}", "name": "run", "input": {}} for at in range(3)]

@@ -67,8 +67,9 @@ BEDROCK = (
     module(
         "formats/bedrock/read.py",
         "test_bedrock.py",
-        ("kind_of", "all(key == RESULT for key in said)", "any(key == RESULT for key in said)"),
-        ("kind_of", "!= CACHE_POINT]", '!= ""]'),
+        ("kind_of", "(results == len(blocks) or", "(True or"),
+        ("kind_of", " or results == len(places_of(message))", ""),
+        ("places_of", "            return said\n", "            return places\n"),
         ("texts_of", "and not whole and any", "and False and any"),
         ("_Found.read_thought", "self.sealed_chars += _chars_in(entry.get", "_chars_in(entry.get"),
         ("_Found.read_medium", "isinstance(data, bytes | bytearray)", "False"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 from trimtab.conversation import Unit
+from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import Span, span_of, unit_of
-from trimtab.strategies.base import EvictionRequest, EvictionResult
+from trimtab.strategies.base import EvictionRequest, EvictionResult, unit_key
+from trimtab.strategies.openers import place_of_message, speaks_in
 
 __all__ = ["must_stay", "take_best"]
 
@@ -38,7 +40,8 @@ def take_best(request: EvictionRequest, stays: list[int], ranked: list[int]) -> 
         ranked: Places of the others, the best first.
     """
     row = request.row
-    if request.additive and not any([span[4].parts for span in row if span[4] is not None]):
+    shares = any([span[4].parts for span in row if span[4] is not None])
+    if request.additive and not shares and _turn_of(request) is None:
         return _Places(request, stays).take(ranked)
     units = request.units
     staying, best_first = [units[at] for at in stays], [units[at] for at in ranked]
@@ -168,20 +171,40 @@ def _indices(span: Span) -> Iterable[int]:
     return range(span[0], span[1]) if span[4] is None else span[4].indices
 
 
+def _turn_of(request: EvictionRequest) -> LastTurn | None:
+    """Return the last turn, of which what stays may need the thinking in front; None if it has nothing."""
+    turn = request.history.last_turn
+    return turn if turn is not None and turn.holds(request.history.count - 1) else None
+
+
 class _Greedy:
     """Takes unit after unit while there is room, each with what it needs in front of it."""
 
     def __init__(self, request: EvictionRequest, stays: list[Unit]) -> None:
         self._request = request
         self._openers = request._openers
+        self._turn = _turn_of(request)
+        self._begin(stays)
+        at = None if self._openers is None else self._openers.front(map(span_of, self._chosen.values()))
+        self._front = len(request.history) if at is None else [*self._chosen.values()][at].first
+        """The first message of what was taken; nothing behind it needs an opener."""
+
+    def _begin(self, units: Sequence[Unit]) -> None:
+        """Take these units, and what comes back with them."""
+        request = self._request
+        complete = request.with_openers(units)
+        if len(complete) > len(units):
+            keys = set(map(unit_key, complete))
+            units = [unit for unit in request.units if unit_key(unit) in keys]
         self._there: dict[int, set[int]] = {}
         """Parts of shared messages that were taken."""
-        self._used = sum(request._added_tokens(unit, self._there) for unit in stays)
-        self._chosen = {id(unit): unit for unit in stays}
-        self._first = span_of(stays[0]) if stays else None
-        at = None if self._openers is None else self._openers.front(map(span_of, stays))
-        self._front = len(request.history) if at is None else stays[at].first
-        """The first message of what was taken; nothing behind it needs an opener."""
+        self._used = sum(request._added_tokens(unit, self._there) for unit in units)
+        self._chosen = {id(unit): unit for unit in units}
+        self._first = span_of(units[0]) if units else None
+        turn = self._turn
+        said = () if turn is None else (unit.first for unit in units if speaks_in(turn, unit))
+        self._said = next(iter(said), len(request.history))
+        """The first message of what was taken of the last turn; nothing behind it needs thinking."""
 
     def take(self, ranked: list[Unit]) -> list[Unit]:
         """Take what fits, best first; then what was passed over and needs nothing in front any more."""
@@ -192,7 +215,7 @@ class _Greedy:
         staying, left = self._request._in_order(self._in_place())
         if left:
             lost = [unit for unit in ranked if id(unit) in self._chosen and not left.isdisjoint(unit.indices)]
-            self._drop(staying)
+            self._begin(staying)
             for unit in lost[:_MISPLACED_TRIED]:
                 self._try(unit)
             for unit in skipped[:_MISPLACED_TRIED]:
@@ -201,9 +224,9 @@ class _Greedy:
 
     def _try(self, unit: Unit) -> None:
         """Take a unit if there is room, and nothing is refused then where it would stand."""
-        before = self._used, self._front, self._first, dict(self._there), dict(self._chosen)
+        before = self._used, self._front, self._first, self._said, dict(self._there), dict(self._chosen)
         if self._fits(unit) and self._request._in_order(self._in_place())[1]:
-            self._used, self._front, self._first, self._there, self._chosen = before
+            self._used, self._front, self._first, self._said, self._there, self._chosen = before
 
     def _in_place(self) -> list[Unit]:
         return [unit for unit in self._request.units if id(unit) in self._chosen]
@@ -218,10 +241,14 @@ class _Greedy:
 
     def _fits(self, unit: Unit) -> bool:
         """Take a unit, and what it needs in front, if there is room for both."""
-        wanted, front = [unit], self._front
-        if self._openers is not None and unit.first < front and self._openers.says(span_of(unit)) is not None:
-            opener = self._openers.of(unit)
-            wanted, front = [unit, *([opener] if opener else ())], (opener or unit).first
+        wanted, front, said, lead = [unit], self._front, self._said, unit
+        if self._turn is not None and unit.first < said and speaks_in(self._turn, unit):
+            if (thinking := self._thinking_before(self._turn, unit)) is not None:
+                wanted, lead = [unit, thinking], thinking
+            said = lead.first
+        if self._openers is not None and lead.first < front and self._openers.says(span_of(lead)) is not None:
+            opener = self._openers.of(lead)
+            wanted, front = [*wanted, *([opener] if opener else ())], (opener or lead).first
         there = {i: self._there[i] for one in wanted for i in one.parts if i in self._there}
         used, first = self._used, self._first
         for one in wanted:
@@ -229,18 +256,18 @@ class _Greedy:
             first = span_of(one) if first is None or one.first < first[0] else first
         if self._request._fixed_tokens_of(first) + used > self._request.limit_tokens:
             return False
-        self._used, self._front, self._first = used, front, first
+        self._used, self._front, self._first, self._said = used, front, first, said
         self._there.update(there)
         self._chosen.update((id(one), one) for one in wanted)
         return True
 
-    def _drop(self, staying: list[Unit]) -> None:
-        """Go on from less than was taken: the rest may not stand where it would."""
-        request = self._request
-        self._there = {}
-        self._used = sum(request._added_tokens(unit, self._there) for unit in staying)
-        self._chosen = {id(unit): unit for unit in staying}
-        self._first = span_of(staying[0]) if staying else None
+    def _thinking_before(self, turn: LastTurn, unit: Unit) -> Unit | None:
+        """Return the thinking that comes back if a unit opens what stays of the last turn."""
+        index = turn.thinking_for(unit.first)
+        place = None if index is None else place_of_message(self._request.row, index)
+        if place is None or id(thinking := self._request.units[place]) in self._chosen:
+            return None
+        return thinking
 
 
 _MISPLACED_TRIED = 16

@@ -15,7 +15,15 @@ from trimtab.conversation.turns import LastTurn, head_of_turn
 from trimtab.conversation.units import Span, Stretch, span_of, unit_of
 from trimtab.formats import Step, mapping_of
 
-__all__ = ["Openers", "begun_with_thinking", "headless", "in_order", "with_thinking"]
+__all__ = [
+    "Openers",
+    "begun_with_thinking",
+    "headless",
+    "in_order",
+    "place_of_message",
+    "speaks_in",
+    "with_thinking",
+]
 
 
 class Openers:
@@ -146,16 +154,27 @@ def with_thinking(
     """
     if not units or not turn.holds(units[-1].indices[-1]):
         return units
-    said = (unit for unit in units if unit.kind == "assistant" or isinstance(unit, Stretch))
-    first = next((unit.first for unit in said if turn.holds(unit.indices[-1])), None)
+    first = next((unit.first for unit in units if speaks_in(turn, unit)), None)
     index = None if first is None else turn.thinking_for(first)
     if index is None or any(index in one.covers for one in insertions):
         return units
-    span = row[max(0, bisect_right(row, index, key=itemgetter(0)) - 1)]
-    if span[3] is None or not span[0] <= index < span[1] or any(index in unit.indices for unit in units):
+    place = place_of_message(row, index)
+    if place is None or any(index in unit.indices for unit in units):
         return units
-    at = bisect_left(units, span[0], key=_first_of)
-    return [*units[:at], unit_of(span), *units[at:]]
+    at = bisect_left(units, row[place][0], key=_first_of)
+    return [*units[:at], unit_of(row[place]), *units[at:]]
+
+
+def speaks_in(turn: LastTurn, unit: Unit) -> bool:
+    """Tell whether a unit begins with a message of the model's and stands in the last turn."""
+    return (unit.kind == "assistant" or isinstance(unit, Stretch)) and turn.holds(unit.indices[-1])
+
+
+def place_of_message(row: Sequence[Span], index: int) -> int | None:
+    """Return the place in the row of the unit that a message is told apart in; None if it is in none."""
+    at = max(0, bisect_right(row, index, key=itemgetter(0)) - 1)
+    span = row[at]
+    return None if span[3] is None or not span[0] <= index < span[1] else at
 
 
 def _first_of(unit: Unit) -> int:

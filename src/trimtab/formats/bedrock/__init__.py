@@ -132,13 +132,15 @@ class Bedrock(Format):
         return origins_of(view_of(message))
 
     def scan(self, messages: list[object], start: int, stop: int, structure: Structure, /) -> None:
-        """Read messages as Anthropic's reader does, but for the cache points."""
+        """Read messages as Anthropic's reader does, but for what says nothing."""
         Scan(Views(messages, structure), structure).read(start, stop)
         for index in range(start, stop):
             answers = structure.answers.get(index)
-            if answers is None or not any(map(is_cache_point, blocks_of(messages[index]))):
+            if answers is None:
                 continue
             places = places_of(messages[index])
+            if len(places) == len(blocks_of(messages[index])):
+                continue
             structure.answers[index] = tuple(
                 [(call_id, None if part is None else places[part]) for call_id, part in answers]
             )

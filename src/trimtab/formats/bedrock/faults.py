@@ -27,6 +27,7 @@ from trimtab.formats.bedrock.read import (
     RESULT,
     THOUGHT,
     blocks_of,
+    is_blank,
     key_of,
     places_of,
     result_id_of,
@@ -200,16 +201,11 @@ def _message_faults(message: Dict, index: int) -> Iterator[Finding]:
 
 
 def _blocks_faults(role: str, blocks: Sequence[object], index: int) -> Iterator[Finding]:
-    says = any(key_of(block) != CACHE_POINT and not _is_blank(block) for block in blocks)
+    says = any(key_of(block) != CACHE_POINT and not is_blank(block) for block in blocks)
     for at, block in enumerate(blocks):
         for fault in _block_faults(role, block, (index, at)):
             if not (says and fault[0] == "blank_text" and len(fault[2]) == 3):
                 yield fault
-
-
-def _is_blank(block: object) -> bool:
-    text = item_of(block, "text")
-    return isinstance(text, str) and not text.strip()
 
 
 def _tool_fault(at: int, tool: Dict) -> str | None:

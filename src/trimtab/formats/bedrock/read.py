@@ -1,7 +1,7 @@
 """Reading Bedrock's Converse messages: what a block is, what is charged of it, and what may be cut.
 
 A block is named by its one key. What belongs together is as in Anthropic's messages, so that the reader of
-those is asked: `view_of` shows it a message block for block, without the cache points between them.
+those is asked: `view_of` shows it a message block for block, without what says nothing between them.
 """
 
 from __future__ import annotations
@@ -59,21 +59,36 @@ def is_cache_point(block: object) -> bool:
     return key_of(block) == CACHE_POINT
 
 
+def is_blank(block: object) -> bool:
+    """Tell whether a block is a text without words."""
+    text = item_of(block, "text")
+    return isinstance(text, str) and not text.strip()
+
+
 def places_of(message: object) -> list[int]:
-    """List the positions of the blocks that say something: those that are no cache points."""
-    return [at for at, block in enumerate(blocks_of(message)) if not is_cache_point(block)]
+    """List the positions of the blocks that say something: those that are no cache points.
+
+    Nor blank text where all else is results: the API takes it beside them, and refuses it alone.
+    """
+    blocks = blocks_of(message)
+    keys = [*map(key_of, blocks)]
+    places = [at for at, key in enumerate(keys) if key != CACHE_POINT]
+    if RESULT in keys and "text" in keys and item_of(message, "role") == "user":
+        said = [at for at in places if not is_blank(blocks[at])]
+        if all(keys[at] == RESULT for at in said):
+            return said
+    return places
 
 
 def view_of(message: object) -> Dict:
     """Show a message as Anthropic's reader knows it: blocks with a type, ids of calls and results, texts."""
-    content = item_of(message, "content")
-    blocks = as_list(content)
-    shown = (
-        content
-        if blocks is None
-        else [_view_of_block(block, key) for block in blocks if (key := key_of(block)) != CACHE_POINT]
-    )
-    return {"role": item_of(message, "role"), "content": shown}
+    role, content = item_of(message, "role"), item_of(message, "content")
+    if (blocks := as_list(content)) is None:
+        return {"role": role, "content": content}
+    shown = [_view_of_block(block, key) for block in blocks if (key := key_of(block)) != CACHE_POINT]
+    if role == "user" and len(shown) > 1 and len(places := places_of(message)) < len(shown):
+        shown = [_view_of_block(blocks[at], key_of(blocks[at])) for at in places]
+    return {"role": role, "content": shown}
 
 
 def _view_of_block(block: object, key: str) -> Dict:
@@ -103,12 +118,13 @@ class Views(list[Dict]):
 
 
 def kind_of(message: object) -> Kind:
-    """Tell whom a message is from; a user message of nothing but results is the tools'."""
+    """Tell whom a message is from; a user message that says nothing but results is the tools'."""
     role = item_of(message, "role")
     if role != "user" or not (blocks := blocks_of(message)):
         return kind_of_view({"role": role})
-    said = [key for block in blocks if (key := key_of(block)) != CACHE_POINT]
-    return "tool" if said and all(key == RESULT for key in said) else "user"
+    results = [*map(key_of, blocks)].count(RESULT)
+    alone = results and (results == len(blocks) or results == len(places_of(message)))
+    return "tool" if alone else "user"
 
 
 _CARRIED = frozenset({CACHE_POINT, "citations", "signature", "status", "toolUseId", "type"})
@@ -286,7 +302,9 @@ def pieces_of(message: Dict, write_json: Callable[[Any], str] = compact_json) ->
         found.read_block(block)
     found.read_rest(message, ("role", "content"))
     results = [result_id_of(block) for block in blocks or () if key_of(block) == RESULT]
-    found.parts = int(content is not None) if blocks is None else len(places_of(message))
+    found.parts = (
+        int(content is not None) if blocks is None else sum(not is_cache_point(block) for block in blocks)
+    )
     return found.pieces(
         message.get("role"), result_id=results[0] or None if len(results) == 1 else None, results=len(results)
     )
