@@ -123,7 +123,8 @@ def test_an_agent_reads_many_files_and_each_request_is_taken() -> None:
         assert counter_for("claude-sonnet-5").count(body["messages"]) <= 8_000 - 1_024
     assert "no file none.py" in json.dumps(server.bodies[-1][1])
     assert "(0 " not in shown
-    assert "; 0 results" not in shown.splitlines()[-2]
+    blanked = [line for line in shown.splitlines() if "results blanked" in line and "; 0 results" not in line]
+    assert blanked  # in which request depends on how long these files are
 
 
 def asked(port: int, user: str, text: str) -> str:
