@@ -628,7 +628,7 @@ class _Removals:
                 view = view_of_block(context, start=start, stop=stop, limit_tokens=limit)
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
-        gone_before = self._compacted(history, context.remaining)
+        gone_before = self._before_compaction(history, context.remaining)
         if context.removed or gone_before:
             there = [unit for unit in context.remaining if unit not in gone_before]
             units, misplaced = in_order(history, there, may_leave=lambda unit: not unit.open)
@@ -644,7 +644,7 @@ class _Removals:
             indices = sorted({index for unit in units for index in unit.indices})
             self._left = dict(zip(indices, assemble(history, units, {}), strict=True))
 
-    def _compacted(self, history: History, units: Sequence[Unit]) -> list[Unit]:
+    def _before_compaction(self, history: History, units: Sequence[Unit]) -> list[Unit]:
         """List the units that stand in its block before the compaction, but for what is pinned there."""
         if self.compaction <= 0:
             return []
