@@ -1350,19 +1350,18 @@ def test_count_says_what_a_request_is_made_of_and_how_far_it_may_be_off() -> Non
     assert found["format"] == "anthropic"
     assert found["tokens"] == found["messages_tokens"] + found["media_tokens"] + found["fixed_tokens"]
     parts = ("system_tokens", "tools_tokens", "framing_tokens", "output_schema_tokens")
-    assert all(found[name] > 0 for name in parts[:3])
+    assert all(found[name] > 0 for name in parts[:2])
     assert sum(found[name] for name in parts) == found["fixed_tokens"]
-    assert found["margin_tokens"] > found["media_tokens"] > 1_000
+    assert found["over_margin_tokens"] > found["margin_tokens"] > found["media_tokens"] > 1_000
     assert not found["exact"]
     shown = run("count", "--output", "text", data=body).stdout.splitlines()
-    assert [line.strip().split("  ", 1)[1] for line in shown] == [
+    assert [line.strip().split("  ", 1)[-1].removeprefix("margin ") for line in shown] == [
         "1 message",
         "media",
         "system",
         "tools",
-        "framing",
         "total, by estimate (claude-sonnet-4-5)",
-        "margin, either way",
+        f"-{found['over_margin_tokens']:,} / +{found['margin_tokens']:,}",
         "1 image whose size the request does not hold",
     ]
     assert found["unknown"] == ["1 image whose size the request does not hold"]
