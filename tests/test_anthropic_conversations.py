@@ -37,7 +37,6 @@ from trimtab import (
     BudgetExceededError,
     ClearToolResults,
     PriorityBased,
-    Session,
     SlidingWindow,
     TruncateText,
     fit,
@@ -400,35 +399,3 @@ def test_billed_requests_are_valid_and_stay_so(data_dir: Path) -> None:
             assert rules(fitted.request) - before == Counter()
             assert accepted_by_anthropic(*fitted.messages, beta=True) or not typed
     assert fits > 20
-
-
-def test_what_a_compaction_stands_for_leaves_first_and_is_told() -> None:
-    """The server does not read what stands before it, so it takes no room, and leaves also when all fits."""
-    compacted = {"type": "compaction", "content": "They talked about tea."}
-    messages: list[Any] = [
-        {"role": "user", "content": "w " * 400},
-        {"role": "assistant", "content": "w " * 400},
-        {"role": "user", "content": "Which tea?"},
-        {"role": "assistant", "content": [compacted, {"type": "text", "text": "Green."}]},
-        {"role": "user", "content": "Why?"},
-    ]
-    fitted = fit(messages, 10_000, format="anthropic", counter=WordCounter())
-    assert list(fitted.positions) == [2, 3, 4]
-    assert validate(fitted.messages, format="anthropic") == []
-    reasons = {row.index: row.reason for row in fitted.report.messages if row.fate == "evicted"}
-    assert reasons == {0: "superseded_by_summary", 1: "superseded_by_summary"}
-    assert any("reads the provider's compaction in their place" in note for note in fitted.report.notes)
-    assert fitted.report.tokens_after < 20
-    pinned = fit(messages, 10_000, format="anthropic", counter=WordCounter(), pin=[0])
-    assert 0 in pinned.positions
-    # what stays of before needs a user's message in front, too
-    led = fit(messages, 10_000, format="anthropic", counter=WordCounter(), pin=[1])
-    assert list(led.positions) == [0, 1, 3, 4]
-    assert validate(led.messages, format="anthropic") == []
-    # with none there, all stays: the compaction, too, would leave as what may not come first
-    bare = [messages[1], messages[3], {"role": "assistant", "content": [compacted]}]
-    assert list(fit(bare, 10_000, format="anthropic", counter=WordCounter()).positions) == [0, 1, 2]
-    session = Session(1_000, format="anthropic", counter=WordCounter())
-    session.extend(messages)
-    assert session.messages() == messages[2:]
-    assert len(list(session.history())) == 5

@@ -309,28 +309,3 @@ def test_an_unknown_model_is_refused_when_the_context_is_made() -> None:
     with pytest.raises(ConfigurationError, match="gtp-4o"):
         Context(50, model="gtp-4o")
     assert Context(50, model="gtp-4o", counter=WordCounter()).add("q", "hi").fit().messages
-
-
-def test_what_a_compaction_stands_for_leaves_its_block() -> None:
-    """As in `fit`: the server does not read it; what other blocks hold stays."""
-    compacted = {"type": "compaction", "content": "They talked about tea."}
-    history: list[Any] = [
-        {"role": "user", "content": "w " * 400},
-        {"role": "assistant", "content": "w " * 400},
-        {"role": "user", "content": "Which tea?"},
-        {"role": "assistant", "content": [compacted, {"type": "text", "text": "Green."}]},
-    ]
-    context = Context(1_000, format="anthropic", counter=WordCounter())
-    context.add("documents", "Tea grows.").add("history", history).add("question", "Why?")
-    fitted = context.fit()
-    assert [message["content"] for message in fitted.messages if message not in history] == [
-        "Tea grows.",
-        "Why?",
-    ]
-    assert fitted.messages[1:-1] in (history[2:], history[3:])
-    assert any("compaction in their place" in note for note in fitted.report.notes)
-    assert fitted.report.tokens_after < 30
-    assert all(
-        message in context.add("history", history, pinned=True, replace=True).fit().messages
-        for message in history
-    )

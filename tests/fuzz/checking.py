@@ -84,14 +84,14 @@ def _refusal(plan: Plan, error: InvalidHistoryError) -> list[str]:
 UNJUDGED: Mapping[str, frozenset[str]] = {
     "openai_chat": frozenset({"duplicate_call_id", "misplaced_part"}),
     "openai_responses": frozenset(),
-    "anthropic": frozenset({"duplicate_call_id"}),
+    "anthropic": frozenset({"duplicate_call_id", "bad_source"}),
     "gemini": frozenset({"wrong_order"}),
     "bedrock": frozenset({"final_thinking"}),
 }
 """Rules that cannot be mended and that the judge has none of, or not for all: two calls of one message with
 one id (the judge looks at results, and at no call of the provider's own), a sound in system text (it knows
-parts, and not whose they are), contents that begin with the model's words (the form quotes a report), and
-reasoning at the end (the judge has that for Claude's own API).
+parts, and not whose they are), what the source of a document lacks, contents that begin with the model's
+words (the form quotes a report), and reasoning at the end (the judge has that for Claude's own API).
 """
 
 

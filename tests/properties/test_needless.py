@@ -83,8 +83,6 @@ def nothing_left_needlessly(case: Case, name: str, last: Callable[[list[Unit]], 
     """A11."""
     report = case.attempt.report
     gone = {row.index for row in report.messages if row.fate == "evicted"}
-    if any(row.reason == "superseded_by_summary" for row in report.messages):
-        return  # what the provider's compaction stands for leaves though it would fit (a duty of the form)
     units = group(case.messages, format=name)
     left = [unit for unit in units if not gone.isdisjoint(unit.indices)]
     mended = any(row.reason == "cannot_lead" for row in report.messages)

@@ -94,7 +94,7 @@ def test_the_total_of_a_fit_is_the_measure_of_its_request(name: str, data: st.Da
     assert report.tokens_after >= measured
     form = get_format(name)
     replaced = form.rules.compaction_replaces and form.latest_compaction(fitted.messages) > 0
-    # The message that a compaction needs in front of it is free, which a fit does not count on.
+    # What stands before a compaction is free, which a fit does not count on.
     if not replaced and not any(has_thoughts(name, message) for message in fitted.messages):
         assert report.tokens_after == measured
     rows = [row.tokens_after or 0 for row in report.messages if row.fate != "evicted"]

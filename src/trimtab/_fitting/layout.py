@@ -18,7 +18,6 @@ from trimtab._fitting.allocation import Ties, check_ties
 from trimtab._fitting.blocks import Block, Messages, is_text, is_text_with_attachments
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
-from trimtab._fitting.compaction import compacted_units, note_of
 from trimtab._fitting.joint import Joint, joint_of, sizes_of
 from trimtab._fitting.portion import Decision, Portion, in_block
 from trimtab._fitting.request import (
@@ -40,7 +39,7 @@ from trimtab._shared.checks import (
     system_of,
 )
 from trimtab.budget import MOST_TOKENS, Budget, BudgetLike, needs_model
-from trimtab.conversation import History, Unit
+from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble
 from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
 from trimtab.conversation.turns import LastTurn
@@ -485,7 +484,7 @@ def compose(policy: Policy) -> Composition:
         refuse_faults(faults_of(policy, format, source))
     known = None if asked is None else budget
     removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=known)
-    if policy.trims or removals.compaction > 0:
+    if policy.trims:
         removals.run()
     make = partial(
         _parts, policy, blocks, sources, removals, format=format, counter=counter, looked_over=whole
@@ -512,7 +511,6 @@ def compose(policy: Policy) -> Composition:
             *policy.notes,
             *model_notes(policy.model, counter),
             *_notes_of_no_budget(asked, blocks),
-            *removals.notes,
         ),
     )
 
@@ -592,17 +590,9 @@ class _Removals:
         self._gone: dict[int, dict[int, Reason]] = {}
         self._left: dict[int, Any] | None = None
         self._known: list[int | None] = []
-        self.notes: tuple[str, ...] = ()
-        """What the report should say."""
-        whole = [message for source in sources for message in source]
-        self.compaction = format.latest_compaction(whole) if format.rules.compaction_replaces else -1
-        """Where the provider's latest compaction stands; -1: nowhere."""
 
     def run(self) -> None:
-        """Call the callbacks: the context's own, then those of blocks in order of adding.
-
-        Then what stands in its block before the provider's compaction leaves.
-        """
+        """Call the callbacks: the context's own, then those of blocks in order of adding."""
         whole = [message for source in self._sources for message in source]
         history = History(
             whole,
@@ -628,38 +618,18 @@ class _Removals:
                 view = view_of_block(context, start=start, stop=stop, limit_tokens=limit)
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
-        gone_before = self._before_compaction(history, context.remaining)
-        if context.removed or gone_before:
-            there = [unit for unit in context.remaining if unit not in gone_before]
-            units, misplaced = in_order(history, there, may_leave=lambda unit: not unit.open)
+        if context.removed:
+            units, misplaced = in_order(history, context.remaining, may_leave=lambda unit: not unit.open)
             units, headless = begun_with_thinking(history, units, may_leave=lambda unit: not unit.open)
             misplaced |= headless
             removed: dict[int, Reason] = {
                 **context.removed,
-                **{index: "superseded_by_summary" for unit in gone_before for index in unit.indices},
                 **dict.fromkeys(sorted(misplaced), "cannot_lead"),
             }
             gone = by_block(self._starts[:-1], removed.items())
             self._gone = {at: dict(places) for at, places in gone.items()}
             indices = sorted({index for unit in units for index in unit.indices})
             self._left = dict(zip(indices, assemble(history, units, {}), strict=True))
-
-    def _before_compaction(self, history: History, units: Sequence[Unit]) -> list[Unit]:
-        """List the units that stand in its block before the compaction, but for what is pinned there."""
-        if self.compaction <= 0:
-            return []
-        place = bisect_right(self._starts, self.compaction) - 1
-        start, block = self._starts[place], self._blocks[place]
-        pins = {start + index for index in self._policy.pins.get(block.name, ())}
-
-        def stays(unit: Unit) -> bool:
-            first = min(unit.indices)
-            return block.pinned or first < start or not pins.isdisjoint(unit.indices) or unit.open
-
-        gone = compacted_units(history, units, self.compaction, stays=stays)
-        if gone:
-            self.notes = (note_of(sum(len(unit.indices) for unit in gone)),)
-        return gone
 
     def part(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return what is left of a block's messages, and what its portion should know of the rest."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim
-from trimtab._fitting.compaction import compacted_units, note_of
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import (
     Ask,
@@ -188,8 +187,6 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         notes=notes,
         unmended=unmended,
     )
-    if history.compaction is not None and history.compaction > history.head:
-        _leave_compacted(work, fixed, history.compaction)
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
     return work
@@ -240,7 +237,6 @@ def _history(
     unmended: bool,
 ) -> History:
     whole = [*lead, *items] if lead else items
-    replaces = format.rules.compaction_replaces
     try:
         return History(
             whole,
@@ -253,7 +249,6 @@ def _history(
             elsewhere=body is not None and body.elsewhere,
             thinking=format.thinking_rules(ask.model, None if body is None else body.body),
             looked_over=ask.repair and not unmended,
-            compaction=format.latest_compaction(whole) if replaces else None,
         )
     except FormatError as error:
         move_to_source(error, lead=len(lead), origin=origin)
@@ -302,22 +297,6 @@ def _notes_of_repair(source: list[Any], items: list[Any]) -> list[str]:
 
 def _edits(change: Change) -> bool:
     return change.action in ("edited", "moved")
-
-
-def _leave_compacted(work: Work, fixed: Fixed, at: int) -> None:
-    """Let what stands before the provider's latest compaction leave, but for leading system text and pins."""
-    history = work.history
-
-    def stays(unit: Unit) -> bool:
-        return min(unit.indices) < history.head or not history.pins.isdisjoint(unit.indices)
-
-    gone = compacted_units(history, history.units, at, stays=stays)
-    if not gone:
-        return
-    removed = {index for unit in gone for index in unit.indices}
-    remaining = [unit for unit in history.units if unit not in gone]
-    _go_on_without(work, fixed, remaining, dict.fromkeys(sorted(removed), "superseded_by_summary"))
-    work.notes = (*work.notes, note_of(len(removed)))
 
 
 def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:

@@ -62,7 +62,6 @@ class History:
         looked_over: bool = False,
         thinking: Thinking | None = None,
         origin_of: OriginOf | None = None,
-        compaction: int | None = None,
     ) -> None:
         self.messages: list[Any] = messages
         """The messages, in a list of our own; an entry that is no dict becomes one when read."""
@@ -89,7 +88,6 @@ class History:
         self.protect = protect
         """True if leading system messages, the latest user message and the newest unit stay."""
         self.origin_of = origin_of
-        self.compaction = compaction  # where the provider's latest stands, -1 for none; None: nobody looked
         self._followed = followed
         self._answered = frozenset(answered)
         self.last_turn = (
@@ -593,9 +591,8 @@ class History:
             asked.add(self.latest_user)
         if self.format.rules.keeps_messages:
             walked_from = self.count if self.walked.odd else self._walked_from
-            if (kept := self.compaction) is None:  # one that was walked over is odd
-                kept = self.format.latest_compaction(self.messages[:walked_from])
-            if 0 <= kept < walked_from:
+            unseen = self.messages[:walked_from]  # one that was walked over is odd
+            if (kept := self.format.latest_compaction(unseen)) >= 0:
                 self.structure.kept = {kept}  # it stands for what was before it
                 asked.add(kept)
         if self.pending_calls:

@@ -31,6 +31,8 @@ def mended_of(message: Dict) -> Dict | None:
         kept = [block for block in map(_block, blocks) if block is not None]
         if not kept:
             return None
+        if is_models and type_of(kept[-1]) in THINKING:
+            return message  # nothing to put behind the thinking: another fault in place of this one
         if is_models and type_of(kept[-1]) == "text":
             kept[-1] = {**kept[-1], "text": str(kept[-1]["text"]).rstrip()}
         made["content"] = kept
