@@ -7,7 +7,15 @@ from typing import Any
 
 from trimtab.formats.anthropic.faults import MESSAGE_KEYS
 from trimtab.formats.anthropic.read import CALLS, THINKING, is_server_result, type_of
-from trimtab.formats.values import Dict, arguments_of, as_list, as_typed_part, says_elsewhere, without_keys
+from trimtab.formats.values import (
+    Dict,
+    arguments_of,
+    as_list,
+    as_typed_part,
+    item_of,
+    says_elsewhere,
+    without_keys,
+)
 
 NO_WORDS = "error"
 """What a result says that is marked as an error and says nothing: no more than the mark."""
@@ -31,8 +39,8 @@ def mended_of(message: Dict) -> Dict | None:
         kept = [block for block in map(_block, blocks) if block is not None]
         if not kept:
             return None
-        if is_models and type_of(kept[-1]) in THINKING:
-            return message  # nothing to put behind the thinking: another fault in place of this one
+        if is_models and type_of(kept[-1]) in THINKING and item_of(blocks[-1], "text") is None:
+            return message  # what the answer behind the thinking said is lost: it was not a blank one
         if is_models and type_of(kept[-1]) == "text":
             kept[-1] = {**kept[-1], "text": str(kept[-1]["text"]).rstrip()}
         made["content"] = kept

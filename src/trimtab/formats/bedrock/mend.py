@@ -7,7 +7,7 @@ from typing import Any
 
 from trimtab.formats.anthropic.mend import NO_WORDS
 from trimtab.formats.bedrock.edit import with_tidy_points
-from trimtab.formats.bedrock.read import CALL, RESULT, THOUGHT, key_of
+from trimtab.formats.bedrock.read import CALL, RESULT, key_of
 from trimtab.formats.values import Dict, arguments_of, as_dict, as_list, says_elsewhere
 
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_.:-]")
@@ -26,8 +26,8 @@ def mended_of(message: Dict) -> Dict | None:
         return message if made == message else made
     kept = [block for block in map(_block, blocks) if block is not None]
     keys = [*map(key_of, kept)]
-    if ("document" in keys and "text" not in keys) or keys[-1:] == [THOUGHT]:
-        return message  # a document needs words beside it, and reasoning behind it: none can be made up
+    if "document" in keys and "text" not in keys:
+        return message  # a document needs words beside it: none can be made up
     if made.get("role") == "assistant" and kept and key_of(kept[-1]) == "text":
         kept[-1] = {**kept[-1], "text": str(kept[-1]["text"]).rstrip()}
     made["content"] = with_tidy_points(kept)
