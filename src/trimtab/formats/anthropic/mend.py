@@ -39,12 +39,16 @@ def mended_of(message: Dict) -> Dict | None:
         kept = [block for block in map(_block, blocks) if block is not None]
         if not kept:
             return None
-        if is_models and type_of(kept[-1]) in THINKING and item_of(blocks[-1], "text") is None:
-            return message  # what the answer behind the thinking said is lost: it was not a blank one
+        if is_models and type_of(kept[-1]) in THINKING and not _is_signed(kept[-1]):
+            return message  # thinking that is refused itself would come to stand last: one fault more
         if is_models and type_of(kept[-1]) == "text":
             kept[-1] = {**kept[-1], "text": str(kept[-1]["text"]).rstrip()}
         made["content"] = kept
     return message if made == message else made
+
+
+def _is_signed(block: Any) -> bool:
+    return bool(item_of(block, "signature") or item_of(block, "data"))
 
 
 def _block(value: Any) -> Any:
