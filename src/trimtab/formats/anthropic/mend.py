@@ -39,8 +39,12 @@ def mended_of(message: Dict) -> Dict | None:
         kept = [block for block in map(_block, blocks) if block is not None]
         if not kept:
             return None
-        if is_models and type_of(kept[-1]) in THINKING and not _is_signed(kept[-1]):
-            return message  # thinking that is refused itself would come to stand last: one fault more
+        if (
+            is_models
+            and type_of(kept[-1]) in THINKING
+            and not (_is_signed(kept[-1]) and isinstance(item_of(blocks[-1], "text"), str))
+        ):
+            return message  # thinking would come to stand last, and not because the answer is blank
         if is_models and type_of(kept[-1]) == "text":
             kept[-1] = {**kept[-1], "text": str(kept[-1]["text"]).rstrip()}
         made["content"] = kept
