@@ -52,7 +52,7 @@ def mended_of(message: Dict) -> Dict | None:
 
 
 def _is_signed(block: Any) -> bool:
-    return bool(item_of(block, "signature") or item_of(block, "data"))
+    return bool(item_of(block, "signature"))
 
 
 def _block(value: Any) -> Any:
