@@ -55,10 +55,12 @@ def test_a_file_makes_models_and_other_names_known(tmp_path: Path) -> None:
     assert (large.window_tokens, small.window_tokens, small.output_tokens) == (32_000, 8_000, 2_000)
     assert small.name == "filed-small"
     assert large.encoding == "o200k_base"
-    assert large.framing == Framing(per_request_tokens=7)
-    assert dict(large.framings)["openai_responses"].tools_tokens == 11
-    assert dict(large.framings)["openai_responses"].tools_saved_by_system_tokens == -1
-    assert large.margin == Margin(tokens=3, per_mille=50)
+    assert large.framing == replace(facts_for("gpt-4o").framing, per_request_tokens=7)
+    like = facts_for("gpt-4o")
+    responses = dict(like.framings)["openai_responses"]
+    assert dict(large.framings)["openai_responses"] == replace(responses, tools_tokens=11)
+    assert like.margin is not None
+    assert large.margin == replace(like.margin, per_mille=50)
     assert fit([{"role": "user", "content": "Hello"}], model="filed").report.input_tokens == 6_000
 
 

@@ -315,11 +315,11 @@ def test_a_line_much_longer_than_a_piece_is_one_row(tmp_path: Path) -> None:
 
 MISSING = """
 import sys
-sys.modules["mistral_common"] = None
+sys.modules.update(dict.fromkeys(("toktok", "tiktoken", "bpe_openai")))
 import json, pyarrow
 from trimtab.batch import count_table
 chat = [{"role": "user", "content": "hi"}]
-bodies = [json.dumps({"model": model, "messages": chat}) for model in ("gpt-4o", "mistral-large-latest")]
+bodies = [json.dumps({"model": model, "messages": chat}) for model in ("mistral-large-latest", "gpt-4o")]
 for error in count_table(pyarrow.table({"messages": bodies})).column("error").to_pylist():
     print(error and error["type"])
 """
