@@ -263,7 +263,7 @@ def test_what_is_wrong_with_all_rows_is_refused_at_once(table: pa.Table, options
     ("options", "said"),
     [
         ({"operation": "fit", "budget": -3}, "at least 1 token, not -3"),
-        ({"operation": "fit", "budget": "8k"}, "not '8k'"),
+        ({"operation": "fit", "budget": "8kk"}, "not '8kk'"),
         ({"operation": "fit", "budget": 50, "model": 3}, "the name of a model, not 3"),
         ({"operation": "count", "counter": "words"}, "counter='words'"),
         ({"operation": "replay", "budget": 30, "pricing": "zz"}, "no pricing is called 'zz'"),
@@ -301,7 +301,7 @@ def test_system_parts_are_in_the_form_of_the_rows() -> None:
             "'count' does nothing with policy='drop'.*'fit', 'replay'",
         ),
         ({"operation": "validate", "budget": -3}, "'validate' does nothing with budget=-3"),
-        ({"operation": "validate", "model": "zz"}, "does nothing with model='zz'"),
+        ({"operation": "validate", "strategy": "agent"}, "does nothing with strategy='agent'"),
         ({"operation": "replay", "strict": True}, r"does nothing with strict=True.*\('fit'\)"),
         ({"operation": "replay", "pending_calls": ["a"]}, "does nothing with pending_calls="),
         ({"operation": "fit", "pricing": "openai"}, "does nothing with pricing='openai'"),
