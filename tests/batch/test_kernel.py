@@ -301,7 +301,7 @@ def test_system_parts_are_in_the_form_of_the_rows() -> None:
             "'count' does nothing with policy='drop'.*'fit', 'replay'",
         ),
         ({"operation": "validate", "budget": -3}, "'validate' does nothing with budget=-3"),
-        ({"operation": "validate", "strategy": "agent"}, "does nothing with strategy='agent'"),
+        ({"operation": "validate", "pricing": "openai"}, "does nothing with pricing='openai'"),
         ({"operation": "replay", "strict": True}, r"does nothing with strict=True.*\('fit'\)"),
         ({"operation": "replay", "pending_calls": ["a"]}, "does nothing with pending_calls="),
         ({"operation": "fit", "pricing": "openai"}, "does nothing with pricing='openai'"),
