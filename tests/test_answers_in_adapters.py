@@ -70,7 +70,7 @@ def _trimmer(budget: Any, seen: list[Fitted[Any]], **options: Any) -> Trimmer[An
 def test_the_dearer_way_to_ask_for_an_answer_is_charged() -> None:
     """With a Context too, and with a counter that is not asked about tools alone."""
     ways = answer_ways(answer_part(ASKED))
-    for model in ("gpt-4o", "claude-opus-4-5"):
+    for model in ("gemini-2.5-flash", "claude-opus-4-5"):
         for budget in (5_000, Context(5_000).add("history", [])):
             seen: list[Fitted[Any]] = []
             trimmer = _trimmer(budget, seen)

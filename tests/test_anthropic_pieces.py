@@ -55,6 +55,18 @@ class TestPieces:
         found = FORM.pieces(model(use("a", "add", x=1, y=["é"]), server_use(), {**use("b"), "input": None}))
         assert found.calls == (("add", '{"x":1,"y":["é"]}'), ("web_search", '{"query":"tea"}'), ("look", ""))
 
+    def test_a_tool_defined_in_a_message_is_charged_as_one_of_the_request(self) -> None:
+        """A reference to one has its name alone."""
+        schema = {"type": "object", "properties": {"place": {"type": "string"}}}
+        look = {"name": "look", "description": "Looks.", "input_schema": schema}
+        added = [
+            {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": look}},
+            {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "look"}},
+        ]
+        pieces = FORM.pieces({"role": "system", "content": added})
+        assert pieces.tools == (look, {"name": "look", "input_schema": {}})
+        assert pieces.other == ()
+
     def test_one_result_names_its_call(self) -> None:
         """Several cannot be said in one field."""
         assert FORM.pieces(user(result("a"))).result_id == "a"
@@ -142,11 +154,7 @@ class TestPieces:
     def test_a_block_of_every_type_is_read_by_name(self, kind: str) -> None:
         """No type of the installed package is charged with its type and ids as JSON of the whole block."""
         pieces = FORM.pieces(model({"type": kind, "tool_use_id": "a", "id": "b"}))
-        named = {
-            "tool_addition",
-            "tool_removal",
-            "mcp_tool_listing",
-        }  # told as JSON: what they hold is a schema
+        named = {"tool_removal", "mcp_tool_listing"}  # told as JSON: what they hold is a schema
         assert bool([one for one in pieces.other if f'"type":"{kind}"' in one]) == (kind in named)
 
     def test_nesting_without_end_is_refused(self) -> None:

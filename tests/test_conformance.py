@@ -261,10 +261,17 @@ RULES = [
     ),
     pytest.param(
         "D1",
-        budget_rules(4, 6, window=9),
+        budget_rules(4, 6, window=11),
+        {"effective_input_limit": 1},
         {"effective_input_limit": 0},
-        {"effective_input_limit": -1},
         id="room",
+    ),
+    pytest.param(
+        "D1",
+        budget_rules(4, 6, window=10),
+        {"error": "ConfigurationError"},
+        {"effective_input_limit": 0},
+        id="no room",
     ),
     pytest.param(
         "A3",

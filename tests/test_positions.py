@@ -7,28 +7,38 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.builders import assistant, call, result, system, talk, user, words
 from tests.properties.cases import GAPS, STRATEGIES, SUMMARIES
 from trimtab import BudgetExceededError, CharCounter, Context, Session, SlidingWindow, fit
-from trimtab.errors import UnknownNameError
+from trimtab.errors import InvalidHistoryError, UnknownNameError
 from trimtab.formats import formats, get_format
 from trimtab.testing import WordCounter, request_bodies
 
 WORDS = WordCounter()
 
 
+class Tag(str):
+    """A role that knows of which message it is: every copy keeps it, and no form refuses it as a field."""
+
+    n: int
+
+
 def tagged(messages: list[Any]) -> list[Any]:
-    """Write into each message which it is, where nothing counts it and copies keep it."""
-    return [{**message, "metadata": {"n": n}} for n, message in enumerate(messages)]
+    """Say in the role of each message which it is."""
+    made = []
+    for n, message in enumerate(messages):
+        role = Tag(message.get("role", "user"))
+        role.n = n
+        made.append({**message, "role": role})
+    return made
 
 
 def tag(message: Any) -> int | None:
     """Tell which message of the input this one is, or was made of; None: it is none of them."""
-    metadata = message.get("metadata")
-    return None if metadata is None else int(metadata["n"])
+    return getattr(message["role"], "n", None)
 
 
 def attempt(messages: Any, limit: int, **how: Any) -> Any:
@@ -37,6 +47,8 @@ def attempt(messages: Any, limit: int, **how: Any) -> Any:
         return fit(messages, limit, **how)
     except BudgetExceededError as error:
         return error.attempt
+    except InvalidHistoryError:  # the provider would refuse what stays, and no repair makes it good
+        assume(False)
 
 
 @pytest.mark.parametrize("name", formats())

@@ -226,7 +226,7 @@ def test_a_summarizer_is_written_by_its_name(kind: str) -> None:
     assert isinstance(strategy, Summarize)
     assert (strategy.max_summary_tokens, strategy.role, strategy.fallback) == (50, "system", Drop())
     written = json.loads(json.dumps(strategy_data(strategy)))
-    assert written == {**data, "kind": "summarize", "fallback": {"kind": "drop"}}
+    assert written == {**data, "kind": "summarize", "fallback": {"kind": "drop"}, "trust_summaries": False}
     assert strategy_data(create_strategy(written, names=names)) == written
     with pytest.raises(UnknownNameError, match="no summarizer is called 'mine'; names= has: mime"):
         create_strategy(data, names={"mime": _summary})

@@ -142,7 +142,7 @@ def test_two_tools_of_the_provider_in_one_entry_are_two(tool: Any) -> None:
         measure(said, model="gemini-2.5-flash", tools=tools).tools_tokens
         for tools in ([tool], apart, apart[:1])
     )
-    assert one == two > search
+    assert one == two >= search
 
 
 def weather(place: str) -> str:

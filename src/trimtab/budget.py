@@ -143,7 +143,7 @@ class Budget:
         Example:
             >>> from trimtab.counting import counter_for
             >>> Budget(100_000, margin="auto").resolved(counter_for("gpt-4o")).margin
-            994
+            997
         """
         if self.margin != "auto":
             return self

@@ -273,13 +273,18 @@ def best_scores_stay(case: Selection, answer: Answer) -> bool:
 
 
 def budget_rules(output_reserve: int, overhead: int, *, window: object) -> dict[str, Rule]:
-    """D1: window above 0, the rest from 0 up, whole numbers, else an error; input room is what is left."""
+    """D1: window above 0, the rest from 0 up and below it together, whole numbers, else an error.
+
+    Input room is what is left.
+    """
     valid = is_number(window, least=1) and is_number(output_reserve, least=0) and is_number(overhead, least=0)
 
     def keeps(answer: Answer) -> bool:
         if not isinstance(window, int) or not valid:
             return answer.get("error") in MISCONFIGURED
-        left = max(0, window - output_reserve - overhead)
+        left = window - output_reserve - overhead
+        if left <= 0:
+            return answer.get("error") in MISCONFIGURED
         room = answer.get("available_for_history", answer.get("effective_input_limit", left))
         return bool(room == left)
 

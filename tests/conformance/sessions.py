@@ -21,6 +21,7 @@ from tests.conformance.counters import text_function
 from tests.conformance.judging import Answer, Rule
 from tests.conformance.predicates import is_number
 from tests.conformance.scripted import NAMES, number, shape, summary_of
+from tests.session.plain import closed
 
 Message = Mapping[str, Any]
 
@@ -562,7 +563,7 @@ class _Walk:
         sizes["summary"] = self._tokens(marked)
         total = sum(sizes.values()) + in_view["recent"]
         return {
-            "messages": [shape(message) for message in messages],
+            "messages": [shape(message) for message, _ in closed([(message, False) for message in messages])],
             "summary": self.summary,
             "token_count": total,
             "breakdown": {**sizes, **in_view, "total": total},

@@ -224,7 +224,13 @@ def test_a_failure_loses_nothing_and_is_not_repeated_at_once(answer: Callable[[F
     assert len(errors) == session.status().fact_failures == calls
     assert session.status().last_fact_failure in str(errors[-1])
     assert all(request.ids[0] == ids[0] for request in extractor.requests)
-    again = Session(store=session.store, id=session.id, fact_extractor=(found := Extractor()), counter=WORDS)
+    again = Session(
+        store=session.store,
+        id=session.id,
+        fact_extractor=(found := Extractor()),
+        hooks={"on_error": errors.append},
+        counter=WORDS,
+    )
     for at in range(400, 1_000, 5):
         talk(again, at, at + 5)
     assert again.status().fact_failures == 0

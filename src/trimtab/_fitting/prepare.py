@@ -244,6 +244,7 @@ def _history(
             pins=[index + len(lead) for index in pins],
             pending_calls=ask.pending_calls,
             origin_of=ask.origin,
+            holds=_late(ask, lead, origin),
             leading=ask.leading,
             latest_user=ask.latest_user,
             elsewhere=body is not None and body.elsewhere,
@@ -253,6 +254,14 @@ def _history(
     except FormatError as error:
         move_to_source(error, lead=len(lead), origin=origin)
         raise
+
+
+def _late(ask: Ask, lead: list[Any], origin: list[int] | None) -> list[int]:
+    """Find the newest message where it does not stand last: a result that was moved behind its call."""
+    if ask.newest is not None:
+        return [ask.newest]
+    newest = max(range(len(origin)), key=origin.__getitem__) if origin else -1
+    return [newest + len(lead)] if origin and newest < len(origin) - 1 else []
 
 
 def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
@@ -340,6 +349,7 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
         pins=kept_pins,
         pending_calls=history.pending_calls,
         origin_of=history.origin_of,
+        holds=[at for at, index in enumerate(indices) if index in history.holds],
         leading=None if work.ask.leading is None else sum(index < work.ask.leading for index in indices),
         latest_user=_latest_user(work.ask, indices),
         elsewhere=history.elsewhere,

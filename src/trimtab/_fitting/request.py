@@ -82,6 +82,8 @@ class Ask:
     """Messages at the front that stay, where the caller knows; None: the leading system messages."""
     latest_user: int | None = -1
     """Position of the latest message the user wrote, where the caller knows; -1: to be looked for."""
+    newest: int | None = None
+    """Position of the newest message, where the caller knows that it does not stand last."""
     sizes: list[int | None] | None = None
     """Tokens of each message as the counter counts them, where the caller knows; with a counter alone."""
     stale: Collection[int] = ()

@@ -94,7 +94,8 @@ class History:
             LastTurn(messages, format.turn_step, answered=bool(answered)) if self.thinking.leads else None
         )
         """The turn in which the model is to go on; None where that may begin with anything."""
-        self._holds = frozenset(holds)
+        self.holds = frozenset(holds)
+        """Messages that do not leave, and may be shortened, beside the newest unit."""
         self._apart = frozenset(apart)
         self._read_from = self._walked_from = self.count
         self._looked_from = 0 if looked_over else self.count
@@ -108,7 +109,7 @@ class History:
         self._marks: list[tuple[int, State]] = []
         self._units: tuple[Unit, ...] | None = None
         self._read_apart = False
-        self._is_alone_here = not (elsewhere or self._answered or self._holds or self._apart)
+        self._is_alone_here = not (elsewhere or self._answered or self.holds or self._apart)
         self.head = self._count_head() if leading is None else leading
         """Number of leading system messages; 0 where these may leave."""
 
@@ -589,6 +590,8 @@ class History:
         asked = {index for index in self.pins if index >= self.head}
         if self.protect and self.latest_user is not None:
             asked.add(self.latest_user)
+        if self.protect:
+            asked.update(self.holds)
         if self.format.rules.keeps_messages:
             walked_from = self.count if self.walked.odd else self._walked_from
             unseen = self.messages[:walked_from]  # one that was walked over is odd
@@ -683,8 +686,7 @@ class History:
             marks.append((max(self.structure.kept), "held"))
         if self.protect:
             marks.append((self.count - 1, "held"))
-        else:
-            marks.extend((index, "held") for index in self._holds)
+        marks.extend((index, "held") for index in self.holds)
         return marks
 
     def _border_at_or_before(self, index: int) -> int:
@@ -868,11 +870,11 @@ class History:
             return "pinned"
         if self.structure.kept and max(self.structure.kept) in indices:
             return "held"
-        if not self.protect:
-            return "held" if open_call or not self._holds.isdisjoint(indices) else "free"
-        if indices[0] < self.head or self._is_latest_user(indices, parts):
+        if self.protect and (indices[0] < self.head or self._is_latest_user(indices, parts)):
             return "pinned"
-        return "held" if open_call or self.count - 1 in indices else "free"
+        if open_call or not self.holds.isdisjoint(indices):
+            return "held"
+        return "held" if self.protect and self.count - 1 in indices else "free"
 
     def _is_latest_user(self, indices: Sequence[int], parts: Parts) -> bool:
         user = self.latest_user

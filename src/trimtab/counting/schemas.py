@@ -57,9 +57,7 @@ def tools_text(tools: object, /, *, style: ToolsStyle) -> str:
         ...     "type": "object", "properties": {"a": {"type": "integer"}}}}}], style="typescript"))
         namespace functions {
         <BLANKLINE>
-        type add = (_: {
-        a?: number,
-        }) => any;
+        type add = (_: { a?: number }) => any;
         <BLANKLINE>
         } // namespace functions
     """

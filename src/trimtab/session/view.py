@@ -75,6 +75,8 @@ class Listed(NamedTuple):
     """Of these, those that no cut changes: system text and anchors."""
     pins: list[int]
     latest_user: int | None
+    newest: int | None = None
+    """Of the messages the newest, where it does not stand last."""
     changes: tuple[Change, ...] = ()
     """What was done so that calls and results match; the log has them as they came."""
 
@@ -130,6 +132,7 @@ def fit_working_set(
             stable=listed.stable,
             sizes=listed.sizes,
             latest_user=listed.latest_user,
+            newest=listed.newest,
             stale=[at for at, one in enumerate(listed.origins) if not stale.isdisjoint(one.versions)],
             notes=(*_notes(working_set, listed.units), *_notes_of_calls(listed.changes), *notes),
         )
@@ -196,6 +199,7 @@ def _mend_pairs(listed: Listed, options: Options) -> Listed:
         return listed
     placed, changes = mend(format, listed.messages, pending_calls=options.pending_calls, shapes=False)
     places = [one.position for one in placed]
+    newest = max(range(len(places)), key=places.__getitem__) if places else 0
     return listed._replace(
         messages=[one.message for one in placed],
         origins=[listed.origins[at] for at in places],
@@ -207,6 +211,7 @@ def _mend_pairs(listed: Listed, options: Options) -> Listed:
         stable=sum(at < listed.stable for at in places),
         pins=[index for index, at in enumerate(places) if at in listed.pins],
         latest_user=next((index for index, at in enumerate(places) if at == listed.latest_user), None),
+        newest=newest if newest < len(places) - 1 else None,
         changes=changes,
     )
 

@@ -11,8 +11,8 @@ from trimtab.strategies import Strategy
 
 
 def room_of(tokens: int) -> Budget:
-    """Make a budget of what is left for the input, which may be nothing: a window is at least 1."""
-    return Budget(max(1, tokens), output_reserve=max(0, 1 - tokens))
+    """Make a budget of what is left for the input, which may be nothing: a window is at least 1, and a margin may take it all."""
+    return Budget(max(1, tokens), margin=max(0, 1 - tokens))
 
 
 def in_block(messages: Sequence[Any], strategy: Strategy | None, *, limit: int, counter: Any) -> Fitted[Any]:

@@ -465,8 +465,12 @@ class _Found(Found):
         self.tools.append({"name": as_text(name) or "", "input_schema": {}})
 
     def read_addition(self, tool: Any) -> None:
-        """Take a tool that a system message brings along, by its name."""
-        self.read_tool(item_of(tool, "name"))
+        """Take a tool that a system message brings along: by its name, or as it is defined there."""
+        definition = item_of(tool, "definition")
+        if definition is None:
+            self.read_tool(item_of(tool, "name"))
+        else:
+            self.tools.append(definition)
 
     def read_upload(self, file_id: Any) -> None:
         """Take a file that is put into the container."""
