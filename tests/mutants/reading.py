@@ -72,17 +72,17 @@ READING = (
             "open_call = opened.isdisjoint(indices)",
         ),
         ("History._state", "self.pins.isdisjoint(indices)", "self.pins.issuperset(indices)"),
-        ("History._state", "open_call or not self._holds.isdisjoint(indices)", "open_call"),
+        ("History._state", "open_call or not self.holds.isdisjoint(indices)", "open_call"),
         ("History._state", "if indices[0] < self.head or", "if indices[0] <= self.head or"),
         (
             "History._state",
-            '"held" if open_call or self.count - 1 in indices',
-            '"held" if self.count - 1 in indices',
+            "if open_call or not self.holds.isdisjoint(indices):",
+            "if not self.holds.isdisjoint(indices):",
         ),
         (
             "History._state",
-            "open_call or self.count - 1 in indices",
-            "open_call or self.count - 2 in indices",
+            "self.protect and self.count - 1 in indices",
+            "self.protect and self.count - 2 in indices",
         ),
         (
             "History._is_latest_user",
