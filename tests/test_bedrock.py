@@ -288,13 +288,15 @@ def test_texts_are_cut_also_inside_what_a_tool_returned_as_an_object() -> None:
     assert FORM.texts(model(THOUGHT, "w")) == []
 
 
-def test_a_result_that_is_emptied_has_no_empty_block_and_fails_no_more() -> None:
-    """The API refuses an empty text, and a failure that says nothing."""
+def test_a_result_that_is_emptied_has_no_empty_block_and_stays_failed() -> None:
+    """The API refuses an empty text. It refuses a failure that says nothing, too: who edits is told."""
     failed = user(result("A", "x", "y", status="error"))
     path = ("content", 0, "toolResult", "content")
     emptied = FORM.with_texts(failed, {(*path, 0, "text"): "", (*path, 1, "text"): "z"})
     assert emptied == user(result("A", "z", status="error"))
-    assert FORM.with_texts(failed, {(*path, at, "text"): "" for at in (0, 1)}) == user(result("A"))
+    assert FORM.with_texts(failed, {(*path, at, "text"): "" for at in (0, 1)}) == user(
+        result("A", status="error")
+    )
 
 
 def test_a_body_is_written_back_with_what_was_given_beside_it() -> None:

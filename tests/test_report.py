@@ -27,6 +27,7 @@ from trimtab.report import (
     InsertedRow,
     MessageRow,
     Report,
+    ResultRow,
     Violation,
 )
 
@@ -102,6 +103,9 @@ tokens = st.integers(0, 10**7)
 maybe_tokens = st.none() | tokens
 message_rows = st.builds(
     MessageRow,
+    results=st.lists(
+        st.builds(ResultRow, call_id=words, tool_name=words, fate=st.sampled_from(FATES)), max_size=2
+    ).map(tuple),
     index=st.integers(0, 10**5),
     role=st.sampled_from(["system", "user", "assistant", "tool"]) | words,
     fate=st.sampled_from(FATES),

@@ -17,7 +17,7 @@ BEDROCK = (
             "structure.loose[index]",
         ),
         ("Bedrock.order_fault", 'leads = role == "user" or', "leads = bool(role) or"),
-        ("Bedrock.with_texts", "if not text and len(path) == 6", "if len(path) == 6"),
+        ("Bedrock.with_texts", "at=4", "at=3"),
         ("Bedrock.without_parts", "if at - 1 in gone and", "if False and"),
         (
             "Bedrock.without_calls",
@@ -28,7 +28,6 @@ BEDROCK = (
         ("Bedrock.tool_names", "blocks[places[at]]", "blocks[at]"),
         ("Bedrock.join_results", "if key_of(block) == RESULT", "if True"),
         ("Bedrock.mark_last", 'all("text" in', 'all("text" not in'),
-        ("_without", "result if left else", "result if True else"),
     ),
     module(
         "formats/bedrock/edit.py",

@@ -14,13 +14,14 @@ from trimtab._fitting.request import tier_note, window_note, window_of
 from trimtab._fitting.settle import BlockDecision, Outcome
 from trimtab.budget import Budget
 from trimtab.conversation import State
+from trimtab.conversation.assemble import part_of
 from trimtab.counting.margin import known_over_margin
 from trimtab.counting.measurement import is_exact, unknown_in, unknown_notes
 from trimtab.counting.simple import CharCounter, FixedCounter
 from trimtab.counting.sizes import Shares, Sizes, counter_name, shared_out
 from trimtab.counting.texts import TextCounter
 from trimtab.formats import Format, Request, mapping_of
-from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report
+from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report, ResultRow
 from trimtab.report.rows import LiveRows
 from trimtab.report.text import plural
 from trimtab.strategies.runner import Settled
@@ -392,6 +393,7 @@ class Rows(Lazy[MessageRow], LiveRows):
             **portion.gone,
         }
         units, calls, rows = _units(portion), _calls(portion), []
+        results = self._results()
         for index, message in enumerate(portion.source):
             fate: Fate = "evicted" if index not in after else "changed" if index in changed else "kept"
             unit, state = units.get(index) or (index, "free")
@@ -409,10 +411,29 @@ class Rows(Lazy[MessageRow], LiveRows):
                     tokens_after=after.get(index),
                     call_ids=call_ids,
                     tool_names=tool_names,
+                    results=tuple(results.get(index, ())),
                     label=portion.labels[index] if portion.labels else None,
                 )
             )
         return rows
+
+    def _results(self) -> dict[int, list[ResultRow]]:
+        """Map the caller's messages to rows of the results in them, where results are no messages."""
+        portion, settled, found = self._portion, self._settled, dict[int, list[ResultRow]]()
+        history, before, called = portion.history, set(settled.before), dict[str, str]()
+        if history.format.rules.results_are_messages:
+            return found
+        answers = history.structure.answers
+        for at in sorted({*history.structure.calls, *answers}):
+            called.update(history.format.tool_names(history.messages[at]))
+            edited = {part_of(path) for path in settled.edits.get(at, ())}
+            for call_id, part in answers.get(at, ()):
+                stays = at in before or at >= settled.cut
+                stays = stays and (at not in settled.partial or part in settled.partial[at])
+                fate: Fate = "evicted" if not stays else "changed" if part in edited else "kept"
+                row = ResultRow(call_id=call_id, tool_name=called.get(call_id, ""), fate=fate)
+                found.setdefault(portion.source_index(at), []).append(row)
+        return found
 
 
 _NO_CALLS: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())

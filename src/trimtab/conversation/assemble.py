@@ -21,6 +21,7 @@ __all__ = [
     "keep_parts",
     "merge_edits",
     "owns_text",
+    "part_of",
     "put_in",
 ]
 
@@ -54,10 +55,15 @@ class Document(dict[str, Any]):
         self.label = label
 
 
+def part_of(path: Path) -> int | None:
+    """Return the part of its message that a text is in; None where it is no part's."""
+    return next((key for key in path if isinstance(key, int)), None)
+
+
 def owns_text(unit: Unit, index: int, path: Path) -> bool:
     """Tell whether a text of a message is the unit's, where units share the message by its parts."""
     own = unit.parts.get(index)
-    return own is None or next((key for key in path if isinstance(key, int)), None) in own
+    return own is None or part_of(path) in own
 
 
 def merge_edits(

@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from typing import Any
+from functools import cache, lru_cache, reduce
+from typing import Any, cast
 
 from trimtab.errors import FormatError
 from trimtab.formats.foreign import foreign_class
@@ -323,6 +323,27 @@ def without_indices(items: Sequence[Any], indices: Collection[int]) -> Sequence[
     """Return a copy of a list or tuple without the items at those indices."""
     kept = [item for index, item in enumerate(items) if index not in indices]
     return tuple(kept) if isinstance(items, tuple) else kept
+
+
+def without_emptied(changed: Any, texts: Mapping[Path, str], *, at: int, least: int = 0) -> Any:
+    """Return a message without the parts whose texts an edit replaced by nothing.
+
+    Args:
+        changed: The message, its texts replaced.
+        texts: The new texts, by path.
+        at: Where in a path the place of the part stands; the key of its text follows.
+        least: How many parts stay at least, the first ones.
+    """
+    gone: dict[Path, set[int]] = {}
+    for path, text in texts.items():
+        if not text and path[at + 1 :] == ("text",):
+            gone.setdefault(path[:at], set()).add(cast("int", path[at]))
+    lists: dict[Path, Any] = {}
+    for path, indices in gone.items():
+        parts = reduce(item_of, path, changed)
+        stay = set(range(min(least, len(parts)))) if len(indices) == len(parts) else ()
+        lists[path] = without_indices(parts, indices.difference(stay))
+    return with_values(changed, lists)
 
 
 def without_keys(owner: Any, keys: Collection[str]) -> Any:

@@ -26,6 +26,7 @@ from trimtab.report.rows import (
     LiveRows,
     MessageRow,
     Reason,
+    ResultRow,
     State,
     Violation,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "MessageRow",
     "Reason",
     "Report",
+    "ResultRow",
     "State",
     "Violation",
 ]

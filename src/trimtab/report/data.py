@@ -10,7 +10,16 @@ from typing import Any, TypeVar, cast
 
 from trimtab._shared.checks import is_whole
 from trimtab.errors import ConfigurationError
-from trimtab.report.rows import FATES, REASONS, STATES, BlockReport, InsertedRow, MessageRow, Violation
+from trimtab.report.rows import (
+    FATES,
+    REASONS,
+    STATES,
+    BlockReport,
+    InsertedRow,
+    MessageRow,
+    ResultRow,
+    Violation,
+)
 
 T = TypeVar("T")
 Reader = Callable[[object, str], object]
@@ -103,6 +112,7 @@ _READERS: dict[str, Reader] = {
     "tuple[str, ...]": _many(_string),
     "tuple[Action, ...]": _many(_string),
     "Sequence[MessageRow]": _rows(MessageRow),
+    "tuple[ResultRow, ...]": _rows(ResultRow),
     "tuple[InsertedRow, ...]": _rows(InsertedRow),
     "tuple[BlockReport, ...]": _rows(BlockReport),
     "Sequence[Violation]": _rows(Violation),

@@ -52,6 +52,24 @@ ACTIONS: tuple[Action, ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow:
+    """What became of one result inside a message.
+
+    Args:
+        call_id: Id of the call it answers.
+        tool_name: The tool that gave it; "" where nobody knows.
+        fate: What became of it; the row of its message says why.
+    """
+
+    call_id: str
+    """Id of the call it answers."""
+    tool_name: str = ""
+    """The tool that gave it; "" where nobody knows."""
+    fate: Fate
+    """What became of it; the row of its message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRow:
     """What became of one message of the input, and why.
 
@@ -68,6 +86,8 @@ class MessageRow:
         tokens_after: Size in the output; None for an evicted message, which is not in it.
         call_ids: Ids of the calls it makes or answers, in its order.
         tool_names: The tools called or answered, one for each of `call_ids`; empty where nobody knows.
+        results: Of a message whose parts are results one row for each, in its order; empty where a result is
+            a message of its own, and this row says it.
         text: Its text, if at hand. Leaves only with `include_text=True` and is no part of the value.
     """
 
@@ -93,6 +113,9 @@ class MessageRow:
     """Ids of the calls it makes or answers, in its order."""
     tool_names: tuple[str, ...] = ()
     """The tools called or answered, one for each of `call_ids`; empty where nobody knows."""
+    results: tuple[ResultRow, ...] = ()
+    """Of a message whose parts are results one row for each, in its order; empty where a result is a message
+    of its own, and this row says it."""
     text: str | None = field(default=None, repr=False, compare=False)
     """Its text, if at hand. Leaves only with `include_text=True` and is no part of the value."""
 

@@ -21,7 +21,7 @@ from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.shorten import Keep, shorten
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Path, TextSlot, mapping_of
+from trimtab.formats import Fault, Format, Path, TextSlot, mapping_of
 from trimtab.strategies.cuts import Cuts
 from trimtab.strategies.openers import Openers, in_order, with_thinking
 
@@ -596,12 +596,34 @@ class EvictionRequest:
     # -- texts
 
     def texts(self, index: int, /) -> list[TextSlot]:
-        """List the texts of a message that may be cut.
+        """List the texts of a message that may be cut, as earlier steps left them.
+
+        Their places are those in the caller's own message, and what was left without text is not among them.
 
         Args:
             index: Of the message.
         """
-        return self.history.format.texts(self.message(index))
+        slots, edits = self.history.format.texts(self.history.message(index)), self._edits.get(index)
+        if edits is None:
+            return slots
+        cut = [slot._replace(text=edits.get(slot.path, slot.text)) for slot in slots]
+        return [now for now, was in zip(cut, slots, strict=True) if now.text or not was.text]
+
+    def fault_with(self, index: int, texts: Mapping[Path, str], /) -> Fault | None:
+        """Return what the provider refuses in a message with other texts.
+
+        None if that is nothing, or what it refuses in the message as it is.
+
+        Args:
+            index: Of the message.
+            texts: The new texts, by path.
+        """
+        format, before = self.history.format, self.message(index)
+        after = mapping_of(
+            format.with_texts(self.history.message(index), {**self._edits.get(index, {}), **texts})
+        )
+        known = {fault.rule for fault in _faults_inside(format, before)}
+        return next((fault for fault in _faults_inside(format, after) if fault.rule not in known), None)
 
     def shorten(self, text: str, limit_tokens: int, /, *, keep: Keep = "end") -> str | None:
         """Cut a text to a number of tokens, with a marker that is counted.
@@ -765,6 +787,12 @@ class EvictionRequest:
         made._origin, made._edited_sizes, made._strides = self, self._edited_sizes, self._strides
         made.is_whole = self.is_whole and (alive is None or len(alive) == len(self.row))
         return made
+
+
+def _faults_inside(format: Format, message: Mapping[str, Any]) -> list[Fault]:
+    """List what is wrong with a message, wherever it stands: what is said of the last one is not asked."""
+    behind = format.message("user", ["."])
+    return [fault for fault in format.faults([message, behind]) if fault.index == 0]
 
 
 def latest_words(history: History, /) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from trimtab._shared.checks import check_flag, check_fraction, check_whole
 from trimtab.conversation import History
-from trimtab.conversation.assemble import owns_text
+from trimtab.conversation.assemble import owns_text, part_of
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.counting.shorten import CUT_MARKER, shorten
@@ -210,31 +210,27 @@ def clamp_texts(
         New texts by path; empty if nothing is above the share.
     """
     limit_tokens = share_tokens if limit_tokens is None else limit_tokens
-    together: dict[Path | None, list[TextSlot]] = {}
+    together: dict[tuple[bool, int | None], list[TextSlot]] = {}
     for slot in slots:
         if slot.is_result or texts:
-            together.setdefault(_result_at(format, slot), []).append(slot)
+            part = result_part(format, slot) if slot.is_result else None
+            together.setdefault((slot.is_result, part), []).append(slot)
     cut: dict[Path, str] = {}
-    for at, its in together.items():
+    for (is_result, part), its in together.items():
         sizes = [count(slot.text) for slot in its]
         if sum(sizes) > limit_tokens:
             level = _level(sizes, share_tokens)
-            handle = None if at is None else handles.get(_part_in(at))
+            handle = handles.get(part) if is_result else None
             said = handle if handle is not None and 2 * count(handle) <= level else marker
             cut.update(_shorten_to(level, its, sizes, count=count, marker=said))
     return cut
 
 
-def _result_at(format: Format, slot: TextSlot) -> Path | None:
-    """Return where in its message the result stands that a text is of; None of what is no result."""
-    if not slot.is_result:
+def result_part(format: Format, slot: TextSlot) -> int | None:
+    """Return the part of its message that a result is, by one of its texts; None where it is the whole."""
+    if format.rules.results_are_messages:
         return None
-    return () if format.rules.results_are_messages else slot.path[:2]
-
-
-def _part_in(result_at: Path) -> int | None:
-    """Return the part of its message that a result is; None where it is the whole of it."""
-    return next((key for key in result_at if isinstance(key, int)), None)
+    return part_of(slot.path)
 
 
 def _shorten_to(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, repeat
+from itertools import accumulate, chain, repeat
 from math import ceil, floor
 from operator import sub
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_fraction, check_roles, check_whole
-from trimtab.conversation import Unit
+from trimtab.conversation import History, Unit
+from trimtab.conversation.assemble import merge_edits
 from trimtab.conversation.units import unit_of
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Path
+from trimtab.formats import Path, TextSlot
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, follows_plan
+from trimtab.strategies.clamp_results import result_part
 from trimtab.strategies.sliding_window import as_planned_for
 from trimtab.strategies.strides import first_mark, marks_back
 
@@ -27,14 +30,22 @@ DEFAULT_PLACEHOLDER = "[trimtab: tool result cleared]"
 
 DEFAULT_TARGET_RATIO = 0.5
 
+_MOST_APART = 64
+"""Results of one message that are told apart: each costs a count of all. Of more, some go together."""
+
+
+_Spared = dict[int, set[int | None]]
+"""Results that are left alone, by message and part; None: the message is one."""
+
 
 class _Blanks(NamedTuple):
     """Results that may be blanked, as columns: most of them are only added up."""
 
     indices: list[int]
-    """Their messages, ascending."""
+    """Their messages, ascending; a message of several results stands here once for each of them."""
     texts: list[Mapping[Path, str]]
     saved_tokens: list[int]
+    """What each saves where those before it are blank."""
 
     def until(self, count: int) -> _Blanks:
         """Return the oldest ones."""
@@ -49,15 +60,18 @@ class _Blanks(NamedTuple):
 class ClearToolResults:
     """Blank old tool results, oldest first, until the rest fits.
 
-    The newest `keep_results` stay as they are. It goes on to the next mark of a stride, so that the same
-    results are blank from call to call. Before a SlidingWindow in a Cascade the newest messages stand whole
-    in most of the room, what is older stands cleared as far as it fits, and the window cuts when both move.
+    The newest `keep_results` stay as they are. Results that share a message are told apart: each is blanked
+    or left alone for itself, and has a placeholder of its own. It goes on to the next mark of a stride, so
+    that the same results are blank from call to call. Before a SlidingWindow in a Cascade the newest messages
+    stand whole in most of the room, what is older stands cleared as far as it fits, and the window cuts when
+    both move.
 
     Args:
         keep_results: The newest results that are left alone.
         clear_at_least_tokens: Once it clears, go on until so many tokens are gone, if there is that much.
         exclude_tools: Names of tools whose results are left alone.
-        placeholder: Text that stands for a cleared result; used only where it is smaller.
+        placeholder: Text that stands for a cleared result; used only where it is smaller. A result that the
+            provider refuses with it, as a failed one without text, has the default.
         target_ratio: Below 1 it clears in strides of (1 - target_ratio) of the limit, so that a prompt cache
             keeps its prefix; 1: no more than it must on each call; 0 < target_ratio <= 1.
 
@@ -156,36 +170,42 @@ class ClearToolResults:
 
     def _clearable(self, request: EvictionRequest) -> tuple[_Blanks, int]:
         """List the results that may be blanked, oldest first, with the blank; and say where they end."""
-        history = request.history
-        results = _results_of(request)
-        newest = max(0, len(results) - self.keep_results)
-        pinned = {at for span in request.row if span[2] == "pinned" for at in unit_of(span).indices}
-        may = [index for index in results[:newest] if index not in pinned]
-        if names := self._tool_names(request):
-            may = [index for index in may if names.get(index) not in self.exclude_tools]
-        return self._blanks(request, may), results[newest] if newest < len(results) else history.count
+        messages = _messages_with_results(request)
+        spared, newest = self._newest(request, messages)
+        end = messages[newest] if newest < len(messages) else request.history.count
+        for span in request.row:
+            if span[2] == "pinned":
+                unit = unit_of(span)
+                for at in unit.indices:
+                    spared.setdefault(at, set()).update(unit.parts.get(at, (None,)))
+        if self.exclude_tools:
+            for (at, part), name in _tool_names(request).items():
+                if name in self.exclude_tools:
+                    spared.setdefault(at, set()).add(part)
+        may = messages[: newest + 1] if end in spared else messages[:newest]
+        return self._blanks(request, [at for at in may if None not in spared.get(at, ())], spared), end
 
-    def _tool_names(self, request: EvictionRequest) -> dict[int, str]:
-        """Map results to the names of the tools that gave them."""
-        if not self.exclude_tools:
-            return {}
-        names: dict[int, str] = {}
-        for unit in request.units:
-            called: dict[str, str] = {}
-            for index in unit.indices:
-                called.update(request.history.format.tool_names(request.message(index)))
-                for call_id, _ in request.history.answers_in(index):
-                    if call_id in called:
-                        names[index] = called[call_id]
-        return names
+    def _newest(self, request: EvictionRequest, messages: Sequence[int]) -> tuple[_Spared, int]:
+        """Return the newest results of a message of which some are left alone, and where that one stands.
 
-    def _blanks(self, request: EvictionRequest, results: Sequence[int]) -> _Blanks:
-        """List what blanks each of some results, where that makes it smaller."""
+        Where none is, it is the oldest of which all are.
+        """
+        history, left, newest = request.history, self.keep_results, len(messages)
+        while newest and left:
+            newest -= 1
+            results = _results_in(history, messages[newest])
+            if left < len(results):
+                return {messages[newest]: set(results[-left:])}, newest
+            left -= len(results)
+        return {}, newest
+
+    def _blanks(self, request: EvictionRequest, results: Sequence[int], spared: _Spared) -> _Blanks:
+        """List what blanks each result of some messages, where that makes it smaller."""
         content: Mapping[Path, str] = {("content",): self.placeholder}
         edits, sizes, edited_sizes = request.edits, request.sizes, request._edited_sizes
         as_they_are = [index for index in results if index not in edits] if edits else results
         after = zip(as_they_are, sizes.with_text(as_they_are, self.placeholder), strict=True)
-        known, found = sizes.known, dict[int, tuple[Mapping[Path, str], int]]()
+        known, found = sizes.known, dict[int, list[tuple[Mapping[Path, str], int]]]()
         asked = set(results).difference(as_they_are) if edits else set[int]()
         for index, tokens in after:
             if tokens is None:
@@ -194,24 +214,51 @@ class ClearToolResults:
             saved_tokens = (known[index] or 0) - tokens  # what it is told by has been counted
             if saved_tokens > 0:
                 edited_sizes[index] = content, tokens
-                found[index] = content, saved_tokens
+                found[index] = [(content, saved_tokens)]
         for index in asked:
-            blank = self._blank(request, index)
-            if blank is not None and blank[1] > 0:
-                found[index] = blank
-        indices = sorted(found) if asked else [*found]
-        blanks = [found[index] for index in indices] if asked else [*found.values()]
-        return _Blanks(indices, [texts for texts, _ in blanks], [saved for _, saved in blanks])
+            found[index] = self._blank(request, index, spared.get(index, ()))
+        listed = [(index, blank) for index in (sorted(found) if asked else found) for blank in found[index]]
+        blanks = [blank for _, blank in listed]
+        return _Blanks(
+            [index for index, _ in listed], [texts for texts, _ in blanks], [saved for _, saved in blanks]
+        )
 
-    def _blank(self, request: EvictionRequest, index: int) -> tuple[Mapping[Path, str], int] | None:
-        """Return what blanks a result of any shape, and what that saves; None where there is no text."""
-        message, format = request.message(index), request.history.format
-        slots = [slot for slot in format.texts(message) if slot.is_result]
-        if not any(slot.text for slot in slots):
-            return None
+    def _blank(
+        self, request: EvictionRequest, index: int, spared: Collection[int | None]
+    ) -> list[tuple[Mapping[Path, str], int]]:
+        """List what blanks the results of any shape in a message, and what each saves behind those before."""
+        results: dict[int | None, list[TextSlot]] = {}
+        for slot in request.texts(index):
+            if slot.is_result:
+                results.setdefault(result_part(request.history.format, slot), []).append(slot)
+        may = [
+            slots
+            for part, slots in results.items()
+            if part not in spared and any(slot.text for slot in slots)
+        ]
+        found: list[tuple[Mapping[Path, str], int]] = []
+        size, blank = request.message_tokens(index), dict(request.edits.get(index, {}))
+        step = ceil(len(may) / _MOST_APART) or 1
+        for at in range(0, len(may), step):
+            texts = dict(
+                chain.from_iterable(
+                    self._replacements(request, index, slots) for slots in may[at : at + step]
+                )
+            )
+            tokens = request.size_with(index, {**blank, **texts})
+            if tokens < size:
+                found.append((texts, size - tokens))
+                size, blank = tokens, {**blank, **texts}
+        return found
+
+    def _replacements(
+        self, request: EvictionRequest, index: int, slots: Sequence[TextSlot]
+    ) -> Iterable[tuple[Path, str]]:
+        """Say what stands for a result: one text in place of its first, and none of the others."""
         texts = {slot.path: self.placeholder if at == 0 else "" for at, slot in enumerate(slots)}
-        tokens = request.sizes.message(format.with_texts(message, texts), index)
-        return texts, request.message_tokens(index) - tokens
+        if not self.placeholder.strip() and request.fault_with(index, texts) is not None:
+            texts[slots[0].path] = DEFAULT_PLACEHOLDER
+        return texts.items()
 
     def _blank_count(
         self, request: EvictionRequest, units: Sequence[Unit], blanks: _Blanks
@@ -236,8 +283,8 @@ class ClearToolResults:
         return low, request.total(units, edits=_texts(blanks.until(low))) <= request.limit_tokens
 
 
-def _results_of(request: EvictionRequest) -> list[int]:
-    """List the results that are still there, ascending."""
+def _messages_with_results(request: EvictionRequest) -> list[int]:
+    """List the messages that are still there and hold results, ascending."""
     history, found = request.history, set[int]()
     for first, stop, _, _, unit in request.row:
         if unit is None or stop - first == len(unit.indices):
@@ -247,12 +294,32 @@ def _results_of(request: EvictionRequest) -> list[int]:
     return sorted(found)
 
 
+def _results_in(history: History, index: int) -> list[int | None]:
+    """List the results in a message by their parts; None where it is one."""
+    if history.format.rules.results_are_messages:
+        return [None] if history.is_result(index) else []
+    return [part for _, part in history.answers_in(index)] if history.is_result(index) else []
+
+
+def _tool_names(request: EvictionRequest) -> dict[tuple[int, int | None], str]:
+    """Map results, by message and part, to the names of the tools that gave them."""
+    history, names = request.history, dict[tuple[int, int | None], str]()
+    for unit in history.units:
+        called: dict[str, str] = {}
+        for index in unit.indices:
+            called.update(history.format.tool_names(history.message(index)))
+            for call_id, part in history.structure.answers.get(index, ()):
+                if call_id in called:
+                    names[index, part] = called[call_id]
+    return names
+
+
 def _edits(blanks: _Blanks) -> list[Edit]:
-    return [Edit(index=index, texts=texts) for index, texts in zip(blanks.indices, blanks.texts, strict=True)]
+    return [Edit(index=index, texts=texts) for index, texts in _texts(blanks).items()]
 
 
 def _texts(blanks: _Blanks) -> dict[int, Mapping[Path, str]]:
-    return dict(zip(blanks.indices, blanks.texts, strict=True))
+    return merge_edits({}, zip(blanks.indices, blanks.texts, strict=True))
 
 
 _WHOLE = 0.95
@@ -276,8 +343,10 @@ class _Plan:
         room = limit - self._fixed
         self._whole = floor(_WHOLE * limit) - self._fixed
         self._rest = limit - ceil(_WHOLE * limit)
-        self._saves = dict(zip(blanks.indices, blanks.saved_tokens, strict=True))
-        """What is saved where a result is cleared, by message."""
+        self._saves = Counter[int]()
+        """What is saved where results are cleared, by message."""
+        for index, saved in zip(blanks.indices, blanks.saved_tokens, strict=True):
+            self._saves[index] += saved
         self._stays = self._stays_anyway()
         """Messages that stay wherever the cut is, ascending, with their tokens."""
         self._stay_places = [*self._stays]
@@ -403,7 +472,7 @@ class _Plan:
         newest = count
         while left and newest > self._oldest:
             newest -= 1
-            left -= history.is_result(newest)
+            left = max(0, left - len(_results_in(history, newest)))
         results = (at for at in range(border - 1, newest - 1, -1) if history.is_result(at))
         return next(results, self._oldest - 1) + 1
 

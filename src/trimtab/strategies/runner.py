@@ -19,7 +19,7 @@ from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion, assemble_one, merge_edits, owns_text, put_in
 from trimtab.conversation.units import Span, unit_of
 from trimtab.errors import ContextError, FormatError, StrategyContractError
-from trimtab.formats import Fault, Format, Kind, Path, Structure, mapping_of
+from trimtab.formats import Kind, Path, Structure
 from trimtab.strategies.base import (
     Edit,
     EvictionRequest,
@@ -558,24 +558,9 @@ def _checked_edits(
             breach(name, f"edits message {edit.index} at {set(edit.texts) - known}, where no text is")
     edits = _edits_by_index(result)
     for index, texts in edits.items():
-        _check_shape(request, index, texts, name)
+        if (fault := request.fault_with(index, texts)) is not None:
+            breach(name, f"edits message {index} so that the provider refuses it: {fault.detail}")
     return edits
-
-
-def _check_shape(request: EvictionRequest, index: int, texts: Mapping[Path, str], name: str) -> None:
-    """Check that a message the provider takes is taken as edited, too."""
-    format, before = request.history.format, request.message(index)
-    after = mapping_of(format.with_texts(before, texts))
-    known = {fault.rule for fault in _faults_inside(format, before)}
-    new = next((fault for fault in _faults_inside(format, after) if fault.rule not in known), None)
-    if new is not None:
-        breach(name, f"edits message {index} so that the provider refuses it: {new.detail}")
-
-
-def _faults_inside(format: Format, message: Mapping[str, Any]) -> list[Fault]:
-    """List what is wrong with a message, wherever it stands: what is said of the last one is not asked."""
-    behind = format.message("user", ["."])
-    return [fault for fault in format.faults([message, behind]) if fault.index == 0]
 
 
 def _edits_by_index(result: EvictionResult) -> dict[int, Mapping[Path, str]]:

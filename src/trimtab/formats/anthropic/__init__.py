@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 from trimtab.formats.anthropic.edit import (
@@ -66,7 +65,7 @@ from trimtab.formats.values import (
     item_of,
     mapping_of,
     with_values,
-    without_indices,
+    without_emptied,
 )
 
 # What the API answers, status 400. The first two as quoted in anthropics/claude-code#64383, #18947 and
@@ -218,14 +217,7 @@ class Anthropic(Format):
 
         A block of a result that is left without text leaves: the API refuses an empty one.
         """
-        changed = with_values(message, texts)
-        empty: dict[Path, set[int]] = {}
-        for path, text in texts.items():
-            if not text and len(path) == 5 and isinstance(path[3], int):  # content, 0, content, 1, text
-                empty.setdefault(path[:3], set()).add(path[3])
-        return with_values(
-            changed, {path: without_indices(reduce(item_of, path, changed), at) for path, at in empty.items()}
-        )
+        return without_emptied(with_values(message, texts), texts, at=3)
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         """Return a shallow copy without those calls.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import reduce
 
 from trimtab.formats.anthropic.edit import thinking_of
 from trimtab.formats.anthropic.faults import lets_model_lead
@@ -65,8 +64,7 @@ from trimtab.formats.values import (
     compact_json,
     item_of,
     with_values,
-    without_indices,
-    without_keys,
+    without_emptied,
 )
 
 # ValidationException, as quoted in agno-agi/agno#6698, Just-Curieous/Curie#16 and BerriAI/litellm#20047.
@@ -195,17 +193,9 @@ class Bedrock(Format):
     def with_texts(self, message: object, texts: Mapping[Path, str], /) -> object:
         """Return a shallow copy of the caller's message with those texts replaced.
 
-        A block of a result that is left without text leaves: the API refuses an empty one. A result of which
-        nothing is left no longer says that the call failed: the API wants to be told why.
+        A block of a result that is left without text leaves: the API refuses an empty one.
         """
-        changed = with_values(message, texts)
-        empty: dict[Path, set[int]] = {}
-        for path, text in texts.items():
-            # content, 0, toolResult, content, 1, text
-            if not text and len(path) == 6 and path[2] == RESULT and path[5] == "text":
-                empty.setdefault(path[:3], set()).add(int(path[4]))
-        results = {path: reduce(item_of, path, changed) for path in empty}
-        return with_values(changed, {path: _without(result, empty[path]) for path, result in results.items()})
+        return without_emptied(with_values(message, texts), texts, at=4)
 
     def without_parts(self, message: object, parts: Sequence[int], /) -> object:
         """Return a shallow copy without those blocks and the cache points behind them.
@@ -377,12 +367,6 @@ def _is_own(block: Dict) -> bool:
     if not _ONLY_HERE.isdisjoint(block):
         return True
     return any(as_dict(item_of(block.get(key), "source")) is not None for key in _MEDIA)
-
-
-def _without(result: object, at: set[int]) -> object:
-    """Return a result without those of its blocks."""
-    left = without_indices(as_list(item_of(result, "content")) or (), at)
-    return with_values(result if left else without_keys(result, ("status",)), {("content",): left})
 
 
 def _role(role: str) -> str:

@@ -53,6 +53,7 @@ from trimtab.formats.values import (
     item_of,
     mapping_of,
     with_values,
+    without_emptied,
     without_indices,
     without_keys,
 )
@@ -228,6 +229,16 @@ class OpenAIChat(Format):
         if isinstance(content, str):
             return [TextSlot(("content",), content, is_result)]
         return [TextSlot(path, text, is_result) for path, text in _part_texts(content)]
+
+    def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
+        """Return a shallow copy of the caller's message with those texts replaced.
+
+        Of a result's parts one that is left without text leaves, as long as it is not the only one.
+        """
+        changed = with_values(message, texts)
+        if "" not in texts.values() or item_of(message, "role") != "tool":
+            return changed
+        return without_emptied(changed, texts, at=1, least=1)
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         changed = message

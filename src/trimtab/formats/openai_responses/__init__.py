@@ -59,6 +59,7 @@ from trimtab.formats.values import (
     item_of,
     mapping_of,
     with_values,
+    without_emptied,
     without_keys,
 )
 
@@ -211,7 +212,8 @@ class OpenAIResponses(Format):
     def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
         """Return a shallow copy of the caller's item with those texts replaced.
 
-        Annotations and log probabilities of a text go with it: they point into it.
+        Annotations and log probabilities of a text go with it: they point into it. Of a result's parts one
+        that is left without text leaves, as long as it is not the only one.
         """
         values: dict[Path, Any] = dict(texts)
         for path in texts:
@@ -219,7 +221,8 @@ class OpenAIResponses(Format):
             for key in ("annotations", "logprobs"):
                 if item_of(part, key):
                     values[*path[:-1], key] = []
-        return with_values(message, values)
+        results = {path: text for path, text in texts.items() if path[0] == "output"}
+        return without_emptied(with_values(message, values), results, at=1, least=1)
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         return None if call_id_of(mapping_of(message)) in call_ids else message
