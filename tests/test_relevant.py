@@ -52,11 +52,18 @@ CAT = said("my cat is Tom|nice|it rains|yes|so dull|true|I read|good|the cat?")
 @pytest.mark.parametrize(
     ("strategy", "kept"),
     [
-        pytest.param(Relevant(), {5: [0, 1, 6, 7, 8], 4: [0, 6, 7, 8], 3: [6, 7, 8], 2: [0, 8]}, id="half"),
+        pytest.param(
+            Relevant(), {5: [0, 1, 6, 7, 8], 4: [0, 1, 2, 8], 3: [0, 1, 8], 2: [0, 8]}, id="default"
+        ),
+        pytest.param(
+            Relevant(recent_ratio=0.5),
+            {5: [0, 1, 6, 7, 8], 4: [0, 6, 7, 8], 3: [6, 7, 8], 2: [0, 8]},
+            id="half",
+        ),
         pytest.param(Relevant(recent_ratio=0), {5: [0, 1, 2, 3, 8], 3: [0, 1, 8]}, id="none-newest"),
         pytest.param(Relevant(recent_ratio=1), {5: [4, 5, 6, 7, 8], 3: [6, 7, 8]}, id="all-newest"),
         pytest.param(Relevant("rain", recent_ratio=0), {3: [2, 3, 8], 4: [1, 2, 3, 8]}, id="a-query"),
-        pytest.param(Relevant("zebra"), {4: [4, 6, 7, 8], 3: [6, 7, 8]}, id="nothing-said"),
+        pytest.param(Relevant("zebra", recent_ratio=0.5), {4: [4, 6, 7, 8], 3: [6, 7, 8]}, id="nothing-said"),
         pytest.param(Relevant(score="recency", recent_ratio=0), {4: [5, 6, 7, 8]}, id="by-recency"),
     ],
 )
@@ -154,8 +161,18 @@ def test_of_two_messages_that_say_as_much_the_users_stays() -> None:
     assert places(newest.messages, messages) == [3, 6]
 
 
+def test_a_long_answer_beside_a_hit_pays_for_its_own_room() -> None:
+    """It has half of what the short question beside it says, and takes the room of many worth more."""
+    answer = "That depends on many things. " * 40
+    asked = ["Does my cat eat fish?", answer]
+    lines = ["A cat came by.", "So it did.", "The cat again?", "It seems so."]
+    scores = relevance("What did I say of the cat?", [*asked, *["Well.", "Hm."] * 2, *lines])
+    long, beside = scores[1], scores[-1]
+    assert 0 < 4 * long < beside < scores[0]
+
+
 def test_a_long_text_has_to_say_more() -> None:
-    """Sixteen times as long, one has half the score beyond what BM25 takes; a single word gains nothing."""
+    """Sixteen times as long, it has a quarter of the score beyond what BM25 takes; a word gains nothing."""
     short, long = "a cat " * 7, "a cat " * 112
     scores = relevance("cat", [short, "", "", "", "", "", "", "", "", "", "", "", long])
     often = [text.count("cat") for text in (short, long)]
@@ -164,7 +181,7 @@ def test_a_long_text_has_to_say_more() -> None:
         times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(text) / length))
         for times, text in zip(often, (short, long), strict=True)
     ]
-    assert scores[0] / scores[-1] == pytest.approx(2 * by_bm25[0] / by_bm25[1])
+    assert scores[0] / scores[-1] == pytest.approx(4 * by_bm25[0] / by_bm25[1])
     both, one = relevance(
         "crane kite", ["a crane and a kite over it", "kite", *["what else is said, and it is longer"] * 9]
     )[:2]

@@ -74,7 +74,11 @@ READING = (
         ("History._state", "self.pins.isdisjoint(indices)", "self.pins.issuperset(indices)"),
         ("History._state", "open_call or not self.holds.isdisjoint(indices)", "open_call"),
         ("History._state", "(indices[0] < self.head or", "(indices[0] <= self.head or"),
-        ("History._state", "if open_call or not", "if not"),
+        (
+            "History._state",
+            "if open_call or not self.holds.isdisjoint(indices):",
+            "if not self.holds.isdisjoint(indices):",
+        ),
         (
             "History._state",
             "self.protect and self.count - 1 in indices",

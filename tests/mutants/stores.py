@@ -159,8 +159,9 @@ STORES = (
             "min(max(version + step * reach, 1), self.version)",
             "max(version + step * reach, 1)",
         ),
-        ("Ranking.best", "max(found.get(near, 0.0), share)", "share"),
-        ("Ranking.best", "reverse=True", "reverse=False"),
+        ("Ranking.best", "max(found.get(near, 0.0), hits", "max(0.0, hits"),
+        ("Ranking.best", "if version in hits else usual", "if version in hits else 1"),
+        ("Ranking.best", "return heapq.nlargest", "return heapq.nsmallest"),
         ("Ranking._scores", "sorted(them)[-MAX_POSTINGS:]", "sorted(them)"),
         ("Ranking._scores", "if len(newest) == MAX_POSTINGS:", "if False:"),
         # One version more or less in a span of a thousand says the same of how rare a term is.

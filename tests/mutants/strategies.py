@@ -413,8 +413,8 @@ STRATEGIES = (
         ("relevance", "_reach(_reach(found, neighbors)[::-1], neighbors)[::-1]", "_reach(found, neighbors)"),
         ("relevance", "sum([each[place] for place in counts])", "len(counts)"),
         ("relevance", "sum(map(mul, chars, each))", "sum(chars)"),
-        ("add_scores", "flat + slope * own", "flat + slope"),
-        ("", "_ROOM_WEIGHT = 0.25", "_ROOM_WEIGHT = 0.0"),
+        ("add_scores", "flat + slope * chars[place]", "flat + slope"),
+        ("", "_ROOM_WEIGHT = 0.5", "_ROOM_WEIGHT = 0.0"),
         ("Index.add", "max(self._next, place + 1)", "place + 1"),
         ("Index.add", "        if place in self.chars:\n", "        if False:\n"),
         (

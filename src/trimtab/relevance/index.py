@@ -12,14 +12,14 @@ from trimtab.errors import ConfigurationError
 from trimtab.relevance.scan import find_terms
 from trimtab.relevance.terms import question_terms, text_terms
 
-__all__ = ["NEIGHBOR_SHARE", "Index", "add_scores", "relevance"]
+__all__ = ["NEIGHBOR_SHARE", "Index", "add_scores", "relevance", "worth"]
 
 _SATURATION = 1.2
 """k1 of BM25: how soon one more of the same word says nothing new. The usual value."""
 _LENGTH_WEIGHT = 0.75
 """b of BM25: how far a long text has to say more than a short one. The usual value."""
-_ROOM_WEIGHT = 0.25
-"""How far a text has to say more for the room it takes: one sixteen times as long, twice as much."""
+_ROOM_WEIGHT = 0.5
+"""How far a text has to say more for the room it takes: one four times as long, twice as much."""
 
 _LEAST_ROOM_CHARS = 40
 """Texts that are shorter take no less room: a word alone says little, though it is the question's."""
@@ -38,7 +38,7 @@ def add_scores(
     sum_chars: int,
     holders: float | None = None,
 ) -> None:
-    """Add what texts score that have a term so often: by BM25, and less where they take more room.
+    """Add what texts score that have a term so often: by BM25.
 
     Args:
         scores: By place; added to.
@@ -54,10 +54,21 @@ def add_scores(
     slope = _SATURATION * _LENGTH_WEIGHT / length
     rarity = log(1 + (texts - holders + 0.5) / (holders + 0.5)) * (_SATURATION + 1)
     for place, often in postings:
-        own = chars[place]
-        room = (length / max(own, _LEAST_ROOM_CHARS)) ** _ROOM_WEIGHT
-        score = rarity * often / (often + flat + slope * own) * room
+        score = rarity * often / (often + flat + slope * chars[place])
         scores[place] = scores.get(place, 0.0) + score
+
+
+def worth(score: float, chars: float, /) -> float:
+    """Return what a text is worth for the room it takes.
+
+    The last thing to be done to a score: what a text says for those beside it does not depend on how long it
+    is, and what they are worth for it does on how long they are.
+
+    Args:
+        score: What the text says, and those beside it.
+        chars: How long it is.
+    """
+    return score / float(max(chars, _LEAST_ROOM_CHARS) ** _ROOM_WEIGHT)
 
 
 class Index:
@@ -152,7 +163,7 @@ class Index:
         for term in question_terms(question):
             postings = self._postings.get(term, ())
             add_scores(found, postings, self.chars, texts=len(self.chars), sum_chars=self.sum_chars)
-        return found
+        return {place: worth(score, self.chars[place]) for place, score in found.items()}
 
 
 def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIGHBOR_SHARE) -> list[float]:
@@ -183,7 +194,8 @@ def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIG
     if len(found) < len(texts):
         scores = dict(zip(times, found, strict=True))
         found = [scores[text] for text in texts]
-    return _reach(_reach(found, neighbors)[::-1], neighbors)[::-1]
+    reached = _reach(_reach(found, neighbors)[::-1], neighbors)[::-1]
+    return [worth(score, len(text)) for score, text in zip(reached, texts, strict=True)]
 
 
 def _reach(scores: Sequence[float], neighbors: float) -> list[float]:

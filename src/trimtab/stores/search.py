@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Any
 
 from trimtab._shared.steps import Steps
-from trimtab.relevance.index import NEIGHBOR_SHARE, add_scores
+from trimtab.relevance.index import NEIGHBOR_SHARE, add_scores, worth
 from trimtab.relevance.terms import text_terms
 from trimtab.stores.base import Event
 
@@ -174,13 +174,18 @@ class Ranking:
         Yields lists of versions, and is sent the kinds of the events that have them, by version.
         """
         hits = self._scores()
-        # What stands beside a hit scores less than the hit: the best so many are enough to know.
-        found = dict(heapq.nlargest(limit, hits.items(), key=lambda hit: (hit[1], hit[0])))
-        for version, messages in (yield from self._beside(list(found))):
+        usual = self.sum_chars / max(1, self.texts)  # of a text without the terms, whose length is not known
+
+        def rank(version: int) -> tuple[float, int]:
+            return worth(found[version], self.chars[version] if version in hits else usual), version
+
+        # Who has neighbors is bounded: those that say most, however long they are.
+        first = heapq.nlargest(limit, hits, key=lambda version: (hits[version], version))
+        found = hits.copy()
+        for version, messages in (yield from self._beside(first)):
             for step, near in enumerate(messages, 1):
-                share = hits[version] * NEIGHBOR_SHARE**step
-                found[near] = max(found.get(near, 0.0), share)
-        return sorted(found, key=lambda version: (found[version], version), reverse=True)[:limit]
+                found[near] = max(found.get(near, 0.0), hits[version] * NEIGHBOR_SHARE**step)
+        return heapq.nlargest(limit, found, key=rank)
 
     def _beside(self, versions: Sequence[int]) -> Steps[list[tuple[int, list[int]]]]:
         """List the nearest messages on each side of those versions that are messages; facts have none."""

@@ -76,7 +76,7 @@ class Relevant:
 
     query: str | None = None
     score: WeightsLike | RankerLike = MIXTURE
-    recent_ratio: float = 0.5
+    recent_ratio: float = 0.25
     gap: str | None = None
     score_name: str | None = None
 
@@ -85,7 +85,7 @@ class Relevant:
         query: str | None = None,
         *,
         score: WeightsLike | RankerLike = MIXTURE,
-        recent_ratio: float = 0.5,
+        recent_ratio: float = 0.25,
         gap: str | None = None,
         score_name: str | None = None,
     ) -> None:

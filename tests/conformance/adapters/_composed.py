@@ -11,7 +11,7 @@ from trimtab.strategies import Strategy
 
 
 def room_of(tokens: int) -> Budget:
-    """Make a budget of what is left for the input, which may be nothing: a window is at least 1, and a margin may take it all."""
+    """Make a budget of what is left for the input, which may be nothing: a margin may take a window of 1."""
     return Budget(max(1, tokens), margin=max(0, 1 - tokens))
 
 
