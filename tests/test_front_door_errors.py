@@ -195,12 +195,6 @@ def test_any_collection_of_ids_is_taken(pending: Any) -> None:
     assert [violation.rule for violation in mine.report.violations] == ["open_call"]
 
 
-@pytest.mark.parametrize("seqs", ["3", ["1"], b"x", 1.0, [1.5, None], [True]])
-def test_what_is_no_number_of_a_message_is_ignored(seqs: Any) -> None:
-    """SPEC D9: unknown seqs are ignored, of whatever kind."""
-    assert fitted(on_trim=lambda context: context.remove(seqs)).messages == TALK
-
-
 class Breaking:
     """A strategy that answers what is no result."""
 

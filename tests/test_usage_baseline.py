@@ -679,3 +679,16 @@ def test_what_cannot_be_compared_is_read_each_time() -> None:
     baseline.record(messages, 60)
     assert baseline.count(messages) == 60
     assert baseline.count(messages[:1]) > first
+
+
+class Index:
+    """A whole number as numpy writes them."""
+
+    def __index__(self) -> int:
+        """Be 90."""
+        return 90
+
+
+def test_input_tokens_are_a_whole_number_of_any_make() -> None:
+    """What has `__index__` is one."""
+    assert usage_of(Index()) == usage_of(90)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 import re
 import reprlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
-from trimtab._shared.checks import check_flag
+from trimtab._shared.checks import check_flag, whole_of
 from trimtab.errors import ConfigurationError
 from trimtab.models import ModelFacts, find_facts
 from trimtab.models.prices import find_pricing
@@ -347,7 +346,7 @@ def tokens_in(text: str, /) -> int | None:
 def _tokens_meant(value: object, facts: ModelFacts | None, model: str | None) -> int:
     """Read what is no `Budget` as tokens."""
     if not isinstance(value, str):
-        if isinstance(value, float) or as_index(value) is not None:
+        if isinstance(value, float) or whole_of(value) is not None:
             return _floor("budget", value, 1)
         raise ConfigurationError(f"{_KINDS}, not {reprlib.repr(value)}")
     share = _share_in(value)
@@ -389,16 +388,6 @@ MOST_TOKENS = 1 << 53
 """Numbers above are not told apart by a float, which shares of a budget are; no window comes near."""
 
 
-def as_index(value: Any, /) -> int | None:
-    """Return a whole number of any make, as numpy's; None for flags and anything else."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
-
-
 def _kept_free(name: str, value: object) -> int:
     """Read tokens that are kept free; what lies between 0 and 1 was meant as a share (SPEC D1)."""
     if isinstance(value, float) and 0 < value < 1:
@@ -418,7 +407,7 @@ def _whole(name: str, value: object, least: int) -> int:
     if type(value) is int and least <= value <= MOST_TOKENS:
         return value
     if not isinstance(value, int | float):
-        value = value if (index := as_index(value)) is None else index
+        value = value if (whole := whole_of(value)) is None else whole
     if isinstance(value, int) and value > MOST_TOKENS:  # which may be too long to be shown
         raise ConfigurationError(f"{name} must be at most {MOST_TOKENS:,} tokens; it is far above that")
     if isinstance(value, bool) or not isinstance(value, (int, float)):

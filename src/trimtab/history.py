@@ -49,8 +49,7 @@ def recent(messages: Sequence[M], n: int, /) -> list[M]:
         >>> recent(["a", "b", "c"], 2)
         ['b', 'c']
     """
-    check_whole("n", n)
-    return span(messages, n, 0)
+    return span(messages, check_whole("n", n), 0)
 
 
 def span(messages: Sequence[M], from_end: int, to_end: int, /) -> list[M]:
@@ -71,8 +70,7 @@ def span(messages: Sequence[M], from_end: int, to_end: int, /) -> list[M]:
         >>> span(["a", "b", "c", "d"], 3, 1)
         ['b', 'c']
     """
-    check_whole("from_end", from_end)
-    check_whole("to_end", to_end)
+    from_end, to_end = check_whole("from_end", from_end), check_whole("to_end", to_end)
     if to_end < 0 or from_end <= to_end:
         return []
     count = len(messages)
@@ -100,7 +98,7 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
         >>> len(within([{"role": "user", "content": "hi"}] * 9, 25, FixedCounter(per_message=10)))
         2
     """
-    check_whole("limit_tokens", limit_tokens)
+    limit_tokens = check_whole("limit_tokens", limit_tokens)
     messages = list_messages(messages)
     sizes = sizes_for(as_counter(counter), [*messages], Fixed())
     if isinstance(sizes, Shares):
@@ -250,7 +248,7 @@ def evict_messages(
         [{'role': 'user', 'content': 'one'}]
     """
     items, roles = list_messages(messages), check_roles(protect_roles)
-    check_whole("limit_tokens", limit_tokens)
+    limit_tokens = check_whole("limit_tokens", limit_tokens)
     history = History(items, format=detect(items), protect=False)
     sizes = sizes_for(as_counter(counter), history.messages, Fixed())
     request = EvictionRequest(history, sizes, limit_tokens=limit_tokens, led=True).protecting(roles)

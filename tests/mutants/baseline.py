@@ -15,7 +15,7 @@ BASELINE = (
         ),
         ("usage_of", "max(0, output - sum(", "max(0, output + sum("),
         ("usage_of", "if shape.hides and _number(report, shape.hides):", "if False:"),
-        ("_whole", "is_whole(value, least=least)", "value < least"),
+        ("_whole", "whole is None or whole < least", "whole is None or whole <= least"),
         (
             "usage_of",
             "    return Usage(_whole(tokens, shape.input, least=1), output)",

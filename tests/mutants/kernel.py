@@ -60,7 +60,7 @@ KERNEL = (
         ("members", "elif part is None:", "elif part is not None:"),
         ("members", 'orphan = Group("tool")', "orphan = Group()"),
         ("members", "groups.of(index if index in structure.calls else (index,))", "groups.of((index,))"),
-        ("pins_given", "if not is_whole(index):", "if not isinstance(index, int):"),
+        ("pins_given", "(index := whole_of(given)) is None", "(index := given) is None"),
         ("resolve_pins", "not -count <= index < count", "not -count <= index <= count"),
         ("resolve_pins", "not -count <= index <", "not -count < index <"),
         ("resolve_pins", "found.add(index % count)", "found.add(index)"),

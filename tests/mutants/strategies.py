@@ -114,9 +114,7 @@ STRATEGIES = (
         ("Strides._behind", "// grid + 1) * grid", "// grid + 2) * grid"),
         # Whether 64 messages more are weighed where a weight is just reached changes nothing that is said.
         ("Strides._passed_at", "start + bisect_left(", "start + 1 + bisect_left("),
-        ("Strides._weigh", "0 <= weight <", "0 < weight <"),
-        ("Strides._weigh", "weight < math.inf", "weight <= math.inf"),
-        ("Strides._weigh", "isinstance(weight, bool) or ", ""),
+        ("Strides._weigh", "number < 0", "number <= 0"),
         ("Strides.first", "else last + 1", "else last"),
         ("marks_back", "place = strides.start - 1", "place = strides.start - 2"),
         ("Strides.first", "or marks[-1] < place:", "or marks[-1] <= place:"),
@@ -690,13 +688,8 @@ STRATEGIES = (
     module(
         "counting/base.py",
         "test_sizes.py test_counting.py test_counting_simple.py test_counting_answers.py",
-        ("count_of", "and answer >= 0:", "and answer > -2:"),
-        ("count_of", "and answer >= 0:", "and answer > 0:"),
-        (
-            "count_of",
-            "isinstance(answer, int) and not isinstance(answer, bool) and answer >= 0",
-            "isinstance(answer, int) and answer >= 0",
-        ),
+        ("count_of", "and tokens >= 0:", "and tokens > -2:"),
+        ("count_of", "and tokens >= 0:", "and tokens > 0:"),
         ("failure_of", "isinstance(cause, ContextError) or not", "not"),
         ("failure_of", "not (panicked or isinstance(cause, Exception))", "not isinstance(cause, Exception)"),
         ("failure_of", "not (panicked or isinstance(cause, Exception))", "not panicked"),

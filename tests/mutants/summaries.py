@@ -30,7 +30,7 @@ SUMMARIES = (
         ("ChatEndpoint.__init__", '.endswith(".openai.com")', '.endswith("openai.com")'),
         ("ChatEndpoint.__init__", "limit_parameter or (", "("),
         ("_budget_of", "or not budget.output_reserve:", "or False:"),
-        ("ChatEndpoint.__init__", "timeout_seconds <= 0", "timeout_seconds < 0"),
+        ("ChatEndpoint.__init__", "seconds <= 0", "seconds < 0"),
         ("ChatEndpoint.__init__", "max_retries, least=0", "max_retries, least=-1"),
         ("ChatEndpoint._client_of", ".with_options(**options)", ""),
     ),

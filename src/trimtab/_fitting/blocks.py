@@ -17,7 +17,7 @@ from enum import IntEnum
 from itertools import repeat
 from typing import Any, Literal, cast
 
-from trimtab._shared.checks import check_trim, is_number, is_whole
+from trimtab._shared.checks import check_trim, number_of, whole_of
 from trimtab.errors import ConfigurationError
 from trimtab.strategies import SlidingWindow, Strategy, Strict, TruncateText
 from trimtab.strategies.door import StrategyLike, strategy_given
@@ -126,7 +126,9 @@ class Block:
             raise ConfigurationError(f"a block needs a name, a text, not {reprlib.repr(self.name)}")
         check = _Check(self.name)
         put(self, "content", check.content(self.content))
-        check.rank(priority=self.priority, position=self.position, tier=self.tier)
+        ranks = check.rank(priority=self.priority, position=self.position, tier=self.tier)
+        for name, rank in ranks.items():
+            put(self, name, rank)
         put(self, "min_tokens", check.tokens("min_tokens", self.min_tokens))
         if self.max_tokens is not None:
             put(self, "max_tokens", check.tokens("max_tokens", self.max_tokens))
@@ -285,34 +287,38 @@ class _Check:
         if attached is not None and (isinstance(attached, str) or not isinstance(attached, Sequence)):
             raise self.fail(f"attachments is a list of content parts, not {type(attached).__name__}")
 
-    def rank(self, *, priority: Any, position: Any, tier: Any) -> None:
+    def rank(self, *, priority: Any, position: Any, tier: Any) -> dict[str, float | None]:
+        ranks: dict[str, float | None] = {}
         for name, value in (("priority", priority), ("position", position), ("tier", tier)):
-            if value is None and name != "priority":
-                continue
-            if not is_number(value):
+            ranks[name] = number_of(value)
+            if ranks[name] is None and (value is not None or name == "priority"):
                 raise self.fail(f"{name} must be a finite number, not {reprlib.repr(value)}{_rank_of(value)}")
         if tier is None:
-            return
-        if not isinstance(tier, int):
+            return ranks
+        if not isinstance(ranks["tier"], int):
             raise self.fail(f"tier must be a whole number, not {tier!r}")
         if priority != 0 or position is not None:
             other = "priority" if priority != 0 else "position"
             raise self.fail(f"a tier is rank and place in one; leave out {other}, or the tier")
+        return ranks
 
     def tokens(self, name: str, value: Any) -> int:
-        if not is_whole(value, least=0):
+        whole = whole_of(value)
+        if whole is None or whole < 0:
             raise self.fail(f"{name} must be a whole number of tokens >= 0, not {value!r}")
-        return value
+        return whole
 
     def ratio(self, name: str, value: Any) -> float:
-        if not is_number(value) or not 0 <= value <= 1:
+        number = number_of(value)
+        if number is None or not 0 <= number <= 1:
             raise self.fail(f"{name} is a part of the input room, 0 to 1, not {value!r}")
-        return float(value)
+        return float(number)
 
     def share(self, value: Any) -> float:
-        if not is_number(value) or not 0 < value <= sys.float_info.max:  # of larger ints no float is made
+        number = number_of(value)
+        if number is None or not 0 < number <= sys.float_info.max:  # of larger ints no float is made
             raise self.fail(f"share is a weight above 0, not {reprlib.repr(value)}")
-        return float(value)
+        return float(number)
 
     def role(self, value: Any) -> None:
         if value is not None and (not isinstance(value, str) or not value):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from trimtab._shared.checks import is_whole, move_to_source
+from trimtab._shared.checks import move_to_source, whole_of
 from trimtab.budget import Budget
 from trimtab.errors import ConfigurationError, CountingError, FormatError
 
@@ -157,18 +158,22 @@ class TrimContext:
         """Take messages out of this call, and what cannot be without them.
 
         Args:
-            seqs: One or more `seq` numbers; None and what is no such number is ignored. Pinned messages
-                may go; a call whose result can still come stays.
+            seqs: One or more `seq` numbers; None is none of them, and numbers no message has are ignored.
+                Pinned messages may go; a call whose result can still come stays.
 
         Raises:
-            ConfigurationError: A message element is given instead of its `seq`.
+            ConfigurationError: Something else is given, as a message element instead of its `seq`.
         """
-        for seq in seqs if isinstance(seqs, Iterable) and not isinstance(seqs, Mapping) else (seqs,):
-            if isinstance(seq, Mapping):
-                raise ConfigurationError("remove takes numbers: write element.seq, not the element itself")
-            if is_whole(seq):
-                for place in self._places_of(seq):
-                    self._remove(place)
+        if seqs is None:
+            return self
+        several: Iterable[Any] = (seqs,)
+        if isinstance(seqs, Iterable) and whole_of(seqs) is None:
+            several = (seqs,) if isinstance(seqs, (str, bytes, Mapping)) else seqs
+        for seq in several:
+            if (number := whole_of(seq)) is None:
+                raise _no_number(seq)
+            for place in self._places_of(number):
+                self._remove(place)
         return self
 
     def _seq_of(self, place: int) -> int:
@@ -225,6 +230,14 @@ class TrimContext:
 
 OnTrim = Callable[[TrimContext], object]
 """A callback of `fit`, a `Context` or one of its blocks; what it returns is ignored."""
+
+
+def _no_number(seq: Any) -> ConfigurationError:
+    if isinstance(seq, Mapping):
+        return ConfigurationError("remove takes numbers: write element.seq, not the element itself")
+    return ConfigurationError(
+        f"remove takes the numbers of messages, as element.seq, not {reprlib.repr(seq)}"
+    )
 
 
 def view_of_block(whole: TrimContext, *, start: int, stop: int, limit_tokens: int) -> TrimContext:

@@ -269,9 +269,7 @@ class ListedObjects(Objects):
         self._ask = ask
         if not {dict}.issuperset(self._kinds()) and list in map(type, self._readings):
             self.read_all()
-        self._pins = (
-            resolve_pins(ask.pin, self.given) if ask.pin != () and ask.pin is not None else frozenset()
-        )
+        self._pins = frozenset() if ask.pin is None else resolve_pins(ask.pin, self.given)
 
     def ask(self) -> Ask:
         """Return what is asked of the engine: the same with wire messages, read and unread."""

@@ -208,7 +208,7 @@ def _budget(ask: Ask) -> Budget | None:
 
 def _pins(ask: Ask, source: list[Any], origin: list[int] | None) -> frozenset[int]:
     """Return the pins as positions in what is fitted."""
-    pins = resolve_pins(ask.pin, source) if ask.pin is not None and ask.pin != () else frozenset[int]()
+    pins = resolve_pins(ask.pin, source) if ask.pin != () else frozenset[int]()
     if origin is None or not pins:
         return pins
     return frozenset(at for at, index in enumerate(origin) if index in pins)

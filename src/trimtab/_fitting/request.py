@@ -20,6 +20,7 @@ from trimtab._shared.checks import (
 )
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget, BudgetLike, HeldBudget, window_budget
+from trimtab.conversation.units import pins_given
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.base import RequestCounter
 from trimtab.counting.door import as_counter
@@ -101,7 +102,9 @@ def check(ask: Ask) -> None:
     if type(ask.messages) is not list:
         check_messages(ask.messages)
     check_model(ask.model)
-    if ask.pending_calls != ():
+    if type(ask.pin) is not tuple or ask.pin:
+        ask.pin = () if ask.pin is None else pins_given(ask.pin)
+    if type(ask.pending_calls) is not tuple or ask.pending_calls:
         ask.pending_calls = check_pending_calls(ask.pending_calls)
     if ask.on_trim is not None:
         check_trim(ask.on_trim)

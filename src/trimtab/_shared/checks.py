@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import FunctionType, MethodType
@@ -26,6 +27,27 @@ from trimtab.errors import (
 # Single values.
 
 
+def whole_of(value: Any, /) -> int | None:
+    """Return a whole number of any make, as numpy's, as a plain one; None for flags and anything else."""
+    if type(value) is int:
+        return value
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def number_of(value: Any, /) -> float | None:
+    """Return a finite number of any make, as numpy's, as a plain one; None for flags and anything else."""
+    if not isinstance(value, (int, float)) and (value := whole_of(given := value)) is None:
+        from numbers import Real  # not above: only what is no number of Python's needs it
+
+        value = float(given) if isinstance(given, Real) else None
+    return value if is_number(value) else None
+
+
 def is_whole(value: object, /, *, least: float = -math.inf) -> TypeGuard[int]:
     """Tell a whole number of at least so much from anything else; True and False are flags."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
@@ -40,8 +62,9 @@ def is_number(value: object, /) -> TypeGuard[float]:
 
 def check_whole(name: str, value: object, /, *, least: int | None = None) -> int:
     """Return a whole number, of at least `least` if that is given."""
-    if is_whole(value, least=-math.inf if least is None else least):
-        return value
+    whole = whole_of(value)
+    if whole is not None and (least is None or whole >= least):
+        return whole
     bound = "" if least is None else f" of at least {least}"
     raise ConfigurationError(f"{name} is a whole number{bound}, not {reprlib.repr(value)}")
 
@@ -55,9 +78,10 @@ def check_flag(name: str, value: Any, /) -> bool:
 
 def check_fraction(name: str, value: object) -> float:
     """Return a number above 0 and at most 1."""
-    if not is_number(value) or not 0 < value <= 1:
+    number = number_of(value)
+    if number is None or not 0 < number <= 1:
         raise ConfigurationError(f"{name} must be a number above 0 and at most 1, not {value!r}")
-    return float(value)
+    return float(number)
 
 
 def check_choice(name: str, value: object, choices: Sequence[str], /) -> str:

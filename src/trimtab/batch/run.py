@@ -103,7 +103,7 @@ def run_batch(
     """
     check_choice("engine", engine, ENGINES)
     workers = None if workers is None else check_whole("workers", workers, least=1)
-    check_whole("chunk_bytes", chunk_bytes, least=1)
+    chunk_bytes = check_whole("chunk_bytes", chunk_bytes, least=1)
     into_folder = fspath(target).endswith(("/", sep))
     jobs, other_files = jobs_of(Path(source), Path(target), into_folder=into_folder)
     # Before anything is done with the task: what a function keeps in its module is as it was at the start.

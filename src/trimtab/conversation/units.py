@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NoReturn, cast
 
-from trimtab._shared.checks import check_parameters, is_whole
+from trimtab._shared.checks import check_parameters, whole_of
 from trimtab.conversation.pairing import Pairing
 from trimtab.conversation.turns import LastTurn
 from trimtab.errors import ConfigurationError
@@ -370,11 +370,12 @@ def pins_given(pin: object) -> tuple[int, ...] | Callable[[Any, int], bool]:
         raise ConfigurationError(
             f"pin is a list of positions or a function (message, index) -> bool, not {reprlib.repr(pin)}"
         )
-    pins = tuple(pin)
-    for index in pins:
-        if not is_whole(index):
+    pins = []
+    for given in pin:
+        if (index := whole_of(given)) is None:
             raise ConfigurationError(
                 "pin holds positions of messages, as in [0, -1], or is a function (message, index) -> bool;"
-                f" {reprlib.repr(index)} is no position"
+                f" {reprlib.repr(given)} is no position"
             )
-    return pins
+        pins.append(index)
+    return tuple(pins)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
-from trimtab._shared.checks import name_of
+from trimtab._shared.checks import name_of, whole_of
 from trimtab.counting.schemas import output_schema_text, split_beside, system_texts, tools_text
 from trimtab.errors import ConfigurationError, ContextError, CountingError, FormatError
 from trimtab.formats import DEFAULT, Format, Media, Pieces, Prices, get_format
@@ -410,8 +410,9 @@ def count_of(answer: object, /, *, counter: str, of: str, index: int | None = No
     Raises:
         CountingError: It is a bool, no integer, negative, or an answer still to come.
     """
-    if isinstance(answer, int) and not isinstance(answer, bool) and answer >= 0:
-        return int(answer)
+    tokens = whole_of(answer)
+    if tokens is not None and tokens >= 0:
+        return tokens
     if isinstance(answer, Awaitable):
         if isinstance(answer, Coroutine):
             answer.close()  # or Python warns that it was never awaited

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from math import isqrt
 from typing import Any, NamedTuple, Self
 
-from trimtab._shared.checks import is_whole
+from trimtab._shared.checks import is_whole, whole_of
 from trimtab.counting.base import SYSTEM_ROLES, AdditiveCounter, counter_name
 from trimtab.counting.door import as_additive
 from trimtab.counting.measurement import read_given
@@ -101,7 +101,7 @@ def usage_of(value: object, /) -> Usage:
         >>> usage_of({"input_tokens": 3, "cache_read_input_tokens": 900, "output_tokens": 40})
         Usage(input_tokens=903, answer_tokens=40)
     """
-    if isinstance(value, int):
+    if isinstance(value, int) or whole_of(value) is not None:
         return Usage(_whole(value, "usage", least=1), None)
     report = _of_sent(_report_in(value), value)
     shape = next((shape for shape in _SHAPES if _number(report, shape.input) is not None), None)
@@ -182,9 +182,10 @@ def _number(report: Mapping[str, Any], dotted: str) -> int | None:
 
 
 def _whole(value: object, key: str, *, least: int) -> int:
-    if not is_whole(value, least=least):
+    whole = whole_of(value)
+    if whole is None or whole < least:
         raise ConfigurationError(f"{key} is a whole number of tokens, {least} or more, not {value!r:.80}")
-    return int(value)
+    return whole
 
 
 _DEEPEST = 64

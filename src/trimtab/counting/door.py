@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from trimtab._shared.checks import answers_later
+from trimtab._shared.checks import answers_later, number_of
 from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.counting.base import AdditiveCounter, RequestCounter, counter_name, failure_of
@@ -198,9 +198,8 @@ _Answer = int | float | None
 def _read(answer: object) -> _Answer:
     if inspect.iscoroutine(answer):
         answer.close()  # or Python warns that it was never awaited
-    if isinstance(answer, bool) or not isinstance(answer, (int, float)) or answer < 0:
-        return None
-    return answer
+    told = number_of(answer)
+    return None if told is None or told < 0 else told
 
 
 def _counts_lists(function: Function) -> Steps[bool]:

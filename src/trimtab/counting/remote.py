@@ -17,7 +17,7 @@ from functools import partial, reduce
 from typing import Any, NamedTuple, NoReturn, Self
 from weakref import WeakKeyDictionary
 
-from trimtab._shared.checks import answers_later, check_whole, is_number
+from trimtab._shared.checks import answers_later, check_whole, number_of
 from trimtab.counting.awaited import AsyncRequestCounter, Digests, Key
 from trimtab.counting.base import (
     CountRequest,
@@ -438,10 +438,11 @@ class _Snapshot(AsyncRequestCounter):
 
 
 def _seconds(name: str, value: float, *, is_pause: bool) -> float:
-    if not is_number(value) or value < 0 or (value == 0 and not is_pause):
+    seconds = number_of(value)
+    if seconds is None or seconds < 0 or (seconds == 0 and not is_pause):
         bound = "of 0 or more" if is_pause else "above 0"
         raise ConfigurationError(f"{name} is a number of seconds {bound}, not {value!r:.80}")
-    return float(value)
+    return float(seconds)
 
 
 class _Provider(NamedTuple):

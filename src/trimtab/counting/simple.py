@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from trimtab._shared.checks import answers_later, check_whole
+from trimtab._shared.checks import answers_later, check_whole, number_of
 from trimtab.counting.base import AdditiveCounter, TextFunction, checked_count, counter_name
 from trimtab.counting.cache import TextCounts
 from trimtab.counting.texts import TextCounter
@@ -55,16 +55,16 @@ class CharCounter(AdditiveCounter):
         Raises:
             ConfigurationError: A number is out of range, or `tool_call_tokens` is no function or async.
         """
-        ratio = chars_per_token
-        if isinstance(ratio, bool) or not (isinstance(ratio, (int, float)) and 0 < ratio <= _HIGHEST_RATIO):
-            raise ConfigurationError(f"chars_per_token must be a number above 0, not {ratio!r}")
+        ratio = number_of(chars_per_token)
+        if ratio is None or not 0 < ratio <= _HIGHEST_RATIO:
+            raise ConfigurationError(f"chars_per_token must be a number above 0, not {chars_per_token!r}")
         if tool_call_tokens is not None:
             _check_at_once("tool_call_tokens", tool_call_tokens)
-        self._ratio = chars_per_token
+        self._ratio = ratio
         self._part_tokens = check_whole("part_tokens", part_tokens, least=0)
         self._tool_call_tokens = tool_call_tokens
         self._format = get_format(format)
-        self.name = f"chars/{chars_per_token:g}"
+        self.name = f"chars/{ratio:g}"
 
     def count_text(self, text: str, /) -> int:
         """Count a bare text, rounded up."""

@@ -192,7 +192,7 @@ def make_server(
     Raises:
         ConfigurationError: `max_tokens` is below 100.
     """
-    check_whole("max_tokens", max_tokens, least=LEAST_TOKENS)
+    max_tokens = check_whole("max_tokens", max_tokens, least=LEAST_TOKENS)
     guard: dict[str, Any] = {}
     if token is not None:
         address = AnyHttpUrl(f"http://{HOST}")

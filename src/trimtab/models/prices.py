@@ -90,11 +90,12 @@ class CachePricing:
         _check_amounts(read=self.read, write=self.write, base=self.base)
         known = {"output": self.output, "lifetime_seconds": self.lifetime_seconds}
         _check_amounts(**{name: value for name, value in known.items() if value is not None})
-        check_whole("min_prefix_tokens", self.min_prefix_tokens, least=0)
-        check_whole("granularity_tokens", self.granularity_tokens, least=1)
-        if self.max_breakpoints is not None:
-            check_whole("max_breakpoints", self.max_breakpoints, least=1)
-        object.__setattr__(self, "tiers", _tiers(self.tiers))
+        put, most = object.__setattr__, self.max_breakpoints
+        put(self, "min_prefix_tokens", check_whole("min_prefix_tokens", self.min_prefix_tokens, least=0))
+        put(self, "granularity_tokens", check_whole("granularity_tokens", self.granularity_tokens, least=1))
+        if most is not None:
+            put(self, "max_breakpoints", check_whole("max_breakpoints", most, least=1))
+        put(self, "tiers", _tiers(self.tiers))
 
     def tier_of(self, sent_tokens: int, /) -> PriceTier | None:
         """Return the tier that a request is in; None where nothing is dearer.

@@ -246,7 +246,7 @@ class Report:
             ConfigurationError: `width` is no whole number.
         """
         if width is not None:
-            check_whole("width", width)
+            width = check_whole("width", width)
         from trimtab.report.text import render  # not above: only who reads it needs it
 
         columns = max(_DEFAULT_COLUMNS if width is None else width, _MIN_COLUMNS)

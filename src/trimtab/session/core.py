@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from trimtab._fitting.request import budget_of
 from trimtab._shared import observers
-from trimtab._shared.checks import is_whole
+from trimtab._shared.checks import is_whole, whole_of
 from trimtab.budget import Budget
 from trimtab.errors import ConfigurationError, CorruptSessionError, UnknownNameError
 from trimtab.report.text import one_line
@@ -409,14 +409,15 @@ class Core:
         working_set = yield from self.ready()
         if version is None:
             return working_set.version
-        if type(version) is int and version > working_set.version:
+        asked = whole_of(version)
+        if asked is not None and asked > working_set.version:
             working_set = yield from self.again()  # another writer may have added it
-        if not is_whole(version, least=0) or version > working_set.version:
+        if asked is None or not 0 <= asked <= working_set.version:
             raise ConfigurationError(
                 f"session {self.session!r} has the versions 0 to {working_set.version}, and no"
                 f" {version!r:.80}"
             )
-        return version
+        return asked
 
 
 def _facts_of(event: Event) -> dict[str, Any] | None:

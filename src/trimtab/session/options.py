@@ -21,8 +21,8 @@ from trimtab._shared.checks import (
     check_tools,
     check_trim,
     check_whole,
-    is_number,
     name_of,
+    number_of,
     system_of,
 )
 from trimtab.budget import Budget, BudgetLike
@@ -297,20 +297,20 @@ class Options:
         check_choice("summary_mode", self.summary_mode, get_args(SummaryMode))
         check_choice("summary_role", self.summary_role, ("system", "user"))
         check_flag("trust_summaries", self.trust_summaries)
-        caps = {
-            "max_summary_tokens": self.max_summary_tokens,
-            "summarize_threshold_tokens": self.summarize_threshold_tokens,
-            "max_anchor_tokens": self.max_anchor_tokens,
-            "max_fact_tokens": self.max_fact_tokens,
+        whole = {
+            "max_summary_tokens": (self.max_summary_tokens, 1),
+            "summarize_threshold_tokens": (self.summarize_threshold_tokens, 1),
+            "max_anchor_tokens": (self.max_anchor_tokens, 1),
+            "max_fact_tokens": (self.max_fact_tokens, 1),
+            "min_recent_tokens": (self.min_recent_tokens, 0),
+            "summarize_threshold_messages": (self.summarize_threshold_messages, 1),
+            "max_summary_rounds": (self.max_summary_rounds, 0),
+            "message_overhead": (self.message_overhead, 0),
+            "max_candidates": (self.max_candidates, 1),
         }
-        for name, cap in caps.items():
-            if cap is not None:
-                check_whole(name, cap, least=1)
-        if self.min_recent_tokens is not None:
-            check_whole("min_recent_tokens", self.min_recent_tokens, least=0)
-        check_whole("summarize_threshold_messages", self.summarize_threshold_messages, least=1)
-        check_whole("max_summary_rounds", self.max_summary_rounds, least=0)
-        check_whole("message_overhead", self.message_overhead, least=0)
+        for name, (value, least) in whole.items():
+            if value is not None or name in _NEVER_NONE:
+                setattr(self, name, check_whole(name, value, least=least))
         self._check_rest()
         for at, anchor in enumerate(self.anchors):
             check_anchor(self.wire_format, anchor, at)
@@ -331,13 +331,13 @@ class Options:
         self.target_ratio = check_fraction("target_ratio", self.target_ratio)
         self.strategy = _cheapest_given(self.strategy, self.target_ratio)
         if self.max_result_ratio not in (None, "auto"):
-            _check_result_ratio(self.max_result_ratio)
+            self.max_result_ratio = _check_result_ratio(self.max_result_ratio)
         self.breakpoints = check_breakpoints(self.breakpoints)
         if self.breakpoints is not None and self.context is not None:
             raise ConfigurationError(
                 "breakpoints is of the whole request, which is the Context's: Context(breakpoints=True)"
             )
-        self.recall_ratio = _check_recall(self.recall_ratio, self.max_candidates)
+        self.recall_ratio = _check_recall(self.recall_ratio)
         if self.ranker is not None:
             check_ranker("ranker", self.ranker)
         seconds = self.summary_timeout_seconds
@@ -565,15 +565,14 @@ def _check_result_ratio(ratio: Any) -> float:
         ) from None
 
 
-def _check_recall(ratio: Any, candidates: Any) -> float:
-    if candidates is not None:
-        check_whole("max_candidates", candidates, least=1)
-    if not is_number(ratio) or not 0 <= ratio < 1:
+def _check_recall(ratio: Any) -> float:
+    number = number_of(ratio)
+    if number is None or not 0 <= number < 1:
         raise ConfigurationError(
             f"recall_ratio must be a number from 0 to below 1, not {ratio!r}: the share of a view for what"
             " is recalled; 0 recalls nothing"
         )
-    return ratio
+    return number
 
 
 def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
@@ -594,6 +593,9 @@ _INSTEAD = {
     "id": "fork(id=…) copies the session under another",
     "store": "fork(store=…) copies the session into another",
 }
+_NEVER_NONE = ("summarize_threshold_messages", "max_summary_rounds", "message_overhead")
+"""Options that are whole numbers, and have no None."""
+
 _FIXED = {*OPTIONS, "id", "store", "retry", "allow_missing"}
 
 

@@ -71,7 +71,7 @@ def recall_messages(core: Core, query: str, limit: int) -> Steps[list[Event]]:
     """Find messages that are not in view, and facts in force that are not."""
     if not isinstance(query, str):
         raise ConfigurationError(f"a query is a text, not {query!r:.80}")
-    check_whole("limit", limit, least=1)
+    limit = check_whole("limit", limit, least=1)
     working_set = yield from core.ready()
     if (one := (yield from _by_handle(core, query))) is not None:
         return [one]

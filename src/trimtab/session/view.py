@@ -590,7 +590,7 @@ def _fit_in_context(
 
 def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
     """Read where the session stood at a version."""
-    yield from core.known_version(version)
+    version = yield from core.known_version(version)
     working_set = yield from core.ready()
     if version == 0:
         state = State(budget_tokens=working_set.state.budget_tokens)
@@ -665,9 +665,8 @@ def diff_views(core: Core, a: int, b: int) -> Steps[ViewDiff]:
 def log_pages(core: Core, after: int, before: int | None) -> Steps[Pages]:
     """Read the log from its beginning."""
     working_set = yield from core.ready()
-    for name, value in (("after", after), ("before", before)):
-        if value is not None:
-            check_whole(name, value, least=0)
+    after = check_whole("after", after, least=0)
+    before = None if before is None else check_whole("before", before, least=0)
     stop = working_set.version + 1 if before is None else min(before, working_set.version + 1)
     return Pages(core.session, after=after, before=stop, newest_first=False)
 

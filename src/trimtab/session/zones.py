@@ -124,10 +124,12 @@ def allocate_zones(
         >>> allocate_zones(4096, 100)
         Zones(system_tokens=100, summary_tokens=1228, recent_tokens=2768)
     """
-    given = {"max_summary_tokens": max_summary_tokens, "min_recent_tokens": min_recent_tokens}
-    for name, value in {"budget_tokens": budget_tokens, "used_tokens": used_tokens, **given}.items():
-        if value is not None:
-            check_whole(name, value, least=0)
+    budget_tokens = check_whole("budget_tokens", budget_tokens, least=0)
+    used_tokens = check_whole("used_tokens", used_tokens, least=0)
+    if max_summary_tokens is not None:
+        max_summary_tokens = check_whole("max_summary_tokens", max_summary_tokens, least=0)
+    if min_recent_tokens is not None:
+        min_recent_tokens = check_whole("min_recent_tokens", min_recent_tokens, least=0)
     after = max(0, budget_tokens - used_tokens)
     least = _part(budget_tokens, _RECENT) if min_recent_tokens is None else min_recent_tokens
     most = _part(budget_tokens, _SUMMARY) if max_summary_tokens is None else max_summary_tokens

@@ -148,7 +148,7 @@ class LoadRequest:
 
     def __post_init__(self) -> None:
         if self.limit is not None:
-            check_whole("limit", self.limit, least=0)
+            object.__setattr__(self, "limit", check_whole("limit", self.limit, least=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +173,7 @@ class SearchRequest:
     """Which session of that name to search; None: whichever is there."""
 
     def __post_init__(self) -> None:
-        check_whole("limit", self.limit, least=0)
+        object.__setattr__(self, "limit", check_whole("limit", self.limit, least=0))
 
 
 @runtime_checkable
@@ -355,7 +355,7 @@ class Retry:
     asleep: Callable[[float], Awaitable[Any]] = field(default=_sleep, repr=False)
 
     def __post_init__(self) -> None:
-        check_whole("attempts", self.attempts, least=1)
+        object.__setattr__(self, "attempts", check_whole("attempts", self.attempts, least=1))
         if not 0 <= self.first_seconds <= self.max_seconds:
             raise ConfigurationError(
                 f"first_seconds is 0 or more and at most max_seconds, not {self.first_seconds!r} and"

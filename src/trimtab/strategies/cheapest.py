@@ -14,10 +14,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any
 
-from trimtab._shared.checks import check_whole, is_number
+from trimtab._shared.checks import check_whole, number_of
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.models import DEFAULT_PRICING, CachePricing, pricing_for
 from trimtab.strategies.base import EvictionRequest, EvictionResult
@@ -74,11 +74,12 @@ class Cheapest:
     ) -> None:
         put = object.__setattr__
         put(self, "pricing", _price_list(pricing))
-        if not is_number(room_weight) or not isfinite(room_weight) or room_weight <= 0:
+        weight = number_of(room_weight)
+        if weight is None or weight <= 0:
             raise ConfigurationError(f"room_weight is a number above 0, not {room_weight!r:.60}")
-        put(self, "room_weight", float(room_weight))
+        put(self, "room_weight", float(weight))
         if expected_calls is not None:
-            check_whole("expected_calls", expected_calls, least=1)
+            expected_calls = check_whole("expected_calls", expected_calls, least=1)
         put(self, "expected_calls", expected_calls)
         if isinstance(cold_at, str | bytes) or not isinstance(cold_at, Iterable):
             raise ConfigurationError(f"cold_at is a list of whole numbers, not {cold_at!r:.60}")

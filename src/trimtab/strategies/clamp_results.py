@@ -65,10 +65,11 @@ class ClampResults:
         if (self.max_tokens is None) == (self.max_ratio is None):
             both = "both are given" if self.max_tokens is not None else "neither is given"
             raise ConfigurationError(f"ClampResults takes max_tokens or max_ratio, and {both}")
+        put = object.__setattr__
         if self.max_tokens is not None:
-            check_whole("max_tokens", self.max_tokens, least=1)
+            put(self, "max_tokens", check_whole("max_tokens", self.max_tokens, least=1))
         if self.max_ratio is not None:
-            check_fraction("max_ratio", self.max_ratio)
+            put(self, "max_ratio", check_fraction("max_ratio", self.max_ratio))
         check_flag("texts", self.texts)
 
     @property

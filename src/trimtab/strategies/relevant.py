@@ -10,7 +10,7 @@ from itertools import accumulate
 from string import Formatter
 from typing import Any, cast
 
-from trimtab._shared.checks import is_number
+from trimtab._shared.checks import number_of
 from trimtab._shared.steps import Steps
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion
@@ -91,12 +91,13 @@ class Relevant:
     ) -> None:
         if query is not None and not isinstance(query, str):
             raise ConfigurationError(f"query is a text, or None for what the user wrote last, not {query!r}")
-        if not is_number(recent_ratio) or not 0 <= recent_ratio <= 1:
+        share = number_of(recent_ratio)
+        if share is None or not 0 <= share <= 1:
             raise ConfigurationError(f"recent_ratio is a number from 0 to 1, not {recent_ratio!r}")
         put = object.__setattr__
         put(self, "query", query)
         put(self, "score", _check_score(score))
-        put(self, "recent_ratio", float(recent_ratio))
+        put(self, "recent_ratio", float(share))
         put(self, "gap", gap if gap is None else _check_gap(gap))
         put(self, "score_name", score_name)
 

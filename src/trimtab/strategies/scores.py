@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from trimtab._shared.checks import answers_later, in_words, is_later, is_number, near_names
+from trimtab._shared.checks import answers_later, in_words, is_later, near_names, number_of
 from trimtab.conversation import Unit
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.relevance import relevance
@@ -154,7 +154,8 @@ def weights_of(score: WeightsLike, /) -> Weights:
                 name=str(name),
                 near=near,
             )
-        if not is_number(weight) or weight <= 0:
+        number = number_of(weight)
+        if number is None or number <= 0:
             raise ConfigurationError(f"score[{name!r}] is a finite number above 0, not {weight!r}")
     if not weights:
         raise ConfigurationError(f"score needs a weight for at least one of {', '.join(SCORE_NAMES)}")

@@ -7,12 +7,12 @@ the marks of the call before. `SlidingWindow` cuts at them, `ClearToolResults` c
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import accumulate, islice, takewhile
 from typing import Any
 
+from trimtab._shared.checks import number_of
 from trimtab.conversation import History
 from trimtab.counting.base import RequestCounter, counter_name
 from trimtab.counting.weights import WEIGHTS, Copies, Weighed
@@ -158,7 +158,8 @@ class Strides:
         weight = counter.weight(message)
         if weight is None:
             return self._history.format.weights([message])[0]
-        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
+        number = number_of(weight)
+        if number is None or number < 0:
             name = counter_name(counter)
             raise CountingError(
                 f"counter {name} answered {weight!r} as the weight of message {index}; it is a finite"
@@ -167,7 +168,7 @@ class Strides:
                 index=index,
                 answer=weight,
             )
-        return float(weight)
+        return float(number)
 
 
 _AT_ONCE = 64

@@ -143,7 +143,7 @@ class Summarize:
         put = object.__setattr__
         put(self, "summarizer", require_summarizer(summarizer))
         if max_summary_tokens is not None:
-            check_whole("max_summary_tokens", max_summary_tokens, least=1)
+            max_summary_tokens = check_whole("max_summary_tokens", max_summary_tokens, least=1)
         put(self, "max_summary_tokens", max_summary_tokens)
         put(self, "role", check_choice("role", role, _ROLES))
         put(self, "trust_summaries", check_flag("trust_summaries", trust_summaries))

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from trimtab._shared.checks import check_whole, is_number
+from trimtab._shared.checks import check_whole, number_of
 from trimtab._shared.lazy import package_of
 from trimtab.budget import Budget, window_budget
 from trimtab.counting import CounterLike, EstimateCounter, counter_for
@@ -114,9 +114,10 @@ class ChatEndpoint(Generic[Client, Request]):
                 OpenAI, whose newer models refuse the other, and `max_tokens` elsewhere, since many servers
                 know no other.
         """
-        if not is_number(timeout_seconds) or timeout_seconds <= 0:
+        seconds = number_of(timeout_seconds)
+        if seconds is None or seconds <= 0:
             raise ConfigurationError(f"timeout_seconds must be above 0 and finite, not {timeout_seconds!r}")
-        check_whole("max_retries", max_retries, least=0)
+        max_retries = check_whole("max_retries", max_retries, least=0)
         self.name = model
         """The model's name, for reports."""
         kind: Any = self._prompt_kind
@@ -125,7 +126,7 @@ class ChatEndpoint(Generic[Client, Request]):
             budget=_budget_of(model, budget),
             counter=_counter_of(model) if counter is None else as_counter(counter),
         )
-        options: dict[str, Any] = {"timeout": timeout_seconds, "max_retries": max_retries}
+        options: dict[str, Any] = {"timeout": seconds, "max_retries": max_retries}
         given: dict[str, Any] = {"base_url": base_url, "api_key": api_key}
         self.client: Client = self._client_of(client, given, options)
         """The client that asks; close it when you are done, if you did not bring your own."""

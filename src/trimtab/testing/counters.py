@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from trimtab._shared.checks import is_whole
+from trimtab._shared.checks import whole_of
 from trimtab.counting import CountRequest
 from trimtab.counting.base import counter_name
 from trimtab.counting.door import as_counter
@@ -108,9 +108,10 @@ class _Check:
 
     def insist(self, call: Callable[[], Any], of: str, rule: str = "answers") -> int:
         answer = ask(call, rule, f"{self.name} (asked about {of})")
-        if not is_whole(answer, least=0):
+        tokens = whole_of(answer)
+        if tokens is None or tokens < 0:
             fail(rule, f"{self.name} answered {answer!r} for {of}; a count is an integer >= 0")
-        return answer
+        return tokens
 
     def check_samples(self) -> list[int]:
         """Count every sample twice; nothing of it may change."""

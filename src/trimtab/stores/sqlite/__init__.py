@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, TypeVar, get_args
 
-from trimtab._shared.checks import check_choice, is_number
+from trimtab._shared.checks import check_choice, number_of
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
 from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
 from trimtab.stores.fork import Forked
@@ -140,9 +140,10 @@ class SQLiteStore(Forked, ThreadedStore):
         self, path: str | os.PathLike[str], *, busy_seconds: float = 5.0, synchronous: Synchronous = "FULL"
     ) -> None:
         self._path = _check_path(path)
-        if not is_number(busy_seconds) or busy_seconds < 0:
+        seconds = number_of(busy_seconds)
+        if seconds is None or seconds < 0:
             raise ConfigurationError(f"busy_seconds is a number of seconds, 0 or more, not {busy_seconds!r}")
-        self._busy_seconds = float(busy_seconds)
+        self._busy_seconds = float(seconds)
         self._synchronous = check_choice("synchronous", synchronous, get_args(Synchronous))
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
