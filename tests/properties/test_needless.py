@@ -85,7 +85,7 @@ def nothing_left_needlessly(case: Case, name: str, last: Callable[[list[Unit]], 
     gone = {row.index for row in report.messages if row.fate == "evicted"}
     units = group(case.messages, format=name)
     left = [unit for unit in units if not gone.isdisjoint(unit.indices)]
-    mended = any(row.reason == "cannot_lead" for row in report.messages)
+    mended = any(row.reason in ("cannot_lead", "cannot_end") for row in report.messages)
     invalid = mended and validate(case.messages, format=name) != []
     if case.fitted is None or not left or invalid:  # the order of what is refused anyway is mended in the end
         return

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, chain, pairwise, takewhile
+from itertools import accumulate, chain, islice, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from trimtab._fitting.allocation import Ties, check_ties
@@ -41,6 +41,7 @@ from trimtab._shared.checks import (
 from trimtab.budget import MOST_TOKENS, Budget, BudgetLike, needs_model
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble
+from trimtab.conversation.order import cannot_end
 from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
 from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import members
@@ -62,7 +63,7 @@ from trimtab.formats import (
 from trimtab.formats.origin import OriginOf
 from trimtab.models import facts_for
 from trimtab.strategies.base import asks_model
-from trimtab.strategies.openers import begun_with_thinking, in_order
+from trimtab.strategies.openers import without_refused
 
 if TYPE_CHECKING:
     from trimtab.report import Reason, Violation
@@ -619,13 +620,10 @@ class _Removals:
                 let_trim(block.on_trim, view, block=block.name)
         self._known = sizes.known
         if context.removed:
-            units, misplaced = in_order(history, context.remaining, may_leave=lambda unit: not unit.open)
-            units, headless = begun_with_thinking(history, units, may_leave=lambda unit: not unit.open)
-            misplaced |= headless
-            removed: dict[int, Reason] = {
-                **context.removed,
-                **dict.fromkeys(sorted(misplaced), "cannot_lead"),
-            }
+            asked = self._format.for_model(self._policy.model)
+            refused_last = partial(cannot_end, asked, Request(messages=()))
+            units, refused = without_refused(history, context.remaining, cannot_end=refused_last)
+            removed: dict[int, Reason] = {**context.removed, **refused}
             gone = by_block(self._starts[:-1], removed.items())
             self._gone = {at: dict(places) for at, places in gone.items()}
             indices = sorted({index for unit in units for index in unit.indices})
@@ -678,9 +676,9 @@ def _parts(
     pins = by_block(starts, ((index, index) for index in pinned))
     answered = by_block(starts, bonds.answered)
     apart = by_block(starts, bonds.answers)
-    opening = _thinking_ahead(format, lists, starts) if thinking.leads and len(lists) > 1 else set[int]()
-    opening = opening.union(*(one for one in bonds.units if not one.isdisjoint(opening)))
-    holds = by_block(starts, ((index, index) for index in sorted(bonds.held | opening)))
+    opening = _thinking_ahead(format, lists, starts, bonds) if thinking.leads else set[int]()
+    ending = _end_behind(policy, format, lists, pinned)
+    holds = by_block(starts, ((index, index) for index in sorted(bonds.held | opening | ending)))
     sure = pinned | bonds.held
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     parts: list[Part] = []
@@ -726,10 +724,26 @@ def _parts(
     return parts[::-1], bonds
 
 
-def _thinking_ahead(format: Format, lists: Sequence[Sequence[Any]], starts: Sequence[int]) -> set[int]:
-    """List the thinking that has to open the last turn where a block begins in the middle of it."""
+def _thinking_ahead(
+    format: Format, lists: Sequence[Sequence[Any]], starts: Sequence[int], bonds: Bonds
+) -> set[int]:
+    """List the thinking that has to open the last turn where a block begins in the middle of it, whole."""
     turn = LastTurn([message for messages in lists for message in messages], format.turn_step)
-    return {index for start in starts[1:] if (index := turn.thinking_for(start)) is not None}
+    found = {index for start in starts[1:] if (index := turn.thinking_for(start)) is not None}
+    return found.union(*(one for one in bonds.units if not one.isdisjoint(found)))
+
+
+def _end_behind(
+    policy: Policy, format: Format, lists: Sequence[Sequence[Any]], pinned: Collection[int]
+) -> set[int]:
+    """List what has to stay as the end of the request, where what is pinned may not be its last."""
+    count = sum(map(len, lists))
+    last = max(pinned, default=count - 1)
+    if last == count - 1:
+        return set()
+    message = next(islice(chain.from_iterable(lists), last, None))
+    asked = format.for_model(policy.model)
+    return {count - 1} if cannot_end(asked, Request(messages=()), message) else set()
 
 
 def _has_loose_ends(part: Part) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.breakpoints import check_breakpoints
@@ -27,6 +28,7 @@ from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble
+from trimtab.conversation.order import cannot_end
 from trimtab.conversation.units import resolve_pins
 from trimtab.counting.base import RequestCounter
 from trimtab.counting.measurement import model_notes
@@ -35,7 +37,7 @@ from trimtab.errors import FormatError
 from trimtab.formats import Format, Request, format_of, refuse_foreign
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies.door import strategy_given
-from trimtab.strategies.openers import begun_with_thinking, in_order
+from trimtab.strategies.openers import without_refused
 from trimtab.strategies.runner import reads_newest
 
 if TYPE_CHECKING:
@@ -332,10 +334,10 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
     history = work.history
     if work.origin is None:
         work.source = history.originals[work.lead :]
-    remaining, misplaced = in_order(history, units, may_leave=lambda unit: not unit.open)
-    remaining, headless = begun_with_thinking(history, remaining, may_leave=lambda unit: not unit.open)
-    misplaced |= headless
-    removed: dict[int, Reason] = {**gone, **dict.fromkeys(sorted(misplaced), "cannot_lead")}
+    request = work.body_of_request
+    asked = work.format.for_model(work.ask.model or request.model)
+    remaining, refused = without_refused(history, units, cannot_end=partial(cannot_end, asked, request))
+    removed: dict[int, Reason] = {**gone, **refused}
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.allocation import Claim, offers
@@ -19,11 +19,12 @@ from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble_one, keep_parts
-from trimtab.conversation.order import Row, find_misplaced, row_or_before, stands_apart
+from trimtab.conversation.order import Row, cannot_end, find_misplaced, row_or_before, stands_apart
+from trimtab.conversation.turns import turn_of
 from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
-from trimtab.formats import Format, mapping_of
+from trimtab.formats import Format, Request, mapping_of
 from trimtab.strategies.base import EvictionRequest, asks_model, latest_words
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
@@ -476,6 +477,7 @@ class _Settlement:
         )
         _let_go_together(outcome)
         _let_go_misplaced(outcome)
+        _let_go_of_last_turn(outcome)
         _let_go_stale(outcome)
         for decision in outcome.decisions:
             with in_block(decision.portion.name):
@@ -618,33 +620,85 @@ def _let_go_misplaced(outcome: Outcome) -> None:
     if not format.rules.ordered or outcome.error is not None or untouched:
         return
     together = _Together(composition)
-    starts, begin = composition.starts, 0
-    rows: list[Row] = []
+    rows, starts, begin = _rows(outcome, together), composition.starts, 0
     for at, (decision, start) in enumerate(zip(decisions, starts, strict=True)):
         history = decision.portion.history
-        partial = decision.settled.partial
-        for index, message in decision.rows():
-            place = start + index if index >= 0 else -2
-            rows.append(Row(place, message, together.of(place, partial.get(index)) if index >= 0 else []))
         if begin == start:  # nothing but system text so far
             stop = begin_of(history)
             begin = starts[at + 1] if stop == len(history) and at + 1 < len(starts) else start + stop
-
     let_go = row_or_before(together.may_leave)
     leave = find_misplaced(format, rows, first=begin, stands=stands_apart(format, begin), let_go=let_go)
-    left = set(leave)
-    gone = [(row.place, row.place) for row in rows if row.owners and left.issuperset(row.owners)]
-    parted = [(row.place, row.place) for row in rows if not left.isdisjoint(row.owners)]
+    _take_out(outcome, together, rows, set(leave), reason="cannot_lead")
+
+
+def _take_out(
+    outcome: Outcome, together: _Together, rows: Sequence[Row], left: Collection[int], *, reason: Reason
+) -> None:
+    """Take out units; of a message that others are a part of, too, their parts stay."""
+    starts = outcome.composition.starts
+    gone = [(row.place, row.place) for row in rows if row.owners and set(row.owners).issubset(left)]
+    parted = [(row.place, row.place) for row in rows if not set(row.owners).isdisjoint(left)]
     leaving_of = by_block(starts, gone)
     for at, places in by_block(starts, parted).items():
         out = {place for place, _ in leaving_of.get(at, ())}
-        there = decisions[at].settled.partial
+        there = outcome.decisions[at].settled.partial
         staying = {
             place: together.parts(index, left) & there.get(place, together.parts(index, ()))
             for place, index in places
             if place not in out
         }
-        decisions[at].take_out(out, parted=staying, reason="cannot_lead")
+        outcome.decisions[at].take_out(out, parted=staying, reason=reason)
+
+
+def _rows(outcome: Outcome, together: _Together | None = None) -> list[Row]:
+    """List what stays of all blocks and what was put in, in order; without units nobody owns it."""
+    rows: list[Row] = []
+    for decision, start in zip(outcome.decisions, outcome.composition.starts, strict=True):
+        partial = decision.settled.partial
+        for index, message in decision.rows():
+            owners = together.of(start + index, partial.get(index)) if together and index >= 0 else []
+            rows.append(Row(start + index if index >= 0 else -2, message, owners))
+    return rows
+
+
+def _let_go_of_last_turn(outcome: Outcome) -> None:
+    """Take out what the provider refuses of the model's last turn, now that others left, in whatever block.
+
+    That is what opens it without thinking, and the model's words at the end where it goes on with none.
+    """
+    untouched = all(not one.settled.before and not one.settled.cut for one in outcome.decisions)
+    if outcome.error is not None or untouched or _refused_in_turn(outcome, _rows(outcome)) is None:
+        return
+    together = _Together(outcome.composition)
+    rows = _rows(outcome, together)
+    while (found := _refused_in_turn(outcome, rows)) is not None:
+        reason, places = found
+        left = {owner for at in places for owner in rows[at].owners if together.may_leave(owner)}
+        if not left:
+            break
+        _take_out(outcome, together, rows, left, reason=reason)
+        rows = _rows(outcome, together)
+
+
+def _refused_in_turn(outcome: Outcome, rows: Sequence[Row]) -> tuple[Reason, list[int]] | None:
+    """Say which rows are refused in the last turn that were not before, and why; None if none is."""
+    last, composition, format = outcome.decisions[-1], outcome.composition, outcome.format
+    history = last.portion.history
+    if rows and not last.settled.keeps(len(history) - 1):
+        asked = format.for_model(composition.policy.model)
+        if cannot_end(asked, Request(messages=()), rows[-1].message):
+            return "cannot_end", [len(rows) - 1]
+    if not history.thinking.leads:
+        return None
+    said = turn_of([row.message for row in rows], format.turn_step)
+    ahead = [one.at for one in takewhile(lambda one: not one.thinks, reversed(said))]
+    if not ahead:
+        return None
+    given = [message for part in composition.parts for message in part.history.messages]
+    if all(format.turn_step(mapping_of(message)) != "thinks" for message in given):
+        return None
+    as_given = turn_of(given, format.turn_step)
+    return None if as_given and as_given[-1].at == rows[ahead[0]].place else ("cannot_lead", ahead)
 
 
 def _fresh(part: Part, request: EvictionRequest, settled: Settled) -> Settled:

@@ -8,12 +8,22 @@ place of one that does not.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from trimtab.formats import Dict, Format, mapping_of
+from trimtab.formats import Dict, Format, Request, mapping_of
 
-__all__ = ["LetGo", "Row", "Stands", "find_misplaced", "order_faults", "row_or_before", "stands_apart"]
+__all__ = [
+    "LetGo",
+    "Row",
+    "Stands",
+    "cannot_end",
+    "find_misplaced",
+    "order_faults",
+    "row_or_before",
+    "stands_apart",
+]
 
 
 class Row(NamedTuple):
@@ -165,6 +175,27 @@ class _Line:
     def _look_at(self, at: int) -> None:
         if at < len(self._rows):
             heappush(self._waiting, at)
+
+
+def cannot_end(format: Format, request: Request, message: Any) -> bool:
+    """Tell whether the provider refuses a message of the model's as the last that it takes elsewhere.
+
+    Some models go on with no answer of their own, some with none that has thinking, or ends in a space.
+
+    Args:
+        format: The wire form, for its model.
+        request: What stands beside the messages.
+        message: The message.
+    """
+    entry = mapping_of(message)
+    if format.kind(entry) != "assistant":
+        return False
+    beside = request if request.body is not None else replace(request, body={})
+    last, inside = (
+        {fault.rule for fault in format.faults(messages, replace(beside, messages=messages))}
+        for messages in ([entry], [entry, mapping_of(format.message("user", ["Go on."]))])
+    )
+    return not last <= inside
 
 
 def order_faults(format: Format, messages: Sequence[Any]) -> Iterator[tuple[int, str]]:

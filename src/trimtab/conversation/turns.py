@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from trimtab.formats import Dict, Step, mapping_of
 
-__all__ = ["LastTurn", "head_of_turn", "model_messages"]
+__all__ = ["LastTurn", "head_of_turn", "model_messages", "turn_of"]
 
 
 class Said(NamedTuple):
@@ -50,6 +50,12 @@ def head_of_turn(steps: Iterable[tuple[int, Step]], /) -> Said | None:
     """Return the first message of the model's in that turn; None where it is not to go on from results."""
     said = deque(model_messages(steps), maxlen=1)
     return said[0] if said else None
+
+
+def turn_of(messages: Sequence[Any], step: Callable[[Dict], Step], /) -> list[Said]:
+    """List the model's messages of that turn, the newest first."""
+    places = range(len(messages) - 1, -1, -1)
+    return list(model_messages((at, step(mapping_of(messages[at]))) for at in places))
 
 
 class LastTurn:

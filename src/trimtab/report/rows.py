@@ -23,6 +23,7 @@ Reason = Literal[
     "superseded_by_summary",
     "repair",
     "cannot_lead",
+    "cannot_end",
     "bound_thinking",
 ]
 """Why a message was changed or evicted; a closed list."""

@@ -42,6 +42,7 @@ _REASONS: dict[str, str] = {
     "superseded_by_summary": "a summary tells it",
     "repair": "a provider would refuse it",
     "cannot_lead": "it may not stand first",
+    "cannot_end": "it may not stand last",
 }
 """Reasons of a report in words."""
 _REASONS_CHANGED: dict[str, str] = {

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, keep_parts
@@ -15,14 +15,17 @@ from trimtab.conversation.turns import LastTurn, head_of_turn
 from trimtab.conversation.units import Span, Stretch, span_of, unit_of
 from trimtab.formats import Step, mapping_of
 
+if TYPE_CHECKING:
+    from trimtab.report import Reason
+
 __all__ = [
     "Openers",
-    "begun_with_thinking",
     "headless",
     "in_order",
     "place_of_message",
     "speaks_in",
     "with_thinking",
+    "without_refused",
 ]
 
 
@@ -270,11 +273,16 @@ def _rows(
     return rows
 
 
-def headless(history: History, units: Sequence[Unit]) -> int | None:
+def headless(history: History, units: Sequence[Unit], among: Sequence[Unit] | None = None) -> int | None:
     """Return the message that opens the last turn of what stays, though it is none that may.
 
     None where the turn begins with thinking, or may begin without: also where nobody says that the model
-    thinks, and nothing that stays shows it.
+    thinks, and nothing that was read shows it.
+
+    Args:
+        history: The conversation.
+        units: Units of it that stay, in order.
+        among: Those that were read; None: those that stay.
     """
     leads = history.thinking.leads
     if not leads:
@@ -299,27 +307,47 @@ def headless(history: History, units: Sequence[Unit]) -> int | None:
         return None  # as it came
     if leads == "surely" or (turn is not None and turn.holds(head.at)):
         return head.at
-    thinks = any(step(index) == "thinks" for unit in units for index in unit.indices)
+    read = units if among is None else among
+    thinks = any(step(index) == "thinks" for unit in read for index in unit.indices)
     return head.at if thinks else None
 
 
-def begun_with_thinking(
-    history: History, units: Sequence[Unit], *, may_leave: Callable[[Unit], bool]
-) -> tuple[list[Unit], frozenset[int]]:
-    """Let go of what would open the last turn without thinking, but for its newest step.
+def without_refused(
+    history: History, units: Sequence[Unit], *, cannot_end: Callable[[Any], bool]
+) -> tuple[list[Unit], dict[int, Reason]]:
+    """Let go of what the provider would refuse now that others left: as it stands, and at both ends.
+
+    What would open the last turn without thinking leaves, and the model's words at the end where it goes on
+    with none, unless they stood there before. A call whose result can still come stays.
 
     Args:
         history: The conversation.
         units: Units of it that stay, in order.
-        may_leave: Tells which units may leave for it.
+        cannot_end: Tells whether a message is refused as the last.
 
     Returns:
-        What still stays, and the messages that left for this.
+        What still stays, and why each message left that does not.
     """
-    kept, gone = list(units), set[int]()
-    while (index := headless(history, kept)) is not None:
-        at = next(at for at, unit in enumerate(kept) if index in unit.indices)
-        if at == len(kept) - 1 or not may_leave(kept[at]):
+    kept, misplaced = in_order(history, units, may_leave=_may_leave)
+    reasons: dict[int, Reason] = dict.fromkeys(sorted(misplaced), "cannot_lead")
+    while kept:
+        index = headless(history, kept, among=history.units)
+        reason: Reason = "cannot_lead"
+        if index is None:
+            last = max(unit.indices[-1] for unit in kept)
+            if last == len(history) - 1 or not cannot_end(history.messages[last]):
+                break
+            index, reason = last, "cannot_end"
+        gone = [unit for unit in kept if index in unit.indices]
+        if not all(map(_may_leave, gone)):
             break
-        gone.update(kept.pop(at).indices)
-    return kept, frozenset(gone.difference(*(unit.indices for unit in kept)))
+        kept = [unit for unit in kept if index not in unit.indices]
+        reasons.update(dict.fromkeys((at for unit in gone for at in unit.indices), reason))
+    for unit in kept:
+        for index in unit.indices:
+            reasons.pop(index, None)
+    return kept, reasons
+
+
+def _may_leave(unit: Unit) -> bool:
+    return not unit.open
