@@ -133,7 +133,7 @@ def test_each_kind_is_found_where_its_name_is_written(site: Path) -> None:
         print(create_strategy({"kind": "short", "keep": 3}).min_messages)
         store = open_store("vault://place/1")
         print(type(store).__name__, store.url)
-        session = Session(budget=100, store=store, counter="letters", summarizer="counting")
+        session = Session(budget=100, id="s", store=store, counter="letters", summarizer="counting")
         session.add(talk[0])
         print(session.messages())
         print(Summarize("counting").summarizer.summarize)

@@ -181,7 +181,7 @@ def test_a_cancelled_add_knows_what_was_stored() -> None:
 
     async def main() -> None:
         store = Held()
-        session = Session(200, counter=WORDS, store=store)
+        session = Session(200, counter=WORDS, id="s", store=store)
         await session.aadd(user("one"))
         store.holds = True
         adding = asyncio.create_task(session.aadd(user("two")))
@@ -220,7 +220,7 @@ def test_a_timeout_around_an_add_is_one() -> None:
         await ending
 
     async def main(store: Held) -> None:
-        session = Session(200, counter=WORDS, store=store)
+        session = Session(200, counter=WORDS, id="s", store=store)
         store.holds = True
         with pytest.raises(TimeoutError):
             await add(session, store)
@@ -270,7 +270,7 @@ def test_a_cancelled_add_asks_for_no_summary_any_more() -> None:
             asked.append(messages)
             return "sum"
 
-        session = Session(100, counter=WORDS, summarizer=summarize, store=store)
+        session = Session(100, counter=WORDS, summarizer=summarize, id="s", store=store)
         await session.aextend([user(text) for text in texts(10)])
         store.holds = True
         adding = asyncio.create_task(session.aadd(user(texts(11)[10])))
@@ -296,7 +296,7 @@ def test_a_cancelled_wait_for_the_turn_leaves_it_free() -> None:
 
     async def main() -> None:
         store = Held()
-        session = Session(200, counter=WORDS, store=store)
+        session = Session(200, counter=WORDS, id="s", store=store)
         store.holds = True
         first = asyncio.create_task(session.aadd(user("one")))
         await until(store.asked)
@@ -318,7 +318,7 @@ def test_a_cancelled_wait_for_the_turn_leaves_it_free() -> None:
 def test_an_interrupted_wait_for_the_turn_leaves_it_free() -> None:
     """As by Ctrl+C."""
     store = Held()
-    session = Session(200, counter=WORDS, store=store)
+    session = Session(200, counter=WORDS, id="s", store=store)
     store.holds = True
     other = in_thread(lambda: session.add(user("one")))
     assert store.asked.wait(SECONDS)
@@ -380,7 +380,7 @@ def test_a_sync_call_beside_a_task_of_the_same_loop_is_refused() -> None:
 
     async def main() -> None:
         store = Held()
-        session = Session(200, counter=WORDS, store=store)
+        session = Session(200, counter=WORDS, id="s", store=store)
         await session.aadd(user("one"))
         store.holds = True
         adding = asyncio.create_task(session.aadd(user("two")))
@@ -401,7 +401,7 @@ def test_a_loop_that_stands_still_is_passed_over() -> None:
 
     async def main() -> None:
         store = Held()
-        session = Session(200, counter=WORDS, store=store)
+        session = Session(200, counter=WORDS, id="s", store=store)
         store.holds = True
         other = in_thread(lambda: session.add(user("one")))
         await until(store.asked)
@@ -786,7 +786,7 @@ def test_a_child_summarizes_although_its_parent_was_at_it() -> None:
 def test_a_child_goes_on_although_an_operation_was_underway() -> None:
     """Of another thread, which stayed behind; and inside of a hook that forked."""
     store = Held()
-    session = Session(200, counter=WORDS, store=store)
+    session = Session(200, counter=WORDS, id="s", store=store)
     session.add(user("one"))
     store.holds = True
     other = in_thread(lambda: session.add(user("two")))

@@ -104,7 +104,7 @@ def test_facts_hold_through_any_order_of_operations(seed: int) -> None:
         "target_ratio": draw.choice([0.3, 0.5, 1.0]),
         "summary_mode": draw.choice(["rolling", "anchored"]),
     }
-    session = Session(130, store=MemoryStore(), max_fact_tokens=30, **functions, **options)
+    session = Session(130, id="s", store=MemoryStore(), max_fact_tokens=30, **functions, **options)
     session.add(user("hello"))
     gone: set[str] = set()
     for at in range(120):

@@ -31,7 +31,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def session_in(store: Store | None = None, budget: int = 200, **options: Any) -> Session:
     """Open a session of words."""
-    return Session(budget, counter=WORDS, store=store, **options)
+    return Session(budget, counter=WORDS, id="s", store=store, **options)
 
 
 def again(session: Session, **functions: Any) -> Session:

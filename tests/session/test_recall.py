@@ -40,8 +40,8 @@ def found(session: Session, query: str, limit: int = 5) -> list[str]:
 
 def test_only_what_is_out_of_view_is_found(store: Store) -> None:
     """Truncated and summarized alike; newer first where they match alike."""
-    for summarizer in (None, lambda messages: "about apples"):
-        session = one_session(summarizer, store=store)
+    for id, summarizer in {"evicts": None, "summarizes": lambda messages: "about apples"}.items():
+        session = one_session(summarizer, id=id, store=store)
         for at in range(20):
             session.add(user(f"apple number{at:02} {words(8)}"))
         view = [message["content"] for message in session.messages()]
@@ -58,7 +58,7 @@ def test_only_what_is_out_of_view_is_found(store: Store) -> None:
 
 def test_what_comes_into_view_again_is_not_found_any_more(store: Store) -> None:
     """By a larger budget, a pin, an undo; what clear() takes out is."""
-    session = Session(100, counter=WORDS, store=store)
+    session = Session(100, counter=WORDS, id="s", store=store)
     first = session.add(user(f"apple {words(9)}"))
     for _ in range(10):
         session.add(user(words(10)))
@@ -74,7 +74,7 @@ def test_what_comes_into_view_again_is_not_found_any_more(store: Store) -> None:
 
 def test_results_and_arguments_of_calls_are_found(store: Store) -> None:
     """What tools were asked and answered."""
-    session = Session(100, counter=WORDS, store=store)
+    session = Session(100, counter=WORDS, id="s", store=store)
     asked = call("A")
     asked["tool_calls"][0]["function"]["arguments"] = json.dumps({"city": "Berlin"})
     session.extend([user("hi"), asked, result("A", "sunny")])
@@ -86,7 +86,7 @@ def test_results_and_arguments_of_calls_are_found(store: Store) -> None:
 
 def test_an_answer_is_found_beside_its_question(store: Store) -> None:
     """Though it has no word of what is asked."""
-    session = Session(100, counter=WORDS, store=store)
+    session = Session(100, counter=WORDS, id="s", store=store)
     session.extend([user("Where did Nora leave the kayak?"), assistant("In the barn.")])
     for _ in range(10):
         session.add(user(words(12)))
@@ -103,7 +103,7 @@ def ask(session: Session, question: str, answer: str) -> None:
 
 def test_an_answer_is_found_beside_its_question_in_the_log_of_a_real_loop(store: Store) -> None:
     """Reported usage, what was recalled and evictions stand between the two, and are no step."""
-    session = Session(150, counter=WORDS, store=store, recall_ratio=0.3)
+    session = Session(150, counter=WORDS, id="s", store=store, recall_ratio=0.3)
     for at in range(20):
         ask(session, f"About filler{at} {words(6)}", words(9))
     ask(session, "Where did the zebra of filler3 go?", "Ferdinand stayed in Lisbon.")
@@ -120,7 +120,7 @@ def test_an_answer_is_found_beside_its_question_in_the_log_of_a_real_loop(store:
 def test_what_is_redacted_is_found_no_more(store: Store) -> None:
     """Neither by the words it said, nor in a summary, nor in any event of the log."""
     session = one_session(
-        lambda messages: " ".join(str(m["content"]).split()[0] for m in messages), store=store
+        lambda messages: " ".join(str(m["content"]).split()[0] for m in messages), id="s", store=store
     )
     for at in range(30):
         session.add(user(f"secret{at} {words(9)}"))
@@ -266,7 +266,7 @@ def test_two_characters_of_chinese_are_found(data_dir: Path) -> None:
     messages = [message for line in lines for message in json.loads(line)["messages"]]
     with TemporaryDirectory() as folder, SQLiteStore(Path(folder, "log.db")) as sqlite:
         for store in (MemoryStore(), sqlite):
-            session = Session(2_000, store=store)
+            session = Session(2_000, id="s", store=store)
             session.extend(messages)
             view = session.messages()
             for query in ("天气", "电影", "计算", "价格"):

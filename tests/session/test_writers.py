@@ -552,7 +552,7 @@ class Uncleaned(MemoryStore):
 def test_a_redaction_that_is_asked_for_again_is_one() -> None:
     """The store is asked with the same append until it has cleaned its files; the log says it once."""
     store = Uncleaned()
-    session = Session(200, counter=WORDS, store=store, retry=QUICK)
+    session = Session(200, counter=WORDS, id="s", store=store, retry=QUICK)
     event = session.add(user("my password is hunter2"))
     assert [one.id for one in session.redact(event)] == [event.id]
     assert len(store.asked) == 3

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.builders import user
 from tests.stores.stores import Place
-from trimtab import ConfigurationError
+from trimtab import ConfigurationError, Session
 from trimtab.errors import StoreUnavailableError, UnknownNameError
 from trimtab.stores import (
     Appended,
@@ -166,10 +167,13 @@ def test_a_copy_of_nothing_is_refused(options: dict[str, Any], awaited: bool) ->
         ("sqlite:////var/tmp/a.db", "/var/tmp/a.db"),
         ("SQLite:////var/tmp/a%20b.db", "/var/tmp/a b.db"),
         ("sqlite:///:memory:", ":memory:"),
+        ("sessions.db", str(Path.cwd() / "sessions.db")),
+        ("/var/tmp/a b.sqlite3", "/var/tmp/a b.sqlite3"),
+        (Path("kept"), str(Path.cwd() / "kept")),
     ],
 )
-def test_a_url_of_sqlite_names_a_file(url: str, path: str) -> None:
-    """Relative with three slashes, absolute with four."""
+def test_a_url_of_sqlite_names_a_file(url: str | Path, path: str) -> None:
+    """Relative with three slashes, absolute with four; or the path itself."""
     store = open_store(url)
     assert isinstance(store, SQLiteStore)
     assert store.path == path
@@ -185,7 +189,7 @@ def test_memory_is_a_store_of_its_own() -> None:
     "url",
     [
         "",
-        "sessions.db",
+        "sessions",
         "sqlite:sessions.db",
         "sqlite://",
         "sqlite:///",
@@ -212,6 +216,23 @@ def test_an_unknown_scheme_says_those_spelled_like_it(url: str, near: str | None
 
 def test_a_url_is_a_text() -> None:
     """Anything else says so."""
-    path: Any = Path("a.db")
+    number: Any = 5
     with pytest.raises(ConfigurationError):
-        open_store(path)
+        open_store(number)
+    with pytest.raises(ConfigurationError, match="store is a Store"):
+        Session(1_000, id="s", store=number)
+
+
+def test_a_session_takes_the_place_of_a_store_for_it(tmp_path: Path) -> None:
+    """A path or a URL, in each of its doors; and under a name, since a new one would never be found again."""
+    place = tmp_path / "chats.db"
+    session = Session(1_000, id="a", store=str(place))
+    session.add(user("hello"))
+    for store in (place, str(place), f"sqlite:///{place}"):
+        assert Session.open(store, "a").messages() == session.messages()
+    assert session.fork(id="b", store=tmp_path / "other").messages() == session.messages()
+    assert Session.restore(session.snapshot(), store=tmp_path / "third").id == "a"
+    for store in (place, SQLiteStore(place)):
+        with pytest.raises(ConfigurationError, match="write id='…'"):
+            Session(1_000, store=store)
+    assert Session(1_000, store=SQLiteStore(":memory:")).id

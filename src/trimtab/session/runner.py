@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from os import PathLike
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
 from weakref import WeakSet
 
 from trimtab._shared.steps import arun, run
@@ -29,9 +30,15 @@ from trimtab.session.summarize import (
 )
 from trimtab.session.summary import Job
 from trimtab.session.working_set import WorkingSet
-from trimtab.stores import AppendRequest, MemoryStore, Retry, Store
+from trimtab.stores import (
+    AppendRequest,
+    MemoryStore,
+    Retry,
+    Store,
+    StoreLike,
+    open_store,
+)
 from trimtab.stores.rows import check_session_name
-from trimtab.stores.secrets import show
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,6 +66,27 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
+@runtime_checkable
+class _Volatile(Protocol):
+    """A store that says whether its sessions end with the process; one that says nothing keeps them."""
+
+    @property
+    def ends_with_process(self) -> bool: ...
+
+
+def _ends_with_process(store: Store) -> bool:
+    return isinstance(store, _Volatile) and store.ends_with_process
+
+
+def _store_of(given: StoreLike) -> Store:
+    """Return a store that was given, or opened by where it is."""
+    if isinstance(given, Store):
+        return given
+    if isinstance(given, (str, PathLike)):
+        return open_store(given)
+    raise ConfigurationError(f"store is a Store, or where it is, as 'chats.db', not {given!r:.80}")
+
+
 class Runner:
     """Runs the operations of one session, one after the other."""
 
@@ -67,17 +95,18 @@ class Runner:
         given: Mapping[str, Any],
         *,
         begins: bool,
-        store: Store | None,
+        store: StoreLike | None,
         id: str | None,
         retry: Retry | None,
         allow_missing: bool,
     ) -> None:
+        self.store: Store = MemoryStore() if store is None else _store_of(store)
+        if id is None and not _ends_with_process(self.store):
+            raise ConfigurationError(
+                "a session in a store needs a name by which it is found again: write id='…', such as that of"
+                " the chat"
+            )
         self.id = check_session_name(secrets.token_hex(16) if id is None else id)
-        self.store: Store = MemoryStore() if store is None else store
-        if isinstance(store, str):
-            raise ConfigurationError(f"store is a Store: write store=open_store({show(store)})")
-        if not isinstance(self.store, Store):
-            raise ConfigurationError(f"store is a Store, not {self.store!r:.80}")
         self.retry = Retry(attempts=1) if retry is None else retry
         self.core = Core(self.id, given, begins=begins, allow_missing=allow_missing)
         self._lock = SessionLock(self.id)
@@ -159,7 +188,7 @@ class Runner:
         if running_loop() is not None:
             if core.last_working_set is not None and self._lock.others:
                 return core.last_working_set  # an operation this loop may have to go on with is underway
-            if not may_block and not isinstance(self.store, MemoryStore):
+            if not may_block and not _ends_with_process(self.store):
                 raise ConfigurationError(
                     f"session {self.id!r} has to be read from its store, and that would hold up the event"
                     " loop of this thread: `await session.arefresh()` first (or `session.refresh()` where"
@@ -193,9 +222,9 @@ class Runner:
         if options.recall_ratio and options.ranker is not None and (call := options.rank()).is_async:
             raise call.refusal()
 
-    def fork_target(self, id: str | None, store: Store | None) -> tuple[Store, str]:
+    def fork_target(self, id: str | None, store: StoreLike | None) -> tuple[Store, str]:
         """Say where a fork is kept, and by which name."""
-        target = self.store if store is None else store
+        target = self.store if store is None else _store_of(store)
         name = secrets.token_hex(16) if id is None else check_session_name(id)
         if name == self.id and target is self.store:
             raise ConfigurationError(

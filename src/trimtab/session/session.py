@@ -57,7 +57,7 @@ from trimtab.session.view import (
 )
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import TokenBreakdown, Zones
-from trimtab.stores import Event, Retry, Store, acopy_session, copy_session
+from trimtab.stores import Event, Retry, Store, StoreLike, acopy_session, copy_session
 from trimtab.strategies.cheapest import Cheapest
 from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
 from trimtab.strategies.summarizer import SummarizerLike
@@ -179,8 +179,9 @@ class Session:
         max_fact_tokens: Cap of the facts in view. None, the default: 0.1 of the
             budget, rounded down. Without a fact extractor it waits for one, as
             `max_candidates` for a ranker.
-        store: Where the log is kept. None: in memory.
-        id: Name of the session in the store. None: a new one.
+        store: Where the log is kept: a Store, the path of a SQLite file, or a
+            URL, as for `open_store`. None: in memory.
+        id: Name of the session in the store. None: a new one, in memory only.
         retry: How to go on after a conflict with another writer, or while a
             store is away. None: not.
         allow_missing: Open a session without the functions it was made with.
@@ -242,7 +243,7 @@ class Session:
         max_candidates: int | Unset | None = UNSET,
         fact_extractor: FactExtractorLike | Unset | None = UNSET,
         max_fact_tokens: int | Unset | None = UNSET,
-        store: Store | None = None,
+        store: StoreLike | None = None,
         id: str | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,
@@ -258,7 +259,7 @@ class Session:
     @classmethod
     def open(
         cls,
-        store: Store,
+        store: StoreLike,
         id: str,
         *,
         summarizer: SummarizerLike | None = None,
@@ -302,7 +303,7 @@ class Session:
         session._runner = runner
         return session
 
-    def fork(self, at: int | None = None, *, id: str | None = None, store: Store | None = None) -> Self:
+    def fork(self, at: int | None = None, *, id: str | None = None, store: StoreLike | None = None) -> Self:
         """Start a second conversation on what was said up to a version.
 
         Args:
@@ -324,7 +325,7 @@ class Session:
         return self._of(self._runner.fork(target, name, at=at))
 
     async def afork(
-        self, at: int | None = None, *, id: str | None = None, store: Store | None = None
+        self, at: int | None = None, *, id: str | None = None, store: StoreLike | None = None
     ) -> Self:
         """Start a second conversation; see `fork`."""
         target, name = self._runner.fork_target(id, store)
@@ -362,7 +363,7 @@ class Session:
         cls,
         data: Mapping[str, Any],
         *,
-        store: Store | None = None,
+        store: StoreLike | None = None,
         id: str | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,
@@ -399,7 +400,7 @@ class Session:
         cls,
         data: Mapping[str, Any],
         *,
-        store: Store | None = None,
+        store: StoreLike | None = None,
         id: str | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,

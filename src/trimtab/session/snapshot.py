@@ -21,7 +21,7 @@ from trimtab.session.runner import Runner
 from trimtab.session.state import State
 from trimtab.session.view import log_pages
 from trimtab.session.working_set import WorkingSet
-from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store
+from trimtab.stores import AppendRequest, Event, MemoryStore, Retry, Store, StoreLike
 from trimtab.stores.rows import check_session_name
 
 VERSION = 2
@@ -233,7 +233,7 @@ def read_snapshot(
     data: Mapping[str, Any],
     options: SessionOptions,
     *,
-    store: Store | None,
+    store: StoreLike | None,
     id: str | None,
     retry: Retry | None,
     allow_missing: bool,

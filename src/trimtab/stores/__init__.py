@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from os import PathLike
+from typing import TYPE_CHECKING, TypeAlias
 
 from trimtab._shared.checks import unknown_name
 from trimtab._shared.lazy import later
@@ -26,6 +28,7 @@ __all__ = [
     "SQLiteStore",
     "SearchRequest",
     "Store",
+    "StoreLike",
     "acopy_session",
     "copy_session",
     "open_store",
@@ -33,16 +36,40 @@ __all__ = [
 ]
 
 
+_FILE = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]+:)[^=?]*[.](db|sqlite3?)")
+"""A path that no other kind of place looks like."""
+
 _SCHEMES = ("memory", "sqlite", "postgresql", "postgres", "redis", "rediss")
 _SHOWN = "memory://, sqlite:///FILE, postgresql://…, redis://…, rediss://…"
 
 
-def open_store(url: str, /) -> Store:
-    """Return the store that a URL names.
+StoreLike: TypeAlias = Store | str | PathLike[str]
+"""A store, or where it is, as for `open_store`."""
 
-    `memory://`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://…`, `redis://…` or
-    `rediss://…`; the last three with what their clients take. Nothing is opened before first use. Another
-    scheme is looked up in the entry points `trimtab.stores`.
+
+def _parts_of(url: object) -> tuple[str, str]:
+    """Part a URL in its scheme and the rest."""
+    scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
+    if not separator:
+        raise ConfigurationError(
+            f"a store's URL is one of {_SHOWN}, or the path of a SQLite file, as 'chats.db'; not {show(url)}"
+        )
+    return scheme, rest
+
+
+def _sqlite_store(path: str | PathLike[str]) -> Store:
+    from trimtab.stores.sqlite import SQLiteStore
+
+    return SQLiteStore(path)
+
+
+def open_store(url: str | PathLike[str], /) -> Store:
+    """Return the store that a URL names, or the path of a SQLite file.
+
+    `chats.db` (also `.sqlite`, `.sqlite3`, and a `Path` of any name), `memory://`, `sqlite:///relative.db`,
+    `sqlite:////absolute.db`, `postgresql://…`, `redis://…` or `rediss://…`; the last three with what their
+    clients take. Nothing is opened before first use. Another scheme is looked up in the entry points
+    `trimtab.stores`.
 
     Args:
         url: As below; a password in it is in no error.
@@ -56,9 +83,9 @@ def open_store(url: str, /) -> Store:
         >>> open_store("sqlite:///:memory:").path
         ':memory:'
     """
-    scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
-    if not separator:
-        raise ConfigurationError(f"a store's URL is one of {_SHOWN}, not {show(url)}")
+    if isinstance(url, PathLike) or (isinstance(url, str) and _FILE.fullmatch(url)):
+        return _sqlite_store(url)
+    scheme, rest = _parts_of(url)
     match scheme.lower():
         case "memory":
             if rest.strip("/"):
@@ -67,15 +94,13 @@ def open_store(url: str, /) -> Store:
         case "sqlite":
             from urllib.parse import unquote
 
-            from trimtab.stores.sqlite import SQLiteStore
-
             path = unquote(rest[1:])
             if not rest.startswith("/") or not path or "?" in rest:
                 raise ConfigurationError(
                     f"write sqlite:///relative.db or sqlite:////absolute.db, not {show(url)}; options go to"
                     " SQLiteStore"
                 )
-            return SQLiteStore(path)
+            return _sqlite_store(path)
         case "postgresql" | "postgres":
             from trimtab.stores.postgres import PostgresStore
 

@@ -75,6 +75,9 @@ class MemoryStore(Forked, ThreadedStore):
         {'content': 'Hello'}
     """
 
+    ends_with_process = True
+    """Nobody else can find a session here, nor read one slowly."""
+
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}
         self._lock = RLock()

@@ -162,6 +162,11 @@ class SQLiteStore(Forked, ThreadedStore):
         """The file, absolute, or ":memory:"."""
         return self._path
 
+    @property
+    def ends_with_process(self) -> bool:
+        """True where it is in memory."""
+        return self._path == ":memory:"
+
     # -- the protocol
 
     def append(self, request: AppendRequest, /) -> Appended:
