@@ -20,7 +20,7 @@ BENCH_READY := .venv-bench/.ready
 demo: $(RUN_READY)  ## fit the recorded agent session into a small budget and print the report
 	$(BIN)/python examples/demo.py
 
-test: $(DEV_READY)  ## tests and doctests; TESTS="tests/test_units.py -k late" for some, WORKERS=0 for a debugger
+test: $(DEV_READY)  ## tests and doctests; TESTS="tests/test_units.py -k pinned" for some, WORKERS=0 for a debugger
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
 
 test-integrations: $(DEV_READY)  ## adapters, each in an environment of its own; ADAPTERS="langchain" for some, ALL=1 for all

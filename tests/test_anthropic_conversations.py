@@ -37,11 +37,13 @@ from trimtab import (
     BudgetExceededError,
     ClearToolResults,
     PriorityBased,
+    Session,
     SlidingWindow,
     TruncateText,
     fit,
 )
 from trimtab.conversation import repair, validate
+from trimtab.errors import FormatError
 from trimtab.formats import Anthropic
 from trimtab.strategies import DropNewest, Summarize
 from trimtab.testing import WordCounter
@@ -142,8 +144,23 @@ class TestAgents:
         assert all(a is b for a, b in zip(fitted.messages, messages, strict=True))
         small = fit(messages, least(messages) + 10, counter=COUNTER, format=FORM)
         assert small.messages[1]["content"] is answer.content
-        whole = fit([user("look"), answer, user(result("a"))], 999, counter=COUNTER, format=FORM)
-        assert whole.messages[1] is answer
+
+    @pytest.mark.parametrize("format", [FORM, "auto"])
+    def test_a_whole_answer_of_the_package_is_refused_with_what_to_append(self, format: Any) -> None:
+        """The API would refuse what it says about itself; so it would blocks without their message."""
+        answer = sdk_message()
+        for whole in (answer, answer.model_dump()):
+            with pytest.raises(FormatError, match=r"messages\[1\]: it is a whole answer.*answer\.content}"):
+                fit([user("look"), whole, user(result("a"))], 999, counter=COUNTER, format=format)
+            with pytest.raises(FormatError, match=r"whole answer.*append {'role': 'assistant'"):
+                Session(999, counter=COUNTER, format=format).add(whole)
+        for block in answer.content:
+            with pytest.raises(FormatError, match=rf"a block of content \({block.type}\).*answer\.content}}"):
+                fit([user("look"), block], 999, counter=COUNTER, format=format)
+            with pytest.raises(FormatError, match="a block of content"):
+                Session(999, counter=COUNTER, format=format).add(block.model_dump())
+        with pytest.raises(FormatError, match=r"\(tool_result\).*'role': 'user', 'content': \[block\]"):
+            fit([user("look"), result("a")], 999, counter=COUNTER, format=format)
 
     def test_the_user_speaks_beside_results(self) -> None:
         """Their words stay when call and result leave."""

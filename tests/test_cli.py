@@ -195,6 +195,17 @@ def test_one_line_that_looks_like_a_message_is_one_bad_line() -> None:
     assert "line 2: a single message" in found.stderr
 
 
+@pytest.mark.parametrize("name", ["chat.csv", "page.HTML", "policy.toml"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_of_another_kind_is_refused_with_what_is_read(tmp_path: Path, command: str, name: str) -> None:
+    """And with how a conversation is written."""
+    (tmp_path / name).write_text("role,content\nuser,hi\n")
+    found = run(command, str(tmp_path / name), *CHARS)
+    assert found.exit_code == 2
+    assert "conversations are read from JSON and JSONL" in " ".join(found.stderr.split())
+    assert '"messages": [{"role": "user"' in " ".join(found.stderr.split())
+
+
 @pytest.mark.parametrize("bad", [b"[]", b'"x"', b'{"messages": []}', b"{oops}"])
 def test_a_bad_line_among_messages_is_named(bad: bytes) -> None:
     """Lines of one conversation are not skipped: half of it would be another conversation."""

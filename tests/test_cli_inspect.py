@@ -64,7 +64,7 @@ def test_the_command_says_which_session_is_missing(tmp_path: Path) -> None:
     for name in ("ada", "bob"):
         args = ["session", "add", "--store", str(path), "--id", name, "--budget", "300"]
         assert CliRunner().invoke(cli.command(), args, input=json.dumps(CHAT[:2])).exit_code == 0
-    missing = CliRunner().invoke(cli.command(), ["inspect", "--store", str(path), "--session", "adda"])
+    missing = CliRunner().invoke(cli.command(), ["inspect", "--store", str(path), "--id", "adda"])
     assert missing.exit_code == 1
     assert "'ada'" in missing.output
     several = CliRunner().invoke(cli.command(), ["inspect", "--store", str(path)])

@@ -68,3 +68,16 @@ def test_the_table_has_the_source_where_there_is_room(width: int, monkeypatch: p
     assert lines[1].split()[:4] == ["gpt-4", "8,192", "-", "8,192"]
     assert lines[2].split()[:4] == ["gpt-4-32k", "32,768", "-", "-"]
     assert ("https://" in lines[1]) == (width == 200)
+
+
+@pytest.mark.parametrize("word", ["claude", "Gemini", "gpt-5"])
+def test_a_part_of_names_lists_the_models_that_have_it(word: str) -> None:
+    """As a search does; a name that is one is itself."""
+    found = run(word)
+    assert found.exit_code == 0
+    named = [row["name"] for row in json.loads(found.stdout)]
+    if word in model_names():
+        assert named == [word]
+    else:
+        assert named == [name for name in model_names() if word.lower() in name]
+        assert len(named) > 3

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from trimtab.report import Report
     from trimtab.session import Session
     from trimtab.strategies import (
+        Cheapest,
+        ClampResults,
         ClearToolResults,
         Drop,
         DropNewest,
         PriorityBased,
+        Relevant,
         Strict,
         Summarize,
         create_strategy,
@@ -50,10 +53,13 @@ else:
             "observe": "trimtab._fitting.observation",
             **dict.fromkeys(
                 (
+                    "Cheapest",
+                    "ClampResults",
                     "ClearToolResults",
                     "Drop",
                     "DropNewest",
                     "PriorityBased",
+                    "Relevant",
                     "Strict",
                     "Summarize",
                     "create_strategy",
@@ -73,6 +79,8 @@ __all__ = [
     "BudgetExceededError",
     "Cascade",
     "CharCounter",
+    "Cheapest",
+    "ClampResults",
     "ClearToolResults",
     "ConfigurationError",
     "Context",
@@ -82,6 +90,7 @@ __all__ = [
     "EstimateCounter",
     "Fitted",
     "PriorityBased",
+    "Relevant",
     "Report",
     "Session",
     "SlidingWindow",

@@ -353,7 +353,8 @@ def _tokens_meant(value: object, facts: ModelFacts | None, model: str | None) ->
     if share is None:
         tokens = tokens_in(value)
         if tokens is None:
-            raise ConfigurationError(f"{_KINDS}, not {reprlib.repr(value)}")
+            model = f": write model={value!r}" if value and find_facts(value) is not None else ""
+            raise ConfigurationError(f"{_KINDS}, not {reprlib.repr(value)}{model}")
         return _whole("budget", tokens, 1)
     limit_tokens = None if facts is None else facts.input_limit_tokens
     if limit_tokens is None:

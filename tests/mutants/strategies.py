@@ -681,7 +681,7 @@ STRATEGIES = (
         ("_counts_lists", "of_list >= _LEAST_TOKENS", "of_list > 0"),
         ("_counts_lists", "or of_text >= _LEAST_TOKENS", "or of_text > 0"),
         ("_counts_lists", "if not isinstance(of_list, int) or", "if isinstance(of_list, int) or"),
-        ("_counts_lists", "    if of_text is not None:", "    if False:"),
+        ("_counts_lists", "    if isinstance(of_text, float):", "    if False:"),
         ("_counts_lists", "if of_list is None and", "if False and"),
         ("as_awaited", "and not await _acounts_lists(counter)", "and False"),
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
@@ -191,6 +191,20 @@ class PlanAround:
         return self.plain.budget_error()
 
 
+_BESIDE = ", fitted.request for the body, or fitted.report.to_dict() for what happened, which JSON can hold"
+
+_INSTEAD = {
+    **dict.fromkeys(("tokens", "tokens_after", "token_count", "total_tokens"), "report.tokens_after"),
+    **dict.fromkeys(("dropped", "removed", "trimmed", "left"), "evicted"),
+    **dict.fromkeys(("remaining", "remaining_tokens", "free"), "report.remaining_tokens"),
+    **dict.fromkeys(("to_dict", "dict", "model_dump", "json", "to_json"), "report.to_dict()"),
+    **dict.fromkeys(("body", "payload"), "request"),
+    **dict.fromkeys(("kept", "output", "result", "history"), "messages"),
+    **{name: f"report.{name}" for name in ("fits", "notes", "tokens_before", "violations", "to_text")},
+}
+"""What people look for in a `Fitted`, and where it is."""
+
+
 class Fitted(Generic[M]):
     """A conversation that fits: messages ready to send, and the report of what left.
 
@@ -237,6 +251,31 @@ class Fitted(Generic[M]):
         places = Places(self.positions, self.changed, dict(self._spans))
         read = (self.messages, self.system, self.tools, self.request, self.report, self.evicted, places)
         return _copy, read
+
+    def __iter__(self) -> NoReturn:
+        """Refuse: it is no list, it has one.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(f"a Fitted is no list: write fitted.messages{_BESIDE}")
+
+    def __getitem__(self, key: Any, /) -> NoReturn:
+        """Refuse: it is no list, it has one.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(f"a Fitted is no list: write fitted.messages[{key!r:.20}]{_BESIDE}")
+
+    if not TYPE_CHECKING:  # or a checker would take any name for one
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what a name that is often looked for is called here."""
+            instead = _INSTEAD.get(name)
+            raise AttributeError(
+                f"a Fitted has no {name!r}" + ("" if instead is None else f": write fitted.{instead}")
+            )
 
     @property
     def system(self) -> Any:

@@ -12,6 +12,7 @@ import math
 import operator
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from os import PathLike
 from types import FunctionType, MethodType
 from typing import Any, TypeGuard
 
@@ -204,13 +205,25 @@ BODY_KEYS = ("messages", "input", "contents")
 
 def _said_of_messages(value: Any) -> str:
     """Say what was given for messages, and what to write."""
+    kind = type(value).__name__
+    if isinstance(value, (str, bytes)):
+        if value[:1].strip() and value[:1] in ("[", "{", b"[", b"{"):
+            return "JSON as text: write json.loads(text)"
+        if isinstance(value, str) and value.endswith((".json", ".jsonl")):
+            return "the name of a file: write json.loads(Path(name).read_text())"
+        return "a text: write [{'role': 'user', 'content': text}]" if isinstance(value, str) else kind
+    if isinstance(value, PathLike):
+        return "a path: write json.loads(path.read_text())"
+    if isinstance(value, Mapping) and isinstance(value.get("role"), list):
+        return "columns: write a list of messages, as [{'role': role, 'content': content}, ...]"
     if _is_message(value):
         return "one message: write [message]"
-    if isinstance(value, str):
-        return "a text: write [{'role': 'user', 'content': text}]"
-    if isinstance(value, Iterable) and not isinstance(value, bytes) and not hasattr(value, "model_dump"):
-        return f"{type(value).__name__}: write list(messages)"
-    return type(value).__name__
+    if hasattr(value, "messages"):
+        is_method = callable(value.messages)
+        return f"{kind}: write its messages, as {kind.lower()}.messages{'()' if is_method else ''}"
+    if isinstance(value, Iterable) and not _can_dump(value):
+        return f"{kind}: write list(messages)"
+    return kind
 
 
 def check_model(model: object, /) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
@@ -21,12 +23,43 @@ def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[st
 
     def __getattr__(name: str) -> Any:
         if name not in places:
-            raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}", name=name)
+            raise _name_error(name, package["__name__"])
         value = package[name] = getattr(import_module(places[name]), name)
         return value
 
     package["__dir__"] = public_dir(package)
     return __getattr__
+
+
+_LISTED = re.compile(r"^__all__ = \[.*?^\]", re.MULTILINE | re.DOTALL)
+
+
+def _name_error(name: str, package: str) -> AttributeError | ImportError:
+    """Make the error for a name that a package does not offer; it says which one does."""
+    home = _home_of(name)
+    if home is None:
+        return AttributeError(f"module {package!r} has no attribute {name!r}")
+    instead = f"write from {home} import {name}"
+    # `from trimtab import name` asks here whether there is one, and would tell nobody what it heard.
+    if sys._getframe(2).f_code.co_name == "_handle_fromlist":
+        return ImportError(f"cannot import name {name!r} from {package!r}: {instead}", name=package)
+    return AttributeError(f"module {package!r} has no attribute {name!r}: {instead}")
+
+
+def _home_of(name: str) -> str | None:
+    """Find the module that offers a name; modules are read and not imported."""
+    from pathlib import Path  # not above: only who asks for a wrong name needs it
+
+    root = Path(__file__).parents[1]
+    if name.startswith("_") or (root / name).is_dir() or (root / f"{name}.py").is_file():
+        return None  # such a module is there, and Python imports it
+    for pattern in ("[a-z]*/__init__.py", "[a-z]*.py", "integrations/[a-z]*.py"):
+        for path in sorted(root.glob(pattern)):
+            listed = _LISTED.search(path.read_text(encoding="utf-8"))
+            if listed is not None and f'"{name}"' in listed[0]:
+                parts = path.relative_to(root.parent).with_suffix("").parts
+                return ".".join(part for part in parts if part != "__init__")
+    return None
 
 
 def public_dir(package: Mapping[str, Any], /) -> Callable[[], list[str]]:

@@ -28,6 +28,8 @@ INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "jsonl", "messages-jsonl")
 _SUFFIXES = (".json", *LINE_SUFFIXES)
 """What files of a folder are called that hold conversations."""
 _OF_BATCHES = (*PARQUET_SUFFIXES, *CODECS)
+_NO_JSON = (".csv", ".tsv", ".xlsx", ".html", ".htm", ".xml", ".toml", ".yaml", ".yml", ".md", ".pdf")
+"""What files are called that hold something else."""
 _HEAD_LINES = 2
 """Lines looked at to tell JSON from JSONL; neither is decided by the first alone."""
 STANDARD_INPUT = "-"
@@ -78,6 +80,11 @@ def _paths(name: str) -> list[str]:
     else:
         found = [name]
     for path in found:
+        if PurePath(path).suffix.lower() in _NO_JSON:
+            raise click.UsageError(
+                f"{path!r}: conversations are read from JSON and JSONL: write"
+                ' {"messages": [{"role": "user", "content": "..."}, ...]}, one in a file or one a line'
+            )
         if PurePath(path).suffix.lower() in _OF_BATCHES:
             raise click.UsageError(f"{path!r}: Parquet and packed lines are read by `trimtab batch`")
     return found

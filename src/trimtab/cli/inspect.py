@@ -40,7 +40,7 @@ EPILOG = """\b
 Examples:
   trimtab inspect chat.json --budget 8k
   trimtab inspect chat.json --budget 8k --policy a.toml --policy b.toml
-  trimtab inspect --store chats.db --session ada --read-only
+  trimtab inspect --store chats.db --id ada --read-only
 """
 
 
@@ -49,6 +49,7 @@ Examples:
     "--store", "url", metavar="URL", help="Look at a session of a store instead of a FILE: a file, or a URL."
 )
 @click.option(
+    "--id",
     "--session",
     "name",
     metavar="ID",
@@ -113,7 +114,7 @@ def inspect(
     if (file is None) == (url is None):
         raise click.UsageError("give a FILE, or --store URL: one of them")
     if name is not None and url is None:
-        raise click.UsageError("--session ID is a session of a store: give --store URL, too")
+        raise click.UsageError("--id ID is a session of a store: give --store URL, too")
     serve = import_module("trimtab.inspector").serve
     for word in policies:
         read_policy(word)  # one that cannot be read is refused before anything else is done
@@ -142,7 +143,7 @@ def _only_session(names: Sequence[str]) -> str:
     if len(names) != 1:
         there = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
         raise Refused(
-            f"which session? Give --session ID; there are: {there}" if names else "the store has no sessions"
+            f"which session? Give --id ID; there are: {there}" if names else "the store has no sessions"
         )
     return names[0]
 

@@ -14,7 +14,7 @@ from trimtab._shared.strict_json import dump
 from trimtab.cli.options import complete_from, complete_models, output_option
 from trimtab.cli.output import usage
 from trimtab.errors import UnknownNameError
-from trimtab.models import ModelFacts, PriceTier, facts_for, model_names, near_models
+from trimtab.models import ModelFacts, PriceTier, facts_for, find_facts, model_names, near_models
 from trimtab.models.prices import find_pricing
 from trimtab.report.text import align, plain
 
@@ -60,11 +60,14 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
 
     Window, limits of input and output, price tiers (above so many tokens all input costs so many times as
     much), wire form and tokenizer, with the source of each row and the day it was read. A MODEL may be dated
-    or have a provider's prefix. What is not known is null. Rows of your own stand in a TOML or JSON file that
-    the variable TRIMTAB_MODELS names.
+    or have a provider's prefix; a part of names, as claude, lists the models that have it. What is not known
+    is null. Rows of your own stand in a TOML or JSON file that the variable TRIMTAB_MODELS names.
     """
     found, unknown = list[ModelFacts](), list[str]()
     for name in names or model_names():
+        if part := _with_part(name):
+            found += part
+            continue
         try:
             facts = facts_for(name)
         except UnknownNameError as error:
@@ -93,6 +96,14 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
     else:
         click.echo(_table(found, width=shutil.get_terminal_size().columns))
     sys.exit(1 if unknown else 0)
+
+
+def _with_part(name: str) -> list[ModelFacts]:
+    """List the models whose names hold what is no name of one."""
+    facts = find_facts(name)
+    if facts is not None and facts.counted_as is None:
+        return []
+    return [facts_for(known) for known in model_names() if name.lower() in known.lower()]
 
 
 def _data(facts: ModelFacts) -> dict[str, Any]:

@@ -7,7 +7,7 @@ leaves open which of the two it counts.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from functools import lru_cache
 from typing import Any
 
@@ -63,6 +63,12 @@ def as_counter(counter: Any, /, *, later: bool = False) -> RequestCounter:
     if counter is len:
         raise ConfigurationError(
             "counter=len counts messages, not tokens; pass counter_from_text(fn) or a Counter"
+        )
+    if call is counter and callable(getattr(counter, "encode", None)):
+        raise ConfigurationError(
+            f"counter={counter_name(counter)} is a tokenizer: pass counter_from_tokenizer(tokenizer) (of"
+            " trimtab.counting) where it has a chat template, counter_from_text(lambda text:"
+            " len(tokenizer.encode(text))) where it has none, as tiktoken's, or model= for the model's own"
         )
     if not callable(call):
         raise ConfigurationError(
@@ -191,14 +197,16 @@ def _known_of(function: Function) -> list[bool]:
     return []
 
 
-_Answer = int | float | None
-"""What a function answered to the probe; None: it failed, or this is no count."""
+_Answer = int | float | str | None
+"""What a function answered to the probe: a number, or the kind of what holds several; None is no answer."""
 
 
 def _read(answer: object) -> _Answer:
     if inspect.iscoroutine(answer):
         answer.close()  # or Python warns that it was never awaited
     told = number_of(answer)
+    if told is None and isinstance(answer, Sized):
+        return type(answer).__name__
     return None if told is None or told < 0 else told
 
 
@@ -220,7 +228,13 @@ def _counts_lists(function: Function) -> Steps[bool]:
             f"it answers {of_list} for a list of one message and {of_text} for that message's"
             f" text of {len(_TEXT):,} characters, so it reads neither",
         )
-    if of_text is not None:
+    if isinstance(of_text, str) and of_list is None:
+        raise _unclear_error(
+            function,
+            f"it answers a text with a {of_text}, as a tokenizer does: write counter=lambda text:"
+            " len(tokenizer.encode(text)), or model= for the model's own",
+        )
+    if isinstance(of_text, float):
         raise _unclear_error(function, "it answers a text with a fraction, and a count is a whole number")
     if of_list is None and isinstance((yield from _try(_MESSAGE)), int):
         raise _unclear_error(function, "it counts a single message")

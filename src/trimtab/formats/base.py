@@ -14,7 +14,7 @@ from operator import is_
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from trimtab.errors import FormatError, UnknownNameError
-from trimtab.formats.foreign import check_message
+from trimtab.formats.foreign import check_message, instead_of_body
 from trimtab.formats.origin import ORIGIN_OF, Origins
 from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Step, Structure, Thinking
@@ -819,7 +819,8 @@ class Format(ABC):
         messages = as_list(body.get(key))
         if messages is None:
             found, title = type(body.get(key)).__name__, self.title or self.name
-            raise FormatError(f"a {title} body needs a list under {key!r}, not {found}", path=key)
+            instead = instead_of_body(body)
+            raise FormatError(f"a {title} body needs a list under {key!r}, not {found}{instead}", path=key)
         system = None if rules.system_in_messages else body.get(rules.system_key)
         return Request(messages=messages, system=system, tools=body.get("tools"), body=body, key=key)
 

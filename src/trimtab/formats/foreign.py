@@ -6,7 +6,7 @@ They would be read without a word, and wrongly: their roles, calls and results s
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trimtab.errors import FormatError
@@ -87,18 +87,79 @@ def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False
 def _foreign_role(message: dict[str, Any], form: str) -> str | None:
     role = message.get("role")
     if isinstance(role, str) and role in ROLES:
+        if message.get("type") == "message" and "stop_reason" in message and "usage" in message:
+            return f"it is a whole answer, not a message: {_ANSWER}"
         return None
+    if role is None and (block := _block_of(message, form)) is not None:
+        return block
     if role is None and ("type" in message or form == "gemini"):
         return None  # an item of Responses, a content of Gemini
     if role is None:
-        answer = next((_ANSWERS[key] for key in _ANSWERS if isinstance(message.get(key), list)), None)
-        if answer is not None:
+        if (answer := answer_in(message)) is not None:
             return f"it is a whole answer, not a message: {answer}"
+        if isinstance(message.get("message"), dict):
+            return "it holds a message, and is none: append its 'message'"
     held = "it has no role" if role is None else f"no provider has the role {reprlib.repr(role)}"
     return (
         f"{held}: write {{'role': 'user', 'content': ...}}, or 'system', 'developer', 'assistant' or 'tool';"
         " roles of your own need a wire form of your own (register_format)"
     )
+
+
+def answer_in(body: Mapping[str, Any], /) -> str | None:
+    """Say how what a provider answered becomes a message, where the whole of it is given; None for others."""
+    held = body.get("output")
+    if isinstance(held, dict) and "message" in held:
+        return "append answer['output']['message']"
+    return next((_ANSWERS[key] for key in _ANSWERS if isinstance(body.get(key), list)), None)
+
+
+def instead_of_body(body: Mapping[str, Any], /) -> str:
+    """Say what to write where a mapping is no request body: an answer, or conversations by their names."""
+    if (answer := answer_in(body)) is not None:
+        return f"; it is what a model answered: {answer} to the list of messages"
+    name = next((name for name, held in body.items() if isinstance(held, (list, tuple))), None)
+    return (
+        "" if name is None else f"; it has a list under {name!r}: pass that list, one conversation at a time"
+    )
+
+
+def _block_of(message: dict[str, Any], form: str) -> str | None:
+    """Say of a block of content that it is no message; None if it is none."""
+    kind = message.get("type")
+    if isinstance(kind, str):
+        if kind not in _BLOCKS:
+            return None
+        instead = "{'role': 'user', 'content': [block]}" if kind.endswith("result") else None
+        return f"it is a block of content ({kind}), not a message: {_ANSWER if instead is None else instead}"
+    if message.keys().isdisjoint(("content", "parts")) and (keys := _PARTS & message.keys()):
+        key = "parts" if form == "gemini" else "content"
+        return (
+            f"it is a block of content ({min(keys)}), not a message: write {{'role': ..., '{key}': [block,"
+            " ...]} with all blocks of a message, or append the message that holds them"
+        )
+    return None
+
+
+_ANSWER = "append {'role': 'assistant', 'content': answer.content}"
+"""How the answer of Anthropic's becomes a message of the conversation, whole or given as its blocks."""
+
+_BLOCKS = frozenset(
+    {
+        *("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "server_tool_use", "image"),
+        *("document", "search_result", "image_url", "input_text", "input_image", "output_text", "refusal"),
+        *("input_audio", "input_file", "web_search_tool_result", "code_execution_tool_result"),
+    }
+)
+"""Types of blocks of a message's content; no item of Responses has one of these."""
+
+_PARTS = frozenset(
+    {
+        *("toolUse", "toolResult", "reasoningContent", "functionCall", "functionResponse", "text"),
+        *("function_call", "function_response", "inlineData", "inline_data", "fileData", "file_data"),
+    }
+)
+"""What blocks without a type hold, those of Converse and of Gemini."""
 
 
 def _untyped_blocks(content: Iterable[Any], *, listed: bool) -> str | None:

@@ -21,9 +21,6 @@ from trimtab.formats.values import Dict
 
 __all__ = ["NOTHING", "Read", "Walk", "said_text"]
 
-_PLAIN_KEYS = frozenset({"role", "content"})
-# A message as the API answered it: what it says about itself is not charged.
-_ANSWER_KEYS = _PLAIN_KEYS | {"id", "model", "type", "usage", "stop_reason", "stop_sequence", "container"}
 _TEXT_KEYS = frozenset({"type", "text", "cache_control", "citations"})
 _CALL_KEYS = frozenset({"type", "id", "name", "input", "cache_control", "caller"})
 _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"})
@@ -68,7 +65,7 @@ class Walk:
             try:
                 role, content = message["role"], message["content"]
                 base = bases[role]
-                if len(message) != 2 and not message.keys() <= _ANSWER_KEYS:
+                if len(message) != 2:
                     raise KeyError
                 if content.__class__ is str:
                     read, tokens = NOTHING, counts[content]
