@@ -143,3 +143,53 @@ def test_forms_without_signed_thinking_have_nothing_to_forget() -> None:
     """What OpenAI's reasoning items are bound to is their ids: an error of theirs is the caller's."""
     assert get_format("openai_chat").forget_thinking({"messages": []}) is None
     assert get_format("openai_responses").forget_thinking({"input": []}) is None
+
+
+@pytest.mark.parametrize(
+    ("form", "thought", "bare"),
+    [
+        (
+            "anthropic",
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Hm.", "signature": "EqQB"},
+                    {"type": "text", "text": "Yes."},
+                ],
+            },
+            {"role": "assistant", "content": [{"type": "text", "text": "Yes."}]},
+        ),
+        (
+            "bedrock",
+            {"role": "assistant", "content": [THOUGHT, CALL]},
+            {"role": "assistant", "content": [CALL]},
+        ),
+        (
+            "gemini",
+            {"role": "model", "parts": [{"text": "Hm.", "thought": True}, {"text": "Yes."}]},
+            {"role": "model", "parts": [{"text": "Yes."}]},
+        ),
+        (
+            "openai_chat",
+            {
+                "role": "assistant",
+                "content": "Yes.",
+                "thinking_blocks": [{"type": "thinking", "thinking": "Hm.", "signature": "EqQB"}],
+            },
+            {"role": "assistant", "content": "Yes."},
+        ),
+    ],
+)
+def test_thinking_is_known_when_it_comes_back(form: str, thought: Any, bare: Any) -> None:
+    """By what it is, whatever else the message says; and only what is known leaves."""
+    known = get_format(form)
+    key, text = known.rules.body_key, "And now?"
+    user = (
+        {"role": "user", "content": text} if form != "gemini" else {"role": "user", "parts": [{"text": text}]}
+    )
+    seal = known.thinking_key(thought)
+    assert seal is not None
+    assert known.thinking_key(bare) is None
+    assert known.thinking_key({**thought}) == seal
+    assert known.forget_thinking({key: [user, thought]}, {"another"}) is None
+    assert known.forget_thinking({key: [user, thought]}, {seal}) == {key: [user, bare]}

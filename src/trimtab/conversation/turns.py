@@ -7,49 +7,13 @@ thinks once and then calls tools has one message that may open what is left of t
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from trimtab.formats import Dict, Step, mapping_of
+from trimtab.formats.structure import Said, model_messages
 
-__all__ = ["LastTurn", "head_of_turn", "model_messages", "turn_of"]
-
-
-class Said(NamedTuple):
-    """A message of the model's."""
-
-    at: int
-    thinks: bool
-    """It begins with thinking."""
-
-
-def model_messages(steps: Iterable[tuple[int, Step]], /, *, answered: bool = False) -> Iterator[Said]:
-    """Yield the model's messages of the turn in which it is to go on from results, from the newest back.
-
-    Results join what the model says before and behind them to one turn, as do words of the user's beside
-    them; what the model says with nothing between is one, too.
-
-    Args:
-        steps: Positions and steps of messages, the newest first; read no further than the turn goes.
-        answered: Whether results of the newest stand elsewhere, behind it.
-    """
-    behind = False
-    for index, step in steps:
-        if step in ("thinks", "speaks"):
-            if not answered:
-                return
-            behind = True
-            yield Said(index, step == "thinks")
-        else:
-            answered = (answered and not behind) or step == "answers"
-            behind = False
-
-
-def head_of_turn(steps: Iterable[tuple[int, Step]], /) -> Said | None:
-    """Return the first message of the model's in that turn; None where it is not to go on from results."""
-    said = deque(model_messages(steps), maxlen=1)
-    return said[0] if said else None
+__all__ = ["LastTurn", "turn_of"]
 
 
 def turn_of(messages: Sequence[Any], step: Callable[[Dict], Step], /) -> list[Said]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -17,7 +17,7 @@ from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats.foreign import check_message, instead_of_body
 from trimtab.formats.origin import ORIGIN_OF, Origins
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Step, Structure, Thinking
+from trimtab.formats.structure import Kind, Step, Structure, Thinking, head_of_turn
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -27,7 +27,9 @@ from trimtab.formats.values import (
     compact_json,
     entry_of,
     item_of,
+    mapping_of,
     marks_in,
+    values_lost,
     with_values,
     without_indices,
 )
@@ -518,6 +520,22 @@ class Format(ABC):
         """
         return message
 
+    def thinking_key(self, message: Any, /) -> str | None:
+        """Return by what the thinking of a message is known when it comes back; None if it has none.
+
+        It is a hash of what `without_thinking` takes away: of the signatures, and of what was signed.
+
+        Args:
+            message: The caller's message.
+        """
+        from hashlib import blake2b  # not above: few programs have thinking that was refused
+
+        bare = self.without_thinking(message)
+        if bare is message:
+            return None
+        said = repr(values_lost(mapping_of(message), mapping_of(bare or {})))
+        return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
     def turn_step(self, message: Dict, /) -> Step:
         """Say what a message is to the turn of the model's it stands in.
 
@@ -749,7 +767,9 @@ class Format(ABC):
             known = None
         return MOST_MARKS if known is None else known.max_breakpoints or 0
 
-    def forget_thinking(self, body: Mapping[str, Any], /) -> Dict | None:
+    def forget_thinking(
+        self, body: Mapping[str, Any], known: Collection[str] | None = None, /
+    ) -> Dict | None:
         """Return a copy of a request body without the thinking that its provider signed.
 
         For one that was refused, since thinking is of another conversation. Where a turn that goes on would
@@ -757,13 +777,29 @@ class Format(ABC):
 
         Args:
             body: The body, as it is sent.
+            known: Which leaves, by `thinking_key`; None: all of it.
         """
         key = self.rules.body_key
         given = as_list(body.get(key)) or ()
-        left = [self.without_thinking(message) for message in given]
+        left = [
+            self.without_thinking(message)
+            if known is None or self.thinking_key(message) in known
+            else message
+            for message in given
+        ]
         if all(map(is_, left, given)):
             return None
         return {**body, key: [message for message in left if message is not None]}
+
+    def lacks_thinking(self, messages: Sequence[Any], /) -> bool:
+        """Tell whether the model is to go on with a turn that does not begin with thinking.
+
+        Args:
+            messages: Those of a body.
+        """
+        places = range(len(messages) - 1, -1, -1)
+        head = head_of_turn((at, self.turn_step(mapping_of(messages[at]))) for at in places)
+        return head is not None and not head.thinks
 
     def cache_marks(self, value: Any, /) -> list[Any]:
         """List the marks for a prompt cache in a message, system text or tools.

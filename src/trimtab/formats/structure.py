@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -32,6 +33,42 @@ class Thinking(NamedTuple):
 
     leads: Literal["", "maybe", "surely"] = ""
     bound: bool = False
+
+
+class Said(NamedTuple):
+    """A message of the model's."""
+
+    at: int
+    thinks: bool
+    """It begins with thinking."""
+
+
+def model_messages(steps: Iterable[tuple[int, Step]], /, *, answered: bool = False) -> Iterator[Said]:
+    """Yield the model's messages of the turn in which it is to go on from results, from the newest back.
+
+    Results join what the model says before and behind them to one turn, as do words of the user's beside
+    them; what the model says with nothing between is one, too.
+
+    Args:
+        steps: Positions and steps of messages, the newest first; read no further than the turn goes.
+        answered: Whether results of the newest stand elsewhere, behind it.
+    """
+    behind = False
+    for index, step in steps:
+        if step in ("thinks", "speaks"):
+            if not answered:
+                return
+            behind = True
+            yield Said(index, step == "thinks")
+        else:
+            answered = (answered and not behind) or step == "answers"
+            behind = False
+
+
+def head_of_turn(steps: Iterable[tuple[int, Step]], /) -> Said | None:
+    """Return the first message of the model's in that turn; None where it is not to go on from results."""
+    said = deque(model_messages(steps), maxlen=1)
+    return said[0] if said else None
 
 
 UNNAMED = "call #"

@@ -354,6 +354,19 @@ def without_keys(owner: Any, keys: Collection[str]) -> Any:
     return rest if type(owner) is dict else _like(owner, rest)
 
 
+def values_lost(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Any]:
+    """List what stands in a mapping, or in a list of it, and left in a copy."""
+    lost: list[Any] = []
+    for key, value in before.items():
+        left, items = after.get(key), as_list(value)
+        if items is not None:
+            rest = as_list(left) or ()
+            lost += [as_dict(item) or item for item in items if item not in rest]
+        elif value != left:
+            lost.append(value)
+    return lost
+
+
 def _with_items(owner: Any, items: Mapping[Any, Any]) -> Any:
     if isinstance(owner, Mapping):
         changed = {**owner, **items}

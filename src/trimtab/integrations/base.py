@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from copy import deepcopy
 from functools import partial
 from inspect import signature
 from itertools import groupby
@@ -16,21 +14,33 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypedDict, Typ
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.request import Ask, check, counter_of, leading_system, window_of
-from trimtab._shared.checks import answers_later, in_words, near_names
+from trimtab._fitting.request import Ask, check, counter_of, known_budget, leading_system, window_of
+from trimtab._shared.checks import answers_later, check_flag, in_words, near_names
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.budget import Budget, BudgetLike, check_words, is_words, needs_model, share_of_window
 from trimtab.context import Context
 from trimtab.conversation.units import pins_given, resolve_pins
 from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter
+from trimtab.counting.base import SYSTEM_ROLES
+from trimtab.counting.baseline import key_of_message
 from trimtab.counting.dearest import DearestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Format, get_format
+from trimtab.formats import Format, get_format, mapping_of
+from trimtab.formats.api_errors import Refusal
 from trimtab.formats.base import output_schema
 from trimtab.formats.origin import OriginOf
 from trimtab.history import ReadCache
+from trimtab.integrations.recovery import (
+    Refused,
+    ask_again,
+    is_below,
+    note_in,
+    note_left_out,
+    refusal_in,
+    room_after,
+)
 from trimtab.models import ModelFacts, find_facts
 from trimtab.policy import load_policy
 from trimtab.policy.conversations import HISTORY, own_system, with_conversation
@@ -67,13 +77,6 @@ DEEP = clamped_strides(0.55)
 
 MOST_READINGS = 10_000
 """How many messages an adapter remembers the reading of; each lives as long as it is remembered."""
-
-_MOST_MISSES = 8
-"""How many messages are looked for in vain among those known before the rest is taken as new: that takes as
-long as to read them."""
-
-_MOST_CONVERSATIONS = 100
-"""How many conversations a `CopyCache` remembers: each call looks at how all of them begin."""
 
 _OF_CONTEXTS = {"charge_as", "counter", "model", "pending_calls", "strict"}
 """Options that a `Context` takes, too."""
@@ -143,6 +146,8 @@ class Trimmer(Generic[M]):
             known that are copied at each call, or changed in place.
         holds: Tells of a message whether later ones build on it: it is pinned beside what the user pins; not
             in a `Context`.
+        retry_overflow: Whether a call that its provider refuses is sent once more, where it can be sent
+            otherwise.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: What the user said of `fit`.
         strategy: How requests give way where the user says nothing.
@@ -164,6 +169,7 @@ class Trimmer(Generic[M]):
         write: Write[M] | None = None,
         cache: Callable[..., ReadCache[M, Any]] = ReadCache,
         holds: Callable[[M], bool] | None = None,
+        retry_overflow: bool = False,
         on_fitted: OnFitted | None,
         options: FitOptions,
         strategy: StrategyLike = STEADY,
@@ -178,6 +184,9 @@ class Trimmer(Generic[M]):
         self._read = None if read is None else cache(read, most_objects=MOST_READINGS)
         self._held = None if holds is None else _Held(holds)
         self._on_fitted = on_fitted
+        self.retries = check_flag("retry_overflow", retry_overflow)
+        """Whether a call that is refused is sent once more."""
+        self._refused = Refused()
         self._options = _options_given(options, self._format)
         self._has_warned = False
         if isinstance(self._budget, Context):
@@ -201,6 +210,63 @@ class Trimmer(Generic[M]):
         """Do what `fit` does; wait for async counters, summarizers and `on_fitted`."""
         return await afinish(self._fit(messages, **given))
 
+    def fit_again(
+        self, error: Exception, sent: Outcome[M], messages: Sequence[M], **given: Unpack[CallOptions]
+    ) -> Outcome[M]:
+        """Fit the messages of a call that its provider refused, otherwise.
+
+        What the provider says is kept, so that later calls are not refused for the same.
+
+        Args:
+            error: What was raised for it.
+            sent: What was refused.
+            messages: Those of the call.
+            given: As for `fit`.
+
+        Raises:
+            Exception: The very error, where there is nothing to send: it says why, if it is one of these.
+        """
+        return finish(self._fit_again(error, sent, messages, given))
+
+    async def afit_again(
+        self, error: Exception, sent: Outcome[M], messages: Sequence[M], **given: Unpack[CallOptions]
+    ) -> Outcome[M]:
+        """Do what `fit_again` does; wait for async counters and summarizers."""
+        return await afinish(self._fit_again(error, sent, messages, given))
+
+    def learn(
+        self, error: BaseException, sent: Outcome[M], messages: Sequence[M], *, model: str | None
+    ) -> Refusal | None:
+        """Take in why a provider refused a call; None where that is not known, or nobody is to ask again.
+
+        Args:
+            error: What was raised for it.
+            sent: What was refused.
+            messages: Those of the call.
+            model: That of the call.
+        """
+        refusal = refusal_in(error) if self.retries else None
+        if refusal is None:
+            return None
+        if refusal.kind == "thinking":
+            wires = [wire for message in messages for wire in self._wires(message)]
+            self._refused.learn_thinking(map(self._format.thinking_key, wires))
+            return refusal
+        name, plan = self._model(model), sent.fitted._plan
+        room = min(room_after(refusal, plan.tokens, is_taught=False), plan.budget.input_tokens)
+        self._refused.learn_window(name, refusal)
+        self._refused.learn_room(name, self._opening(messages), max(1, room))
+        return refusal
+
+    def _fit_again(
+        self, error: Exception, sent: Outcome[M], messages: Sequence[M], given: CallOptions
+    ) -> Steps[Outcome[M]]:
+        def make(refusal: Refusal) -> Steps[Outcome[M] | None]:
+            return (yield from self._fit(messages, why=refusal, **given))
+
+        refusal = self.learn(error, sent, messages, model=given.get("model"))
+        return (yield from ask_again(error, refusal, make, lambda again: again.messages == sent.messages))
+
     def check_sync(self) -> None:
         """Refuse what is async, where no call is awaited.
 
@@ -221,21 +287,79 @@ class Trimmer(Generic[M]):
         system: Any = None,
         tools: Any = None,
         limit_tokens: int | None = None,
+        why: Refusal | None = None,
     ) -> Steps[Outcome[M]]:
         given, write = self._ask(model, sent_as, system, tools, others), self._write_of(system)
+        whole = messages
+        messages, stay, left_out = self._without_refused(whole, write)
+        room = self._refused.room(self._model(model), conversation=lambda: self._opening(whole))
+        blocks: Blocks[M] | None = None
         if isinstance(self._budget, Context):
             self._check_texts(self._budget)
-            blocks = Blocks(self._budget, messages, self._format, self._read, given)
+            context, asked = self._budget, self._budget._policy.budget
+            name = known_name(self._model(model))
+            if is_below(room, None if asked is None else Budget.of(asked, model=name)):
+                context = context.clone(budget=room)
+            blocks = Blocks(context, messages, self._format, self._read, given)
             fitted = yield Question(blocks.context.fit, blocks.context.afit)
-            yield from self._tell(fitted)
-            return blocks.outcome(fitted, write)
-        budget = limit_tokens or self._tokens(model, window)
-        given.update(self._objects(messages, write))
-        fitted = yield Question(
-            partial(fit, messages, budget, **given), partial(afit, messages, budget, **given)
-        )
+        else:
+            budget = limit_tokens or self._tokens(model, window)
+            if is_below(room, known_budget(budget, given["model"])):
+                budget = room
+            given.update(self._objects(messages, write))
+            fitted = yield Question(
+                partial(fit, messages, budget, **given), partial(afit, messages, budget, **given)
+            )
+        note_left_out(fitted, left_out)
+        if why is not None:
+            note_in(fitted, why)
         yield from self._tell(fitted)
-        return Outcome(fitted.messages, fitted, fitted.positions)
+        if blocks is None:
+            outcome = Outcome(fitted.messages, fitted, fitted.positions)
+        else:
+            outcome = blocks.outcome(fitted, write)
+        places = [None if place is None else stay[place] for place in outcome.places]
+        return outcome._replace(places=places)
+
+    def _wires(self, message: M) -> list[Any]:
+        """List what a message is on the wire."""
+        said = message if self._read is None else self._read(message)
+        return list(said) if isinstance(said, list | tuple) else [said]
+
+    def _opening(self, messages: Sequence[M]) -> str:
+        """Name a conversation by its first message that is no system text."""
+        wires = (mapping_of(wire) for message in messages for wire in self._wires(message))
+        first = next((wire for wire in wires if wire.get("role") not in SYSTEM_ROLES), None)
+        return "" if first is None else key_of_message(first, self._format)
+
+    def _without_refused(
+        self, messages: Sequence[M], write: Write[M]
+    ) -> tuple[Sequence[M], Sequence[int], int]:
+        """Leave out thinking that was refused before.
+
+        Returns:
+            The messages, the index that each had among those given, and how many of them had such thinking.
+        """
+        known, form = self._refused.thinking, self._format
+        if not known:
+            return messages, range(len(messages)), 0
+        left, stay, count = list[M](), list[int](), 0
+        for at, message in enumerate(messages):
+            wires, one = self._wires(message), message
+            if any(form.thinking_key(wire) in known for wire in wires):
+                count += 1
+                bare = [
+                    form.without_thinking(wire) if form.thinking_key(wire) in known else wire
+                    for wire in wires
+                ]
+                rest = [wire for wire in bare if wire is not None]
+                made = write(message, rest) if rest else None
+                if made is None:
+                    continue
+                one = made
+            left.append(one)
+            stay.append(at)
+        return left, stay, count
 
     def warn_stored(self, what: str, /, *, instead: str) -> None:
         """Warn, once, that a call goes on from what its server keeps, of which a fit takes nothing away.
@@ -411,77 +535,6 @@ def _async_error() -> ConfigurationError:
         "on_fitted is async, and a call that is not awaited cannot wait for it: give a function that is not"
         " async, or await the call"
     )
-
-
-class CopyCache(ReadCache[M, R]):
-    """A `ReadCache` for messages that are copied at each call or changed in place: known by what they say.
-
-    A copy of its own stands beside each reading. The messages of a call are compared in order with those of
-    the conversation that begins like it for longest, which is cheap: copies share their texts.
-
-    Args:
-        read: What reads a message.
-        most_objects: How many readings are kept; those of the conversation used last always are.
-    """
-
-    def __init__(self, read: Callable[[M], R], *, most_objects: int) -> None:
-        super().__init__(read, most_objects=most_objects)
-        self._known: tuple[tuple[list[M], list[R]], ...] = ()
-        """Copies and readings of conversations, that used last at the end."""
-
-    def __call__(self, object: M, /) -> R:
-        """Return what a message reads as."""
-        return self._read(object)
-
-    def readings(self, objects: Sequence[M], /) -> list[R | None]:
-        """List what these messages read as; what is new is read."""
-        messages, others = list(objects), [*self._known]
-        ranks = ((*_alike(copies, messages), at) for at, (copies, _) in enumerate(others))
-        alike, _, at = max(ranks, default=(0, True, -1))
-        copies, known = others.pop(at) if others else ([], [])
-        if alike < len(copies):
-            places = [*range(alike), *_places(messages, copies, alike)]
-            if alike == len(messages) or 2 * places.count(None) >= len(places):
-                others.append((copies, known))  # another conversation, that may begin like this one
-            copies = [
-                deepcopy(one) if at is None else copies[at] for one, at in zip(messages, places, strict=True)
-            ]
-            known = [
-                self._read_new(one) if at is None else known[at]
-                for one, at in zip(copies, places, strict=True)
-            ]
-        fresh = [*map(deepcopy, messages[len(copies) :])]
-        copies, known = [*copies, *fresh], [*known, *map(self._read_new, fresh)]
-        del others[: -_MOST_CONVERSATIONS + 1]
-        while others and sum(len(one) for one, _ in others) + len(copies) > self._most:
-            del others[0]
-        self._known = (*others, (copies, known))
-        return [*known]
-
-    def _read_new(self, message: M) -> R:
-        reading = self._read(message)
-        self._note(reading)
-        return reading
-
-
-def _alike(known: Sequence[M], messages: Sequence[M]) -> tuple[int, bool]:
-    """Count with how many messages both begin; say whether these are all that is known of a conversation."""
-    pairs = enumerate(zip(known, messages, strict=False))
-    count = next((at for at, (one, other) in pairs if one != other), min(len(known), len(messages)))
-    return count, count == len(known)
-
-
-def _places(messages: Sequence[M], known: Sequence[M], start: int) -> list[int | None]:
-    """List which of those known each message from `start` on is; once many are new, the rest is new."""
-    places, at, misses = list[int | None](), start, 0
-    for message in messages[start:]:
-        place = None
-        if misses < _MOST_MISSES and at < len(known):
-            with suppress(ValueError):
-                place = known.index(message, at)
-        at, misses = (at, misses + 1) if place is None else (place + 1, misses)
-        places.append(place)
-    return places
 
 
 class _Held(Generic[M]):

@@ -6,11 +6,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.request import known_budget
-from trimtab._shared.checks import check_flag
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.context import Context
@@ -35,7 +34,7 @@ from trimtab.integrations.base import (
     known_window,
 )
 from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent
-from trimtab.integrations.recovery import note_in, refusal_in, room_after
+from trimtab.integrations.recovery import ask_again, is_below, note_in, note_left_out, refusal_in, room_after
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.strategies.cut_memory import HeldCut
 
@@ -73,7 +72,14 @@ class Bodies(Trimmer[Any]):
         on_fitted: OnFitted | None,
         options: FitOptions,
     ) -> None:
-        super().__init__(budget, format=format, on_fitted=on_fitted, options=options, hands_system=True)
+        super().__init__(
+            budget,
+            format=format,
+            retry_overflow=retry_overflow,
+            on_fitted=on_fitted,
+            options=options,
+            hands_system=True,
+        )
         own = options.get("counter")
         if own is None and isinstance(self._budget, Context):
             own = self._budget._policy.counter
@@ -86,10 +92,6 @@ class Bodies(Trimmer[Any]):
         """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
         self._stored, self._held_key, self._most_output = stored, held, most_output
         self._own = own
-        self.retries = check_flag("retry_overflow", retry_overflow)
-        """Whether a call that is refused is sent once more."""
-        self._windows: dict[str | None, tuple[int, bool]] = {}
-        """What models were heard to take, and whether answers are in it."""
         self._holds = not isinstance(self._budget, Context) and options.get("strategy") is None
         self._target_ratio = 0.5 if options.get("steady") else target_ratio
         self._options.pop("steady", None)
@@ -115,7 +117,13 @@ class Bodies(Trimmer[Any]):
         request = self._request_of(body)
         if request is None:
             return Sent(body)
-        return (yield from self._fit_call(self._call(body, request, model)))
+        known, form = self._refused.thinking, self._format
+        left = form.forget_thinking(request.body or {}, known) if known else None
+        if left is None:
+            return (yield from self._fit_call(self._call(body, request, model)))
+        count = sum(form.thinking_key(message) in known for message in request.messages)
+        call = self._call({**body, **left}, form.read_request(left), model)
+        return (yield from self._fit_call(call._replace(left_out=count)))
 
     def _fit_call(
         self, call: _Call, limit_tokens: int | None = None, why: Refusal | None = None
@@ -153,23 +161,14 @@ class Bodies(Trimmer[Any]):
 
     def _recover(self, sent: Sent, error: Exception) -> Steps[Sent]:
         refusal = refusal_in(error) if self.retries and sent.call is not None else None
-        again: Sent | None = None
-        if refusal is not None:
-            made = self._shorter if refusal.kind == "too_long" else self._without_thinking
-            try:
-                again = yield from made(sent, refusal)
-            except BudgetExceededError as why:
-                error.add_note(f"trimtab did not send this call again, since it would not fit: {why}")
-        if again is not None and again.body == sent.body:
-            error.add_note(
-                "trimtab did not send this call again: what it sees of it fits already, and would be the same"
-            )
-            again = None
-        if again is None:
-            raise error
-        return again
 
-    def _shorter(self, sent: Sent, refusal: Refusal) -> Steps[Sent]:
+        def make(refusal: Refusal) -> Steps[Sent | None]:
+            made = self._shorter if refusal.kind == "too_long" else self._without_thinking
+            return (yield from made(sent, refusal))
+
+        return (yield from ask_again(error, refusal, make, lambda again: again.body == sent.body))
+
+    def _shorter(self, sent: Sent, refusal: Refusal) -> Steps[Sent | None]:
         call, fitted, tokens = sent.call, sent.fitted, refusal.sent_tokens
         assert fitted is not None
         if tokens is not None and sent.counter is not None:
@@ -177,13 +176,12 @@ class Bodies(Trimmer[Any]):
         is_taught = tokens is not None and call.chat.baseline is not sent.counter
         room = room_after(refusal, fitted._plan.tokens, is_taught=is_taught)
         limit = fitted._plan.budget.input_tokens
-        if refusal.limit_tokens is not None:
-            answer = refusal.answer_tokens
-            self._windows[self._model(call.model)] = (refusal.limit_tokens + answer, answer > 0)
+        self._refused.learn_window(self._model(call.model), refusal)
         return (yield from self._fit_call(call, max(1, min(room, limit)), refusal))
 
     def _without_thinking(self, sent: Sent, refusal: Refusal) -> Steps[Sent | None]:
         call: _Call = sent.call
+        self._refused.learn_thinking(map(self._format.thinking_key, call.request.messages))
         body = self._format.forget_thinking(call.request.body or {})
         if body is None:
             return None
@@ -199,12 +197,12 @@ class Bodies(Trimmer[Any]):
             context = self._budget
             asked = context._policy.budget
             name = known_name(self._model(call.model))
-            if _is_below(room, None if asked is None else Budget.of(asked, model=name)):
+            if is_below(room, None if asked is None else Budget.of(asked, model=name)):
                 context = context.clone(budget=_budget_of(room, counter))
             blocks = self._in_context(context, call, counter)
             return Question(blocks.context.fit, blocks.context.afit), blocks.places
         limit, given = self._arguments(call, counter)
-        if _is_below(room, limit):
+        if is_below(room, limit):
             limit = _budget_of(room, counter)
         asked = (call.request.body or {}, limit)
         fits, afits = partial(fit, *asked, **given), partial(afit, *asked, **given)
@@ -212,12 +210,9 @@ class Bodies(Trimmer[Any]):
 
     def _room(self, call: _Call, limit_tokens: int | None) -> int | None:
         """Return the room of a call that was refused, or whose model was heard to take less than is known."""
-        heard = self._windows.get(self._model(call.model))
-        if heard is None:
-            return limit_tokens
-        window, has_answers = heard
-        room = max(1, window - (self._output_of(call.request) or 0 if has_answers else 0))
-        return room if limit_tokens is None else min(room, limit_tokens)
+        output_tokens = self._output_of(call.request)
+        room = self._refused.room(self._model(call.model), output_tokens=output_tokens)
+        return min((one for one in (room, limit_tokens) if one is not None), default=None)
 
     def _call(self, body: Mapping[str, Any], request: Request, model: str | None) -> _Call:
         """Find the conversation of a call, and how much the server puts before it."""
@@ -309,6 +304,7 @@ class Bodies(Trimmer[Any]):
         places: Sequence[int | None],
         why: Refusal | None,
     ) -> Steps[Sent]:
+        note_left_out(fitted, call.left_out)
         if why is not None:
             note_in(fitted, why)
         yield from self._tell(fitted)
@@ -354,13 +350,6 @@ def _budget_of(room: int, counter: TotalBaseline | None) -> Budget:
     return Budget(room, margin="auto" if _is_learned(counter) else 0)
 
 
-def _is_below(room: int | None, budget: Budget | None) -> TypeGuard[int]:
-    """Tell whether there is a room, and it is smaller than a budget's."""
-    if room is None or budget is None:
-        return room is not None
-    return room < budget.window - budget.output_reserve - budget.overhead_tokens
-
-
 class _Call(NamedTuple):
     """A call to be fitted."""
 
@@ -371,6 +360,8 @@ class _Call(NamedTuple):
     held: str | None
     """The name of what the server puts before its messages."""
     held_tokens: int
+    left_out: int = 0
+    """Of how many messages the thinking was left out, since it was refused before."""
 
     def counter(self, counter: TotalBaseline | None) -> TotalBaseline | None:
         """Have a conversation's counter count what the server holds, too."""

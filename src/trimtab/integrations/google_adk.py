@@ -12,7 +12,6 @@ from trimtab.formats import Gemini
 from trimtab.formats.values import python_json
 from trimtab.integrations.base import (
     AdapterBudget,
-    CopyCache,
     FitOptions,
     OnFitted,
     Schemas,
@@ -21,6 +20,7 @@ from trimtab.integrations.base import (
     answer_ways,
     known_facts,
 )
+from trimtab.integrations.copies import CopyCache
 
 package_of("google-adk", package="google.adk", needed_by="trimtab.integrations.google_adk")
 

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from trimtab._fit import Fitted
+from trimtab._shared.steps import Steps
+from trimtab.budget import Budget
+from trimtab.errors import BudgetExceededError
 from trimtab.formats.api_errors import Refusal, read_refusal
+from trimtab.report.text import plural
 
 _log = logging.getLogger("trimtab.integrations")
+
+R = TypeVar("R")
+
+MOST_ROOMS = 1_024
+"""Conversations of which a room is remembered, those that were refused last."""
+
+MOST_THINKING = 10_000
+"""Messages whose thinking was refused that are remembered, those of the latest refusals."""
 
 
 def refusal_in(error: BaseException) -> Refusal | None:
@@ -21,6 +34,110 @@ def refusal_in(error: BaseException) -> Refusal | None:
         error: As the client raised it; its text has what the provider said.
     """
     return read_refusal(str(error))
+
+
+class Refused:
+    """What the provider of an adapter refused, so that no later call is refused for it once more."""
+
+    def __init__(self) -> None:
+        self._windows: dict[str | None, tuple[int, bool]] = {}
+        self._rooms: OrderedDict[tuple[str | None, str], int] = OrderedDict()
+        self._thinking: OrderedDict[str, None] = OrderedDict()
+
+    @property
+    def thinking(self) -> Collection[str]:
+        """The thinking that was refused, by `Format.thinking_key`."""
+        return self._thinking.keys()
+
+    def learn_window(self, model: str | None, refusal: Refusal) -> None:
+        """Take in how much a model takes, if its provider said so.
+
+        Args:
+            model: Its name.
+            refusal: What its provider said.
+        """
+        if refusal.limit_tokens is not None:
+            self._windows[model] = refusal.limit_tokens + refusal.answer_tokens, refusal.answer_tokens > 0
+
+    def learn_room(self, model: str | None, conversation: str, room: int) -> None:
+        """Take in what a conversation may have, as it is counted here."""
+        known = self._rooms
+        known[model, conversation] = room
+        known.move_to_end((model, conversation))
+        while len(known) > MOST_ROOMS:
+            known.popitem(last=False)
+
+    def learn_thinking(self, keys: Iterable[str | None]) -> None:
+        """Take in whose thinking was refused, by `Format.thinking_key`."""
+        known = self._thinking
+        for key in keys:
+            if key is not None:
+                known[key] = None
+                known.move_to_end(key)
+        while len(known) > MOST_THINKING:
+            known.popitem(last=False)
+
+    def room(
+        self,
+        model: str | None,
+        *,
+        output_tokens: int | None = None,
+        conversation: Callable[[], str] | None = None,
+    ) -> int | None:
+        """Return the room that a call has by what was refused before; None where nothing was.
+
+        Args:
+            model: Its model.
+            output_tokens: The most its answer may have; None: as much as that of the call that was refused.
+            conversation: Names its conversation, which is asked where one of the model has a room.
+        """
+        rooms = list[int]()
+        if (heard := self._windows.get(model)) is not None:
+            window, has_answers = heard
+            rooms.append(max(1, window - (output_tokens or 0 if has_answers else 0)))
+        if conversation is not None and any(name == model for name, _ in tuple(self._rooms)):
+            rooms += [room for room in (self._rooms.get((model, conversation())),) if room is not None]
+        return min(rooms, default=None)
+
+
+def ask_again(
+    error: Exception,
+    refusal: Refusal | None,
+    make: Callable[[Refusal], Steps[R | None]],
+    is_same: Callable[[R], bool],
+) -> Steps[R]:
+    """Give what is sent in place of what was refused.
+
+    Args:
+        error: What was raised for that.
+        refusal: Why it was refused, where that is known.
+        make: Fits the call otherwise; None: it cannot be.
+        is_same: Tells whether that would be what was sent before.
+
+    Raises:
+        Exception: The very error, where there is nothing to send: it says why, if it is one of these.
+    """
+    again: R | None = None
+    if refusal is not None:
+        try:
+            again = yield from make(refusal)
+        except BudgetExceededError as why:
+            error.add_note(f"trimtab did not send this call again, since it would not fit: {why}")
+    if again is not None and is_same(again):
+        error.add_note(
+            "trimtab did not send this call again: what it sees of it fits already, and would be the same"
+        )
+        again = None
+    if again is None:
+        raise error
+    return again
+
+
+def is_below(room: int | None, budget: Budget | None) -> TypeGuard[int]:
+    """Tell whether there is a room, and it is smaller than a budget's."""
+    if room is None or budget is None:
+        return room is not None
+    return room < budget.window - budget.output_reserve - budget.overhead_tokens
 
 
 def room_after(refusal: Refusal, counted_tokens: int, *, is_taught: bool) -> int:
@@ -55,6 +172,21 @@ def note_in(fitted: Fitted[Any], refusal: Refusal) -> None:
     said = _say(refusal)
     _log.warning("%s", said)
     fitted._report = replace(fitted.report, notes=(*fitted.report.notes, said))
+
+
+def note_left_out(fitted: Fitted[Any], count: int) -> None:
+    """Tell in a report whose thinking was left out at once, since it was refused before.
+
+    Args:
+        fitted: What is sent.
+        count: Of how many messages; 0: nothing is told.
+    """
+    if count:
+        said = (
+            f"Without the thinking of {plural(count, 'message')}, which the provider refused in a call before"
+            " as made for another conversation."
+        )
+        fitted._report = replace(fitted.report, notes=(*fitted.report.notes, said))
 
 
 @contextmanager

@@ -17,10 +17,10 @@ from typing import Any, Unpack
 from trimtab._fit import Fitted
 from trimtab._shared.lazy import package_of
 from trimtab.formats import Anthropic
+from trimtab.formats.api_errors import Refusal
 from trimtab.formats.values import python_json
 from trimtab.integrations.base import (
     AdapterBudget,
-    CopyCache,
     FitOptions,
     OnFitted,
     Schemas,
@@ -29,6 +29,8 @@ from trimtab.integrations.base import (
     form_of,
     rewrite_parts,
 )
+from trimtab.integrations.copies import CopyCache
+from trimtab.integrations.recovery import refusal_in, room_after
 from trimtab.strategies import Strategy
 
 package_of("strands", package="strands", needed_by="trimtab.integrations.strands")
@@ -115,7 +117,7 @@ class TrimConversationManager(ConversationManager):
         """Do nothing behind a run: what comes next is cut before it is sent."""
 
     def reduce_context(self, agent: Agent, e: Exception | None = None, **kwargs: Any) -> None:
-        """Have the next call cut to half of what was just sent, since the provider says that it is too long.
+        """Have the next call cut to what the provider says that it takes, or to half of what was just sent.
 
         There counters and summarizers may be async, and a summarizer is asked.
 
@@ -125,7 +127,10 @@ class TrimConversationManager(ConversationManager):
         """
         fitted = self._fitted
         if fitted is not None and all(map(is_, fitted.messages, agent.messages)):
-            self._limit_tokens = fitted.report.tokens_after // 2
+            refusal = (None if e is None else refusal_in(e)) or Refusal("too_long")
+            tokens = fitted.report.tokens_after
+            room = room_after(refusal, tokens, is_taught=False)
+            self._limit_tokens = max(1, min(room, tokens - 1))
         elif e is not None:
             raise e
 

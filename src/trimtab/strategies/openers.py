@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, keep_parts
 from trimtab.conversation.order import Row, find_misplaced, row_or_before, stands_apart
-from trimtab.conversation.turns import LastTurn, head_of_turn
+from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import Span, Stretch, span_of, unit_of
 from trimtab.formats import Step, mapping_of
+from trimtab.formats.structure import head_of_turn
 
 if TYPE_CHECKING:
     from trimtab.report import Reason

@@ -132,6 +132,56 @@ def test_in_a_tool_loop_thinking_is_switched_off_with_it() -> None:
     assert served.bodies[1]["messages"][1]["content"] == [call]
 
 
+@pytest.mark.parametrize("model", [MODEL, "claude-opus-5-5"])
+def test_thinking_that_was_refused_is_not_sent_again(model: str) -> None:
+    """A later call leaves it out at once, and keeps what the model thought since."""
+    seen: list[Fitted[Any]] = []
+    fresh = [
+        {"type": "thinking", "thinking": "So.", "signature": "EqQBnew"},
+        {"type": "text", "text": "Yes."},
+    ]
+    later = [*THOUGHTFUL, {"role": "assistant", "content": fresh}, {"role": "user", "content": "Sure?"}]
+    with refusing(THINKING, refuses=lambda body: "EqQBCgIYAhIM" in str(body)) as served:
+        client = with_budget(client_of(served), BUDGET, retry_overflow=True, on_fitted=seen.append)
+        client.messages.create(**{**OK, "model": model, "messages": THOUGHTFUL})
+        client.messages.create(**{**OK, "model": model, "messages": later})
+    assert (len(served.bodies), served.refused, len(seen)) == (3, 1, 3)
+    sent = served.bodies[2]["messages"]
+    assert sent[:5] == served.bodies[1]["messages"]
+    assert sent[5:] == later[5:]
+    assert (
+        seen[2].report.notes[-1].startswith("Without the thinking of 2 messages, which the provider refused")
+    )
+
+
+def test_thinking_that_opens_a_tool_loop_is_left_out_of_each_of_its_steps() -> None:
+    """It stays switched off as long as the turn goes on, and is on in the next."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "sunny"}
+    messages: list[Any] = [
+        THOUGHTFUL[0],
+        {"role": "assistant", "content": [_thought("")[0], call]},
+        {"role": "user", "content": [result]},
+    ]
+    step = [
+        {"role": "assistant", "content": [{**call, "id": "toolu_2"}]},
+        {"role": "user", "content": [{**result, "tool_use_id": "toolu_2"}]},
+    ]
+    done = [{"role": "assistant", "content": "Sunny."}, {"role": "user", "content": "Thanks."}]
+    thinking = {"type": "enabled", "budget_tokens": 1_024}
+    tools = [{"name": "look", "description": "Look.", "input_schema": {"type": "object"}}]
+    with refusing(THINKING, refuses=_thinks) as served:
+        client = with_budget(client_of(served), BUDGET, retry_overflow=True)
+        for talk in (messages, [*messages, *step], [*messages, *step, *done]):
+            client.messages.create(
+                model=MODEL, max_tokens=2_000, messages=talk, thinking=thinking, tools=tools
+            )
+    assert served.refused == 1
+    assert [body["thinking"]["type"] for body in served.bodies] == [
+        *("enabled", "disabled", "disabled", "enabled")
+    ]
+
+
 def test_without_thinking_there_is_nothing_to_leave_out() -> None:
     """The error is the caller's."""
     with refusing(THINKING, refuses=lambda _: True) as served:

@@ -29,7 +29,7 @@ from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, Loop, Question, agent
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
 from trimtab import Budget, Context, Fitted, fit
 from trimtab.errors import BudgetExceededError, ConfigurationError
-from trimtab.integrations.base import CopyCache
+from trimtab.integrations.copies import CopyCache
 from trimtab.integrations.strands import TrimConversationManager, trim_middleware
 from trimtab.strategies import Summarize
 

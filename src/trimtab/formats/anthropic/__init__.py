@@ -8,7 +8,7 @@ before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -342,16 +342,17 @@ class Anthropic(Format):
             return "\n\n".join(filter(None, (*given, *said)))
         return [block for one in (*given, *said) for block in _system_blocks(one)]
 
-    def forget_thinking(self, body: Mapping[str, Any], /) -> Dict | None:
-        """Do so; thinking that has a budget is disabled where a turn goes on.
+    def forget_thinking(
+        self, body: Mapping[str, Any], known: Collection[str] | None = None, /
+    ) -> Dict | None:
+        """Do so; thinking that has a budget is disabled where a turn goes on that does not begin with it.
 
         "When `thinking` is enabled, a final `assistant` message must start with a thinking block."
         """
-        made = super().forget_thinking(body)
-        if made is None or item_of(body.get("thinking"), "type") != "enabled" or not made["messages"]:
+        made = super().forget_thinking(body, known)
+        if made is None or item_of(body.get("thinking"), "type") != "enabled":
             return made
-        goes_on = kind_of(made["messages"][-1]) == "tool"
-        return {**made, "thinking": {"type": "disabled"}} if goes_on else made
+        return {**made, "thinking": {"type": "disabled"}} if self.lacks_thinking(made["messages"]) else made
 
     def redact(self, message: Dict, /) -> Dict:
         return redacted_of(message)

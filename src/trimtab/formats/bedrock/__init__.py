@@ -8,7 +8,7 @@ apart. A prefix for the cache ends at a block of its own, which goes where what 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from trimtab.formats.anthropic.edit import thinking_of
 from trimtab.formats.anthropic.faults import lets_model_lead
@@ -322,12 +322,14 @@ class Bedrock(Format):
             return system
         return [*blocks_of_system(system), *(one for said in messages for one in blocks_of_system(said))]
 
-    def forget_thinking(self, body: Mapping[str, object], /) -> Dict | None:
-        """Do so; thinking that has a budget is disabled where a turn goes on."""
-        made, fields = super().forget_thinking(body), body.get("additionalModelRequestFields")
-        if made is None or item_of(item_of(fields, "thinking"), "type") != "enabled" or not made["messages"]:
+    def forget_thinking(
+        self, body: Mapping[str, object], known: Collection[str] | None = None, /
+    ) -> Dict | None:
+        """Do so; thinking that has a budget is disabled where a turn goes on that does not begin with it."""
+        made, fields = super().forget_thinking(body, known), body.get("additionalModelRequestFields")
+        if made is None or item_of(item_of(fields, "thinking"), "type") != "enabled":
             return made
-        if kind_of(made["messages"][-1]) != "tool":
+        if not self.lacks_thinking(made["messages"]):
             return made
         settings = with_values(fields, {("thinking",): {"type": "disabled"}})
         return {**made, "additionalModelRequestFields": settings}

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from trimtab.formats.base import Format, Pieces, Prices, Request, Rules, TextSlot
-from trimtab.formats.gemini.edit import forget_thoughts, parts_of_system, read_body, redacted_of, write_body
+from trimtab.formats.gemini.edit import parts_of_system, read_body, redacted_of, without_thoughts, write_body
 from trimtab.formats.gemini.faults import UNEQUAL, faults_of, takes_apart
 from trimtab.formats.gemini.mend import mended_of
 from trimtab.formats.gemini.read import (
@@ -275,8 +275,8 @@ class Gemini(Format):
         given = [] if system is None else parts_of_system(system)
         return [*given, *(part for message in messages for part in parts_of_system(message))]
 
-    def forget_thinking(self, body: Mapping[str, Any], /) -> Dict | None:
-        return forget_thoughts(body)
+    def without_thinking(self, message: Any, /) -> Any | None:
+        return without_thoughts(message)
 
     def redact(self, message: Dict, /) -> Dict:
         return redacted_of(message)

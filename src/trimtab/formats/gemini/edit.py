@@ -223,30 +223,23 @@ _STAYS: dict[str, tuple[tuple[str, ...], Dict]] = {
 """Parts that belong to another one, and so stay what they are: keys that stay, and what stands for others."""
 
 
-def forget_thoughts(body: Mapping[str, Any]) -> Dict | None:
-    """Return a body without thoughts; see `Format.forget_thinking`.
+def without_thoughts(content: Any) -> Any | None:
+    """Return a content without its thoughts; None if nothing is left.
 
     A call keeps the value that nobody checks in place of its signature: without one it is refused.
     """
-    given = as_list(body["contents"]) or ()
-    made: list[Any] = []
-    for content in given:
-        parts = as_list(item_of(content, "parts")) or ()
-        rest = [_without_signature(part) for part in parts if not _is_thought(as_dict(part))]
-        if len(rest) == len(parts) and all(map(is_, rest, parts)):
-            made.append(content)
-        elif rest:
-            made.append(with_values(content, {("parts",): parts_for(content, rest)}))
-    if len(made) == len(given) and all(map(is_, made, given)):
-        return None
-    return {**body, "contents": made}
+    parts = as_list(item_of(content, "parts")) or ()
+    rest = [_without_signature(part) for part in parts if not _is_thought(as_dict(part))]
+    if len(rest) == len(parts) and all(map(is_, rest, parts)):
+        return content
+    return with_values(content, {("parts",): parts_for(content, rest)}) if rest else None
 
 
 def _without_signature(part: Any) -> Any:
     """Return a part without the signature of a thought."""
     entry = as_dict(part) or {}
     signed = key_in(entry, SIGNATURE)
-    if signed is None:
+    if signed is None or entry[signed] == unchecked_signature():
         return part
     is_call = key_in(entry, "function_call") is not None
     return (
