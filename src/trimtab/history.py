@@ -256,7 +256,7 @@ def evict_messages(
     count, tokens = _exits(request, units)
     begin = begin_of(history)
     # What stays begins as the provider wants a list to begin, if this one did.
-    if history.format.rules.ordered and begin < len(history) and not history.cannot_lead(begin):
+    if history.ordered and begin < len(history) and not history.cannot_lead(begin):
         well = _led_well(request, units, count)
         count, tokens = well, tokens if well == count else _rest_tokens(request, units[:well])
     return Evicted(

@@ -63,7 +63,7 @@ READING = (
         ),
         ("History._columns", "        self.messages[start:stop] = few\n", "        pass\n"),
         ("History._last_turn", "        if self._followed:\n", "        if False:\n"),
-        ("History.may_hold", "if self.protect or self._ordered or", "if self.protect or"),
+        ("History.may_hold", "if self.protect or self.ordered or", "if self.protect or"),
         ("History.units", "in calls - self._answered}", "in calls}"),
         ("History.units", "pending_calls=self.pending_calls)", "pending_calls=())"),
         (

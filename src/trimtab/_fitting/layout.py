@@ -225,7 +225,7 @@ def is_leaderless(history: History, before: bool, going: Sequence[tuple[int, int
 
     What belongs to another block (`going`) leaves with it, whatever it is here.
     """
-    if not history.format.rules.ordered:
+    if not history.ordered:
         return False
     apart = {index for index, _ in going}
     staying = (unit for unit in history.units if unit.state != "free" and unit.kind != "system")
@@ -472,7 +472,8 @@ def compose(policy: Policy) -> Composition:
     asked = (known_budget if policy.trims else budget_of)(policy.budget, policy.model)
     budget = Budget(MOST_TOKENS) if asked is None else within(asked, counter, policy.tools)
     lead = leading_system(policy.system, format)
-    whole = policy.strict or policy.trims or format.rules.ordered
+    leads = format.thinking_rules(policy.model, None).leads
+    whole = policy.strict or policy.trims or format.rules.ordered or bool(leads)
     whole = whole or not isinstance(counter, AdditiveCounter)
     sources: list[Sequence[Any]] = []
     for block in blocks:

@@ -272,10 +272,10 @@ def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
     It may where what a repair mends in what is older than a cut leaves with it: each message but a result
     begins something, any may come first, and nobody asks for old messages or is shown all of them.
     """
-    rules = format.rules
+    rules, leads = format.rules, format.thinking_rules(ask.model, None).leads
     plain = rules.results_are_messages and not (rules.binds_messages or rules.ordered or rules.keeps_messages)
     asked = ask.strict or ask.on_trim is not None or ask.pin != () or ask.pending_calls != ()
-    return plain and not asked and counter.prices is not None
+    return plain and not leads and not asked and counter.prices is not None
 
 
 def _repair(

@@ -446,7 +446,7 @@ class _Settlement:
 
     def _is_led(self, part: Part) -> bool:
         """Tell whether a block in front surely has something that may come first, where that matters."""
-        if not part.history.format.rules.ordered:
+        if not part.history.ordered:
             return False
         decided = {id(decision.portion): decision for decision in self._decided.values()}
         for ahead in self._composition.parts:

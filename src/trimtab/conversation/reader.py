@@ -73,16 +73,16 @@ class History:
         self._plain = rules.results_are_messages and not rules.binds_messages
         """Each message that is no result begins something."""
         self._results_are_messages = rules.results_are_messages
-        self._ordered = rules.ordered
-        """Not every message may come first, or behind every other."""
-        self._users_open = rules.users_stand_alone and not rules.ordered
-        """Every message of the user may come first, and belongs to nothing before it."""
         self.structure = self.walked = Structure(self.count)
         """What was read of its messages; until all units are asked for, what was noted while walking, too."""
         self.structure.elsewhere = self.elsewhere = elsewhere
         """True if the request goes on from messages the provider has stored."""
         self.thinking = format.thinking_rules(None, None) if thinking is None else thinking
         """What the model asks of thinking that is sent back to it."""
+        self.ordered = rules.ordered or bool(self.thinking.leads)
+        """Not every message may come first, or behind every other."""
+        self._users_open = rules.users_stand_alone and not self.ordered
+        """Every message of the user may come first, and belongs to nothing before it."""
         self.pins = frozenset(pins)
         self.pending_calls = frozenset(pending_calls)
         self.protect = protect
@@ -477,7 +477,7 @@ class History:
         Reads no further back than the last turn.
         """
         tied = self.pins or self.pending_calls or not self._is_alone_here
-        if self.protect or self._ordered or self.format.rules.keeps_messages or tied:
+        if self.protect or self.ordered or self.format.rules.keeps_messages or tied:
             return True
         last = self._last_turn()
         if not 0 <= last < self.count or self.kind(last) != "assistant":
@@ -499,7 +499,7 @@ class History:
             groups = members(self.structure, pairing, whole={index for index, _ in self._apart})
             units = [self._unit_of(group, opened) for group in groups]
             units.sort(key=lambda unit: unit.indices[0])
-            if self._ordered:
+            if self.ordered:
                 units = self._with_openers(units)
             self._units = tuple(with_stored(units, pairing) if self.elsewhere else units)
         return self._units
@@ -556,7 +556,7 @@ class History:
             return None
         index = min(counted, self.count - 1)
         told = self._walked_from <= counted
-        start = self._turn_at(index) if self._ordered or not told or self.walked.odd else index
+        start = self._turn_at(index) if self.ordered or not told or self.walked.odd else index
         if start is None:
             return None
         end = self._border_at_or_before(min(max(0, self._last_turn()), self.count - 1))
@@ -601,7 +601,7 @@ class History:
         if self.pending_calls:
             asked.update(self.walked.unanswered)
         # Each of them, and what is cut into, stays together with the message that opens its turn.
-        for index in (start, end, *asked) if self._ordered else (start,):
+        for index in (start, end, *asked) if self.ordered else (start,):
             asked.update(self._openers_of(index))
         if self.walked.odd:
             asked.update(index for index in self.walked.odd if index >= start)
@@ -613,7 +613,7 @@ class History:
         The user's message before it, and, if that cannot open a turn, the one before it that can; and the
         thinking that opens what is left of the last turn.
         """
-        if not self._ordered:
+        if not self.ordered:
             return self._user_before(index)
         thinking = None if self.last_turn is None else self.last_turn.thinking_for(index)
         if thinking is None:
@@ -675,7 +675,7 @@ class History:
             return found
         if waiting:
             return None
-        return list(map(span_of, self._with_openers(list(map(unit_of, found))))) if self._ordered else found
+        return list(map(span_of, self._with_openers(list(map(unit_of, found))))) if self.ordered else found
 
     def _find_marks(self) -> list[tuple[int, State]]:
         """List messages that decide on the state of their unit, the strongest first."""

@@ -17,7 +17,7 @@ from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats.foreign import check_message, instead_of_body
 from trimtab.formats.origin import ORIGIN_OF, Origins
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Step, Structure, Thinking, head_of_turn
+from trimtab.formats.structure import Kind, Step, Structure, Thinking
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -27,9 +27,9 @@ from trimtab.formats.values import (
     compact_json,
     entry_of,
     item_of,
+    key_of_lost,
     mapping_of,
     marks_in,
-    values_lost,
     with_values,
     without_indices,
 )
@@ -286,20 +286,6 @@ def output_schema(schema: Mapping[str, Any], /) -> Dict:
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
-def content_of(parts: Sequence[Any], text_part: Callable[[str], Any], /) -> Any:
-    """Make the content of a message: a text of nothing or of one text, else parts."""
-    if not parts:
-        return ""
-    if len(parts) == 1 and isinstance(parts[0], str):
-        return parts[0]
-    return [text_part(part) if isinstance(part, str) else part for part in parts]
-
-
-def text_part(text: str, /) -> Dict:
-    """Write a text as most forms do where content is a list."""
-    return {"type": "text", "text": text}
-
-
 def named_in(body: Mapping[str, Any], unseen: Mapping[str, str], /) -> tuple[str, ...]:
     """List the phrases for those keys of a body that name something the provider reads beside it."""
     # an empty mapping asks for something too: `"web_search_options": {}` is a search
@@ -521,20 +507,13 @@ class Format(ABC):
         return message
 
     def thinking_key(self, message: Any, /) -> str | None:
-        """Return by what the thinking of a message is known when it comes back; None if it has none.
-
-        It is a hash of what `without_thinking` takes away: of the signatures, and of what was signed.
+        """Return by what a message's thinking is known: a hash of what leaves with it; None if it has none.
 
         Args:
             message: The caller's message.
         """
-        from hashlib import blake2b  # not above: few programs have thinking that was refused
-
         bare = self.without_thinking(message)
-        if bare is message:
-            return None
-        said = repr(values_lost(mapping_of(message), mapping_of(bare or {})))
-        return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return None if bare is message else key_of_lost(mapping_of(message), mapping_of(bare or {}))
 
     def turn_step(self, message: Dict, /) -> Step:
         """Say what a message is to the turn of the model's it stands in.
@@ -790,16 +769,6 @@ class Format(ABC):
         if all(map(is_, left, given)):
             return None
         return {**body, key: [message for message in left if message is not None]}
-
-    def lacks_thinking(self, messages: Sequence[Any], /) -> bool:
-        """Tell whether the model is to go on with a turn that does not begin with thinking.
-
-        Args:
-            messages: Those of a body.
-        """
-        places = range(len(messages) - 1, -1, -1)
-        head = head_of_turn((at, self.turn_step(mapping_of(messages[at]))) for at in places)
-        return head is not None and not head.thinks
 
     def cache_marks(self, value: Any, /) -> list[Any]:
         """List the marks for a prompt cache in a message, system text or tools.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from trimtab.formats.values import Dict, entry_of
@@ -69,6 +69,17 @@ def head_of_turn(steps: Iterable[tuple[int, Step]], /) -> Said | None:
     """Return the first message of the model's in that turn; None where it is not to go on from results."""
     said = deque(model_messages(steps), maxlen=1)
     return said[0] if said else None
+
+
+def lacks_thinking(messages: Sequence[Any], step: Callable[[Any], Step]) -> bool:
+    """Tell whether the model is to go on with a turn that does not begin with thinking.
+
+    Args:
+        messages: The conversation.
+        step: Says what a message is to its turn.
+    """
+    head = head_of_turn((at, step(messages[at])) for at in range(len(messages) - 1, -1, -1))
+    return head is not None and not head.thinks
 
 
 UNNAMED = "call #"

@@ -354,8 +354,10 @@ def without_keys(owner: Any, keys: Collection[str]) -> Any:
     return rest if type(owner) is dict else _like(owner, rest)
 
 
-def values_lost(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Any]:
-    """List what stands in a mapping, or in a list of it, and left in a copy."""
+def key_of_lost(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Key what stands in a mapping, or in a list of it, and left in a copy."""
+    from hashlib import blake2b  # not above: few programs have thinking that was refused
+
     lost: list[Any] = []
     for key, value in before.items():
         left, items = after.get(key), as_list(value)
@@ -364,7 +366,21 @@ def values_lost(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Any
             lost += [as_dict(item) or item for item in items if item not in rest]
         elif value != left:
             lost.append(value)
-    return lost
+    return blake2b(repr(lost).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def content_of(parts: Sequence[Any], text_part: Callable[[str], Any], /) -> Any:
+    """Make the content of a message: a text of nothing or of one text, else parts."""
+    if not parts:
+        return ""
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return parts[0]
+    return [text_part(part) if isinstance(part, str) else part for part in parts]
+
+
+def text_part(text: str, /) -> Dict:
+    """Write a text as most forms do where content is a list."""
+    return {"type": "text", "text": text}
 
 
 def _with_items(owner: Any, items: Mapping[Any, Any]) -> Any:

@@ -8,7 +8,7 @@ What the model is sent is fitted; what the agent keeps stays whole, unless `pers
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import takewhile
 from operator import attrgetter, is_
@@ -29,6 +29,7 @@ from trimtab.integrations.base import (
     join_system,
     rewrite_parts,
 )
+from trimtab.integrations.recovery import last_try
 
 package_of("agent-framework", package="agent_framework", needed_by="trimtab.integrations.agent_framework")
 
@@ -37,9 +38,12 @@ from agent_framework import (
     EXCLUDED_KEY,
     ChatContext,
     ChatMiddleware,
+    ChatResponse,
+    ChatResponseUpdate,
     Content,
     FunctionTool,
     Message,
+    ResponseStream,
     normalize_tools,
 )
 
@@ -128,6 +132,8 @@ class TrimMiddleware(ChatMiddleware):
     Args:
         budget: As for `TrimStrategy`.
         name: As for `TrimStrategy`.
+        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
+            says of its size; or, where it refuses old thinking, without that.
         on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
@@ -141,6 +147,7 @@ class TrimMiddleware(ChatMiddleware):
         budget: AdapterBudget = None,
         *,
         name: str | None = None,
+        retry_overflow: bool = False,
         on_fitted: OnFitted | None = None,
         **options: Unpack[FitOptions],
     ) -> None:
@@ -151,6 +158,7 @@ class TrimMiddleware(ChatMiddleware):
             read=_read,
             write=_write,
             cache=_Readings,
+            retry_overflow=retry_overflow,
             on_fitted=on_fitted,
             options=options,
             strategy=STEADY,
@@ -166,15 +174,64 @@ class TrimMiddleware(ChatMiddleware):
             self._trimmer.warn_stored("conversation_id is given", instead=_INSTEAD)
         asked = said.get("response_format")
         tools = self._tools.of(normalize_tools(said.get("tools")))
-        sent = await self._trimmer.afit(
-            context.messages,
-            model=said.get("model") or getattr(context.client, "model", None),
-            sent_as=form_of(context.client, _FORMS),
-            system=_system(said.get("instructions")),
-            tools=[*self._answers.of([] if asked is None else [asked]), *tools],
-        )
+        whole = context.messages
+        call: dict[str, Any] = {
+            "model": said.get("model") or getattr(context.client, "model", None),
+            "sent_as": form_of(context.client, _FORMS),
+            "system": _system(said.get("instructions")),
+            "tools": [*self._answers.of([] if asked is None else [asked]), *tools],
+        }
+        sent = await self._trimmer.afit(whole, **call)
         context.messages = sent.messages
-        await call_next()
+
+        async def ask_again(error: Exception) -> None:
+            context.messages = (await self._trimmer.afit_again(error, sent, whole, **call)).messages
+            with last_try(error, Exception):
+                await call_next()
+
+        try:
+            await call_next()
+        except Exception as error:  # each client has its own
+            if not self._trimmer.retries:
+                raise
+            await ask_again(error)
+        else:
+            if self._trimmer.retries and isinstance(context.result, ResponseStream):
+                context.result = _stream_of(context, context.result, ask_again)
+
+
+def _stream_of(
+    context: ChatContext,
+    stream: ResponseStream[ChatResponseUpdate, ChatResponse],
+    ask_again: Callable[[Exception], Awaitable[None]],
+) -> ResponseStream[ChatResponseUpdate, ChatResponse]:
+    """Return the stream of a call, which is asked for once more if it fails before it has begun."""
+    streams = [stream]
+
+    async def updates() -> AsyncIterator[ChatResponseUpdate]:
+        begun = False
+        try:
+            async for update in stream:
+                begun = True
+                yield update
+        except Exception as error:
+            if begun:
+                raise
+            await ask_again(error)
+            refused = error
+        else:
+            return
+        again = context.result
+        assert isinstance(again, ResponseStream)
+        streams.append(again)
+        with last_try(refused, Exception):
+            async for update in again:
+                yield update
+
+    async def whole(_: Sequence[ChatResponseUpdate]) -> ChatResponse:
+        return await streams[-1].get_final_response()
+
+    return ResponseStream(updates(), finalizer=whole)
 
 
 _FORMS = {

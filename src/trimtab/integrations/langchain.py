@@ -32,6 +32,7 @@ from trimtab.integrations.base import (
     Trimmer,
     known_facts,
 )
+from trimtab.integrations.recovery import last_try
 from trimtab.strategies import Strategy
 
 package_of("langchain", package="langchain", needed_by="trimtab.integrations.langchain")
@@ -79,6 +80,8 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: What leaves a request leaves the state of the agent and its checkpoints, too.
+        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
+            says of its size; or, where it refuses old thinking, without that.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
@@ -92,12 +95,16 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         budget: AdapterBudget = None,
         *,
         persist: bool = False,
+        retry_overflow: bool = False,
         on_fitted: OnFitted | None = None,
         **options: Unpack[FitOptions],
     ) -> None:
         super().__init__()
         self.persist = persist
-        self._trimmer = _trimmer(budget, on_fitted, options, DEEP if persist else STEADY, keeps=persist)
+        strategy = DEEP if persist else STEADY
+        self._trimmer = _trimmer(
+            budget, on_fitted, options, strategy, keeps=persist, retry_overflow=retry_overflow
+        )
         self._tools = Schemas(lambda tools: list(map(convert_to_openai_tool, tools)))
         self._answers = Schemas(lambda asked: _answers(*asked))
 
@@ -105,8 +112,17 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Answer:
         """Fit the messages of a call."""
-        fits = self._trimmer.fit(_all_of(request), **self._call(request))
-        return self._persist(request, fits, handler(_with(request, fits)))
+        messages, call = _all_of(request), self._call(request)
+        fits = self._trimmer.fit(messages, **call)
+        try:
+            answer = handler(_with(request, fits))
+        except Exception as error:  # each provider's package has its own
+            if not self._trimmer.retries:
+                raise
+            fits = self._trimmer.fit_again(error, fits, messages, **call)
+            with last_try(error, Exception):
+                answer = handler(_with(request, fits))
+        return self._persist(request, fits, answer)
 
     async def awrap_model_call(
         self,
@@ -114,8 +130,17 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Answer:
         """Fit the messages of a call; counters and summarizers may be async."""
-        fits = await self._trimmer.afit(_all_of(request), **self._call(request))
-        return self._persist(request, fits, await handler(_with(request, fits)))
+        messages, call = _all_of(request), self._call(request)
+        fits = await self._trimmer.afit(messages, **call)
+        try:
+            answer = await handler(_with(request, fits))
+        except Exception as error:  # each provider's package has its own
+            if not self._trimmer.retries:
+                raise
+            fits = await self._trimmer.afit_again(error, fits, messages, **call)
+            with last_try(error, Exception):
+                answer = await handler(_with(request, fits))
+        return self._persist(request, fits, answer)
 
     def _call(self, request: ModelRequest[Any]) -> dict[str, Any]:
         sent = {"model": _model_name(request.model), "sent_as": _form_of(request.model)}
@@ -310,12 +335,14 @@ def _trimmer(
     strategy: Strategy,
     *,
     keeps: bool = False,
+    retry_overflow: bool = False,
 ) -> Trimmer[BaseMessage]:
     return Trimmer(
         budget,
         format="openai_chat",
         read=_read,
         write=_write,
+        retry_overflow=retry_overflow,
         on_fitted=on_fitted,
         options=options,
         strategy=strategy,
@@ -512,13 +539,19 @@ def _write(message: BaseMessage | None, wire: list[Any]) -> BaseMessage:
 def _blocks(message: BaseMessage, parts: list[Any]) -> list[Any]:
     """Put changed parts in the place of the blocks they were written from; others stay where they are."""
     pairs, beside = _pairs(message), [block for block in message.content if _is_beside(block)]
-    if len(pairs) != len(parts):
+    if len(pairs) < len(parts):
         return [*parts, *beside]
-    new = iter(
-        block if part == now else _rewrite(block, part, now)
-        for (block, part), now in zip(pairs, parts, strict=True)
-    )
-    return [block if _is_beside(block) else next(new) for block in message.content]
+    left = list(parts)
+    made: list[Any] = []
+    for block in message.content:
+        if _is_beside(block):
+            made.append(block)
+            continue
+        block, part = pairs.pop(0)
+        if left and (part == left[0] or len(pairs) < len(left)):
+            now = left.pop(0)
+            made.append(block if part == now else _rewrite(block, part, now))
+    return made
 
 
 def _rewrite(block: Any, was: Mapping[str, Any], now: dict[str, Any]) -> Any:

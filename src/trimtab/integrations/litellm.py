@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import lru_cache, wraps
 from inspect import iscoroutinefunction, signature
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, Unpack, cast
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from trimtab._fit import Fitted
+from trimtab._shared.checks import check_flag
 from trimtab._shared.lazy import package_of
 from trimtab.budget import Budget
 from trimtab.counting.base import SYSTEM_ROLES
@@ -30,6 +30,7 @@ from trimtab.integrations.base import (
     AdapterBudget,
     FitOptions,
     OnFitted,
+    Outcome,
     Trimmer,
     answer_part,
     answer_ways,
@@ -37,6 +38,7 @@ from trimtab.integrations.base import (
     known_name,
     known_window,
 )
+from trimtab.integrations.recovery import last_try
 
 package_of("litellm", package="litellm", needed_by="trimtab.integrations.litellm")
 
@@ -133,18 +135,48 @@ class WindowExceededError(BudgetExceededError, ContextWindowExceededError):
         self.__dict__.update(vars(error))
 
 
+@dataclass(slots=True)
+class _Attempt:
+    """A call that is fitted: what was asked for, and what is sent."""
+
+    trimmer: Trimmer[Any]
+    call: _Call
+    tools: list[Any]
+    outcome: Outcome[Any]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that have what is sent."""
+        return self.call.arguments(self.outcome.messages, self.outcome.fitted.system)
+
+    def fit_again(self, error: Exception) -> dict[str, Any]:
+        """Fit the call otherwise, which was refused; the very error where that cannot be."""
+        given = {**self.call.beside, "tools": self.tools}
+        self.outcome = self.trimmer.fit_again(error, self.outcome, self.call.messages, **given)
+        return self.arguments
+
+    async def afit_again(self, error: Exception) -> dict[str, Any]:
+        """Do what `fit_again` does; wait for what is async."""
+        given = {**self.call.beside, "tools": self.tools}
+        self.outcome = await self.trimmer.afit_again(error, self.outcome, self.call.messages, **given)
+        return self.arguments
+
+
 @dataclass(frozen=True, slots=True)
 class _Done:
     """What was done to a call."""
 
     form: str
-    fitted: Fitted[Any]
+    attempt: _Attempt
     is_whole: bool
     """Whether its translation has nothing else: what LiteLLM keeps of a response is put before the items."""
 
 
 _FITTED: Final[set[str]] = set()
 """Ids of calls that `trim_call` has fitted, under way: LiteLLM may ask about their translations."""
+
+_WATCHED: Final[dict[str, dict[Any, _Attempt]]] = {}
+"""The latest attempt of calls under way that are sent once more if they are refused, by id and handler."""
 
 
 class TrimHandler(CustomLogger):
@@ -159,6 +191,9 @@ class TrimHandler(CustomLogger):
     Args:
         budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
+        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
+            says of its size; or, where it refuses old thinking, without that. Calls of this module and of
+            `trim_call` are; for others LiteLLM makes its attempts itself, and the next is fitted by it.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
@@ -171,14 +206,18 @@ class TrimHandler(CustomLogger):
         self,
         budget: AdapterBudget = None,
         *,
+        retry_overflow: bool = False,
         on_fitted: OnFitted | None = None,
         **options: Unpack[FitOptions],
     ) -> None:
         super().__init__()
+        self.retries = check_flag("retry_overflow", retry_overflow)
+        """Whether a call that is refused is sent once more."""
         self._trimmers: dict[str, Trimmer[Any]] = {
             form: Trimmer(
                 budget,
                 format=form,
+                retry_overflow=retry_overflow,
                 on_fitted=on_fitted,
                 options=options,
                 strategy=ITEMS if form == "openai_responses" else STEADY,
@@ -218,10 +257,29 @@ class TrimHandler(CustomLogger):
             call = _Call(form, kwargs)
             trimmer = self._trimmers[form]
             call.warn_stored(trimmer)
-            sent = await trimmer.afit(call.messages, **call.beside, tools=call.tools(trimmer))
+            tools = call.tools(trimmer)
+            sent = await trimmer.afit(call.messages, **call.beside, tools=tools)
+        attempt = _Attempt(trimmer, call, tools, sent)
         if log is not None:
-            self._done[log] = _Done(form, sent.fitted, is_whole=not kwargs.get("previous_response_id"))
-        return {**kwargs, **call.arguments(sent.messages, sent.fitted.system)}
+            self._done[log] = _Done(form, attempt, is_whole=not kwargs.get("previous_response_id"))
+            if log.litellm_call_id in _WATCHED:
+                _WATCHED[log.litellm_call_id][self] = attempt
+        return {**kwargs, **attempt.arguments}
+
+    async def async_post_call_failure_deployment_hook(
+        self,
+        request_data: Mapping[str, object],
+        exception: Exception,
+        call_type: CallTypes | None,
+        fallback_depth: int | None = None,
+    ) -> None:
+        """Take in why an attempt was refused, for the next one that LiteLLM makes."""
+        log: Any = request_data.get("litellm_logging_obj")
+        done = None if log is None else self._done.get(log)
+        if done is not None:
+            one = done.attempt
+            model = one.call.beside["model"]
+            one.trimmer.learn(exception, one.outcome, one.call.messages, model=model)
 
     def fit_call(
         self, kwargs: Mapping[str, Any], *, format: str, others: Sequence[Mapping[str, Any]] = ()
@@ -237,12 +295,18 @@ class TrimHandler(CustomLogger):
         Raises:
             WindowExceededError: What must stay does not fit.
         """
+        return self._attempt(kwargs, format, others).arguments
+
+    def _attempt(
+        self, kwargs: Mapping[str, Any], format: str, others: Sequence[Mapping[str, Any]]
+    ) -> _Attempt:
         with _window_errors(kwargs):
             call = _Call(format, kwargs, others)
             trimmer = self._trimmers[format]
             call.warn_stored(trimmer)
-            sent = trimmer.fit(call.messages, **call.beside, tools=call.tools(trimmer))
-        return call.arguments(sent.messages, sent.fitted.system)
+            tools = call.tools(trimmer)
+            sent = trimmer.fit(call.messages, **call.beside, tools=tools)
+        return _Attempt(trimmer, call, tools, sent)
 
     async def async_post_call_response_headers_hook(
         self,
@@ -258,9 +322,9 @@ class TrimHandler(CustomLogger):
         if done is None:
             return None
         try:
-            report = await done.fitted.acount_all()
+            report = await done.attempt.outcome.fitted.acount_all()
         except ContextError:  # what left cannot be counted: the number of tokens before is not known
-            report = done.fitted.report
+            report = done.attempt.outcome.fitted.report
         said = {
             "x-trimtab-tokens-before": report.tokens_before,
             "x-trimtab-tokens-after": report.tokens_after,
@@ -474,20 +538,61 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
             )
         router = getattr(function, "__self__", None)
         is_routed = isinstance(router, Router)
+        retries = all(handler.retries for handler in handlers)
+        if is_awaited and retries:
+            return cast("R", _send_watched(send, named))
         if is_awaited or (_has_attempts(format, named) and not is_routed):
             return send(**named)  # its callbacks are asked, now that all is named
         deployments = _deployments(router, named) if is_routed else []
         smallest, *others = deployments or [{}]
+        attempts: list[_Attempt] = []
         for handler in handlers:
-            named |= handler.fit_call({**named, **smallest}, format=format, others=others)
-        call_id = named.setdefault("litellm_call_id", str(uuid4()))
-        _FITTED.add(call_id)
-        try:
-            return send(**named)
-        finally:
-            _FITTED.discard(call_id)
+            attempts.append(handler._attempt({**named, **smallest}, format, others))
+            named |= attempts[-1].arguments
+        with _as_fitted(named):
+            try:
+                return send(**named)
+            except Exception as error:
+                if not retries:
+                    raise
+                again = {key: named[key] for key in named if key != "litellm_call_id"}
+                for attempt in attempts:
+                    again |= attempt.fit_again(error)
+                refused = error
+        with _as_fitted(again), last_try(refused, Exception):
+            return send(**again)
 
     return call
+
+
+async def _send_watched(send: Callable[..., Any], named: dict[str, Any]) -> Any:
+    """Make a call that is awaited, and once more if it is refused; callbacks are asked about the first."""
+    call_id = named.setdefault("litellm_call_id", str(uuid4()))
+    attempts = _WATCHED[call_id] = {}
+    try:
+        return await send(**named)
+    except Exception as error:
+        if not attempts:
+            raise
+        again = {key: named[key] for key in named if key != "litellm_call_id"}
+        for attempt in attempts.values():
+            again |= await attempt.afit_again(error)
+        refused = error
+    finally:
+        del _WATCHED[call_id]
+    with _as_fitted(again), last_try(refused, Exception):
+        return await send(**again)
+
+
+@contextmanager
+def _as_fitted(named: dict[str, Any]) -> Iterator[None]:
+    """Have LiteLLM's questions about a call answered by that it is fitted."""
+    call_id = named.setdefault("litellm_call_id", str(uuid4()))
+    _FITTED.add(call_id)
+    try:
+        yield
+    finally:
+        _FITTED.discard(call_id)
 
 
 def _by_name(function: Callable[..., Any], args: Any, kwargs: Any) -> dict[str, Any]:

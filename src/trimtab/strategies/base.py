@@ -533,7 +533,7 @@ class EvictionRequest:
     @property
     def _openers(self) -> Openers | None:
         """What units need in front of them; None where any may come first."""
-        if self.led or not self.history.format.rules.ordered:
+        if self.led or not self.history.ordered:
             return None
         if self._made_openers is None:
             self._made_openers = Openers(self.history, self.row, lambda: self.units)
@@ -733,7 +733,7 @@ class EvictionRequest:
         cut, edits = result.cut, self._edits
         if cut is None or not self.is_whole or self.insertions or not self.additive:
             return None
-        if result.edits or result.insertions or self.history.format.rules.ordered:
+        if result.edits or result.insertions or self.history.ordered:
             return None
         if edits and any(span[0] < cut < span[1] for span in self.row):
             return None  # what stands behind the cut may leave with its unit, which begins before it

@@ -214,7 +214,7 @@ def in_order(
         What still stays, and the messages that left for this.
     """
     chosen = list(kept)
-    if not history.format.rules.ordered or (not insertions and _all_stand(history, chosen, led=led)):
+    if not history.ordered or (not insertions and _all_stand(history, chosen, led=led)):
         return chosen, frozenset()
     owners: dict[int, list[int]] = {}
     for at, unit in enumerate(chosen):

@@ -354,7 +354,7 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
     cut, sizes = result.cut, request.sizes
     if cut is None or result.insertions or request.insertions or request.edits:
         return None
-    if not request.is_whole or not request.additive or request.history.format.rules.ordered:
+    if not request.is_whole or not request.additive or request.history.ordered:
         return None
     row, older = request.row, _place_of_cut(request, cut, name)
     also = {unit.indices[0]: unit for unit in result.kept}

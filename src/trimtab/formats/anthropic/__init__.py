@@ -41,29 +41,20 @@ from trimtab.formats.anthropic.read import (
     unsure_in,
 )
 from trimtab.formats.anthropic.walk import Walk
-from trimtab.formats.base import (
-    Format,
-    Pieces,
-    Prices,
-    Request,
-    Rules,
-    TextSlot,
-    content_of,
-    named_in,
-    output_schema,
-    text_part,
-)
+from trimtab.formats.base import Format, Pieces, Prices, Request, Rules, TextSlot, named_in, output_schema
 from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Step, Structure, Thinking
+from trimtab.formats.structure import Kind, Step, Structure, Thinking, lacks_thinking
 from trimtab.formats.values import (
     Dict,
     Path,
     as_dict,
     as_list,
     compact_json,
+    content_of,
     item_of,
     mapping_of,
+    text_part,
     with_values,
     without_emptied,
 )
@@ -352,7 +343,9 @@ class Anthropic(Format):
         made = super().forget_thinking(body, known)
         if made is None or item_of(body.get("thinking"), "type") != "enabled":
             return made
-        return {**made, "thinking": {"type": "disabled"}} if self.lacks_thinking(made["messages"]) else made
+        return (
+            {**made, "thinking": {"type": "disabled"}} if lacks_thinking(made["messages"], step_of) else made
+        )
 
     def redact(self, message: Dict, /) -> Dict:
         return redacted_of(message)

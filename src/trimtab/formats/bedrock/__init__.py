@@ -55,7 +55,7 @@ from trimtab.formats.bedrock.read import result_id_of as id_of_result
 from trimtab.formats.bedrock.walk import Walk
 from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Step, Structure, Thinking
+from trimtab.formats.structure import Kind, Step, Structure, Thinking, lacks_thinking
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -63,6 +63,7 @@ from trimtab.formats.values import (
     as_list,
     compact_json,
     item_of,
+    mapping_of,
     with_values,
     without_emptied,
 )
@@ -329,7 +330,7 @@ class Bedrock(Format):
         made, fields = super().forget_thinking(body, known), body.get("additionalModelRequestFields")
         if made is None or item_of(item_of(fields, "thinking"), "type") != "enabled":
             return made
-        if not self.lacks_thinking(made["messages"]):
+        if not lacks_thinking(made["messages"], lambda message: step_of(view_of(mapping_of(message)))):
             return made
         settings = with_values(fields, {("thinking",): {"type": "disabled"}})
         return {**made, "additionalModelRequestFields": settings}

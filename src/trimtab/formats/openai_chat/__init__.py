@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from trimtab.formats.anthropic.edit import checks_prefix
+from trimtab.formats.anthropic.edit import thinking_of
 from trimtab.formats.base import (
     BYTES_PER_TOKEN,
     CALL_WEIGHT,
@@ -23,11 +23,9 @@ from trimtab.formats.base import (
     Rules,
     TextSlot,
     bytes_of,
-    content_of,
     named_in,
-    text_part,
 )
-from trimtab.formats.openai_chat.edit import redacted_of, without_thinking
+from trimtab.formats.openai_chat.edit import redacted_of, step_of, without_thinking
 from trimtab.formats.openai_chat.faults import faults_of
 from trimtab.formats.openai_chat.mend import mended_of
 from trimtab.formats.openai_chat.read import (
@@ -41,7 +39,7 @@ from trimtab.formats.openai_chat.read import (
 )
 from trimtab.formats.openai_chat.walk import walk_back
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Structure, Thinking, complete_ids
+from trimtab.formats.structure import Kind, Step, Structure, Thinking, complete_ids
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -49,9 +47,11 @@ from trimtab.formats.values import (
     as_list,
     as_text,
     compact_json,
+    content_of,
     entry_of,
     item_of,
     mapping_of,
+    text_part,
     with_values,
     without_emptied,
     without_indices,
@@ -140,8 +140,16 @@ class OpenAIChat(Format):
             return "other"
 
     def thinking_rules(self, model: str | None, body: Mapping[str, Any] | None, /) -> Thinking:
-        """Say what a Claude asks of thinking that gateways carry in this form."""
-        return Thinking(bound=model is not None and checks_prefix({"model": model}, None))
+        """Say what a Claude asks of thinking that gateways and frameworks carry in this form.
+
+        Whether it thinks they say in words of their own: without `thinking` in a body it may.
+        """
+        if model is None or "claude" not in model.lower():
+            return Thinking()
+        return thinking_of(model, None if body is None else body.get("thinking"))
+
+    def turn_step(self, message: Dict, /) -> Step:
+        return step_of(message)
 
     def without_thinking(self, message: Any, /) -> Any | None:
         return without_thinking(message)

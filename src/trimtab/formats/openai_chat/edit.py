@@ -1,9 +1,10 @@
-"""What redaction leaves of a message of Chat Completions, and what is left of it without thinking."""
+"""What redaction leaves of a message of Chat Completions, where it thinks, and what is left without that."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from trimtab.formats.structure import Step
 from trimtab.formats.values import (
     REDACTED,
     REDACTED_NAME,
@@ -75,6 +76,22 @@ def _function(function: Any) -> Any:
 _THINKING_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
 _THINKING_KEYS = ("thinking_blocks", "reasoning_content", "reasoning_details", "reasoning")
 """What gateways and frameworks carry a model's thinking in: parts, or keys beside the content."""
+
+
+def step_of(message: Dict) -> Step:
+    """Say what a message is to its turn; see `Format.turn_step`.
+
+    What stands beside the content is sent before it, and of parts the first decides.
+    """
+    role = message.get("role")
+    if role in ("tool", "function"):
+        return "answers"
+    if role != "assistant":
+        return ""
+    content = message.get("content")
+    parts = () if content.__class__ is str else as_list(content) or ()
+    leads = bool(parts) and item_of(parts[0], "type") in _THINKING_PARTS
+    return "thinks" if leads or any(message.get(key) for key in _THINKING_KEYS) else "speaks"
 
 
 def without_thinking(message: Any) -> Any | None:
