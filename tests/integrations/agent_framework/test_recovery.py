@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from agent_framework import Agent, Content, Message
+from agent_framework import Agent, Content, Message, tool
 from agent_framework.anthropic import AnthropicClient
 from agent_framework.exceptions import ChatClientException
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
@@ -15,6 +15,7 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 
 from tests.integrations.refusing import LIMIT_TOKENS, THINKING, WORDS, Refusing, refusing
+from tests.judge.server import provider
 from trimtab import Fitted
 from trimtab.integrations.agent_framework import TrimMiddleware
 
@@ -135,3 +136,30 @@ def test_thinking_of_another_conversation_is_left_out_now_and_later() -> None:
     assert all("In Utrecht." in str(body) for body in served.bodies)
     told = "Without the thinking of 1 message, which the provider refused"
     assert seen[2].report.notes[-1].startswith(told)
+
+
+def test_the_thinking_that_opens_a_turn_stays_beside_the_cut() -> None:
+    """A Claude thinks once and then calls a tool again and again: the judge takes what is left of it."""
+
+    @tool(approval_mode="never_require")
+    def look() -> str:
+        """Look around."""
+        return "sunny"
+
+    said = [Message("user", ["Look around."])]
+    for at in range(12):
+        call = Content.from_function_call(f"t{at}", "look", arguments={})
+        thinking = [Content.from_text_reasoning(text="Hm.", protected_data="EqQB")] if not at else []
+        said.append(Message("assistant", [*thinking, call]))
+        said.append(Message("tool", [Content.from_function_result(f"t{at}", result="sunny " * 60)]))
+
+    async def run(served: Any) -> None:
+        agent = Agent(_claude(served), tools=[look], middleware=[TrimMiddleware(1_300)])
+        options: Any = {"thinking": {"type": "enabled", "budget_tokens": 1_024}, "max_tokens": 3_000}
+        await agent.run(said, options=options)
+
+    with provider() as served:
+        asyncio.run(run(served))
+    [(_, body)] = served.bodies
+    assert 5 < len(body["messages"]) < len(said)
+    assert body["messages"][1]["content"][0]["type"] == "thinking"

@@ -15,7 +15,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 
 from tests.integrations.refusing import LIMIT_TOKENS, THINKING, WORDS, Refusing, refusing
-from trimtab import Budget, Context, Fitted
+from trimtab import Context, Fitted
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.langchain import TrimMiddleware
 
@@ -102,8 +102,10 @@ def test_the_blocks_of_a_context_have_less_room_then() -> None:
     context = Context(BUDGET, model="gpt-4o").add("history", [])
     with refusing(WORDS["openai"]) as served:
         assert _invoke(_agent(_gpt(served), context))
-    assert (len(served.bodies), served.refused) == (2, 1)
-    assert context.fit().report.budget_tokens == Budget(BUDGET).input_tokens
+        assert (len(served.bodies), served.refused) == (2, 1)
+        with pytest.raises(openai.BadRequestError):
+            _invoke(_agent(_gpt(served), context, retry_overflow=False))
+        assert served.sizes[2] == served.sizes[0]
 
 
 def test_what_is_kept_is_what_was_sent_then() -> None:

@@ -10,6 +10,7 @@ import litellm
 import pytest
 
 from tests.integrations.refusing import LIMIT_TOKENS, THINKING, WORDS, Refusing, refusing
+from tests.judge.server import provider
 from trimtab import Fitted
 from trimtab.integrations import litellm as ours
 from trimtab.integrations.litellm import TrimHandler, trim_call
@@ -146,3 +147,31 @@ def test_thinking_of_another_conversation_is_left_out_now_and_later(is_async: bo
     assert all("In Utrecht." in str(body) for body in served.bodies)
     told = "Without the thinking of 1 message, which the provider refused"
     assert seen[2].report.notes[-1].startswith(told)
+
+
+def test_the_thinking_that_opens_a_turn_stays_beside_the_cut() -> None:
+    """A Claude thinks once and then calls a tool again and again: the judge takes what is left of it."""
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "EqQBCgIYAhIM"}
+    said: list[Any] = [{"role": "user", "content": "Look around."}]
+    for at in range(12):
+        call = {"id": f"t{at}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        opening = {"thinking_blocks": [thought]} if not at else {}
+        said += [
+            {"role": "assistant", "content": None, **opening, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"t{at}", "content": "sunny " * 60},
+        ]
+    look = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    litellm.callbacks = [TrimHandler(1_300)]
+    with provider() as served:
+        ours.completion(
+            model="anthropic/claude-sonnet-4-6",
+            api_base=served.address,
+            api_key="none",
+            max_tokens=3_000,
+            thinking={"type": "enabled", "budget_tokens": 1_024},
+            messages=said,
+            tools=[look],
+        )
+    [(_, body)] = served.bodies
+    assert 5 < len(body["messages"]) < len(said)
+    assert body["messages"][1]["content"][0] == thought
