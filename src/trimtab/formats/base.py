@@ -507,7 +507,7 @@ class Format(ABC):
         return message
 
     def thinking_key(self, message: Any, /) -> str | None:
-        """Return by what a message's thinking is known: a hash of what leaves with it; None if it has none.
+        """Return a hash of the thinking in a message; None if it has none.
 
         Args:
             message: The caller's message.

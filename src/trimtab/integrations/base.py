@@ -255,7 +255,7 @@ class Trimmer(Generic[M]):
         name, plan = self._model(model), sent.fitted._plan
         room = min(room_after(refusal, plan.tokens, is_taught=False), plan.budget.input_tokens)
         self._refused.learn_window(name, refusal)
-        self._refused.learn_room(name, self._opening(messages), max(1, room))
+        self._refused.learn_room(name, self._key_of(messages), max(1, room))
         return refusal
 
     def _fit_again(
@@ -292,7 +292,7 @@ class Trimmer(Generic[M]):
         given, write = self._ask(model, sent_as, system, tools, others), self._write_of(system)
         whole = messages
         messages, stay, left_out = self._without_refused(whole, write)
-        room = self._refused.room(self._model(model), conversation=lambda: self._opening(whole))
+        room = self._refused.room(self._model(model), conversation=lambda: self._key_of(whole))
         blocks: Blocks[M] | None = None
         if isinstance(self._budget, Context):
             self._check_texts(self._budget)
@@ -326,7 +326,7 @@ class Trimmer(Generic[M]):
         said = message if self._read is None else self._read(message)
         return list(said) if isinstance(said, list | tuple) else [said]
 
-    def _opening(self, messages: Sequence[M]) -> str:
+    def _key_of(self, messages: Sequence[M]) -> str:
         """Name a conversation by its first message that is no system text."""
         wires = (mapping_of(wire) for message in messages for wire in self._wires(message))
         first = next((wire for wire in wires if wire.get("role") not in SYSTEM_ROLES), None)

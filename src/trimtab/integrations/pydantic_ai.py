@@ -361,7 +361,8 @@ def _response(message: ModelResponse) -> list[Pair]:
     content = [_item(part.content) for part in others if _is_content(part)]
     calls = [_call(part) for part in others if isinstance(part, ToolCallPart)]
     beside = [text for part in others if (text := _beside(part))]
-    if not (content or calls or beside):
+    sealed = [part.signature for part in others if isinstance(part, ThinkingPart) and not part.content]
+    if not (content or calls or beside or any(sealed)):
         return pairs
     plain = len(content) == 1 and content[0]["type"] == "text"
     wire: Wire = {"role": "assistant", "content": content[0]["text"] if plain else content or None}
@@ -369,6 +370,8 @@ def _response(message: ModelResponse) -> list[Pair]:
         wire["tool_calls"] = calls
     if beside:
         wire["reasoning_content"] = "\n".join(beside)
+    if any(sealed):  # of which the provider hands out no text
+        wire["reasoning_details"] = [{"type": "reasoning.encrypted", "data": one} for one in sealed if one]
     return [*pairs, (others, wire)]
 
 
@@ -427,7 +430,7 @@ def _rewrite(parts: Sequence[Any], was: Wire, said: Wire) -> list[Any]:
     new = said["content"]
     if was["role"] == "assistant":
         made = _rewrite_answer(parts, new)
-        stale = "reasoning_content" in was and "reasoning_content" not in said
+        stale = any(key in was and key not in said for key in ("reasoning_content", "reasoning_details"))
         return [None if stale and isinstance(one, ThinkingPart) else one for one in made]
     [part] = parts
     if isinstance(part, BaseToolReturnPart):

@@ -494,3 +494,26 @@ def test_a_model_whose_server_keeps_the_conversation_is_told_of_once(
     told = [str(one.message) for one in recwarn if "the server adds messages" in str(one.message)]
     assert len(told) == count
     assert all(one.endswith("leave openai_previous_response_id out of the model settings") for one in told)
+
+
+@pytest.mark.parametrize("thought", ["Hm, let me see.", ""], ids=["told", "sealed"])
+def test_the_thinking_that_opens_a_turn_stays_beside_the_cut(thought: str) -> None:
+    """A Claude thinks once and then calls a tool again and again; its thinking may have no text."""
+    thinking = ThinkingPart(thought, signature="EqQBCgIYAhIM", provider_name="anthropic")
+    history: list[ModelMessage] = [ModelRequest([UserPromptPart("Look around.")])]
+    for at in range(12):
+        call = ToolCallPart("look", {}, f"t{at}")
+        history.append(ModelResponse([call] if at else [thinking, call]))
+        history.append(ModelRequest([ToolReturnPart("look", "sunny " * 60, f"t{at}")]))
+    sent: list[list[ModelMessage]] = []
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        sent.append(messages)
+        return _done(messages, info)
+
+    model = FunctionModel(answer, model_name="claude-sonnet-4-6")
+    looker = Agent(model, capabilities=[TrimCapability(1_300)])
+    looker.run_sync(message_history=history)
+    [messages] = sent
+    assert 5 < len(messages) < len(history)
+    assert messages[1].parts[0] == thinking

@@ -336,7 +336,7 @@ class Anthropic(Format):
     def forget_thinking(
         self, body: Mapping[str, Any], known: Collection[str] | None = None, /
     ) -> Dict | None:
-        """Do so; thinking that has a budget is disabled where a turn goes on that does not begin with it.
+        """Do so; a budget for thinking is taken off where a turn goes on without any.
 
         "When `thinking` is enabled, a final `assistant` message must start with a thinking block."
         """

@@ -326,7 +326,7 @@ class Bedrock(Format):
     def forget_thinking(
         self, body: Mapping[str, object], known: Collection[str] | None = None, /
     ) -> Dict | None:
-        """Do so; thinking that has a budget is disabled where a turn goes on that does not begin with it."""
+        """Do so; a budget for thinking is taken off where a turn goes on without any."""
         made, fields = super().forget_thinking(body, known), body.get("additionalModelRequestFields")
         if made is None or item_of(item_of(fields, "thinking"), "type") != "enabled":
             return made

@@ -140,7 +140,7 @@ class OpenAIChat(Format):
             return "other"
 
     def thinking_rules(self, model: str | None, body: Mapping[str, Any] | None, /) -> Thinking:
-        """Say what a Claude asks of thinking that gateways and frameworks carry in this form.
+        """Say what a Claude asks of thinking that gateways carry in this form.
 
         Whether it thinks they say in words of their own: without `thinking` in a body it may.
         """
