@@ -18,7 +18,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from tests.chat_shapes import calling, function_call, result
-from trimtab import CharCounter, cli
+from trimtab import CharCounter, Session, cli
 from trimtab import fit as fit_in_python
 from trimtab.counting import measure
 
@@ -878,6 +878,30 @@ def test_colour_and_lines_are_for_terminals(tmp_path: Path) -> None:
     assert "\x1b[" not in on_terminal(*arguments, NO_COLOR="1")[1]
     assert "\x1b[" not in on_terminal(*arguments, TERM="dumb")[1]
     assert '\r\n  "tokens": ' in on_terminal("count", str(file))[1]
+
+
+def test_json_on_a_terminal_cannot_steer_it_and_says_the_same(tmp_path: Path) -> None:
+    """Control characters of eight bits, and those that turn the direction, of a message and of a name."""
+    steering = "\u009b31m\u202e\U000e0041 é 中"
+    store = f"sqlite:///{tmp_path / 'chats.db'}"
+    chat = tmp_path / "chat.json"
+    chat.write_text(json.dumps([{"role": "user", "content": steering}]), encoding="utf-8")
+    name = "a\u202eb"
+    Session(500, id=name, store=store).add({"role": "user", "content": steering})
+    commands = [
+        ("fit", "--budget", "99", str(chat)),
+        ("session", "show", "--store", store, "--id", name),
+        ("session", "history", "--store", store, "--id", name),
+        ("session", "export", "--store", store, "--id", name),
+        ("session", "list", "--store", store, "--output", "json"),
+    ]
+    for arguments in commands:
+        _, shown = on_terminal(*arguments)
+        written = shown.replace("\r\n", "\n")
+        assert all(char.isprintable() or char == "\n" for char in written), arguments
+        assert json.loads(written.splitlines()[-1] if "history" in arguments else written)
+        if "list" not in arguments:
+            assert "é 中" in written
 
 
 def test_nobody_waits_for_a_terminal_to_give_input() -> None:

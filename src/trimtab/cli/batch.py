@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from trimtab._shared.strict_json import dump
 from trimtab.batch import ENGINES, BatchSummary, BatchTask, Operation, run_batch
 from trimtab.budget import needs_model
 from trimtab.cli.options import (
@@ -24,7 +23,7 @@ from trimtab.cli.options import (
     taker_option,
     together,
 )
-from trimtab.cli.output import Progress, Refused, in_options, usage
+from trimtab.cli.output import Progress, Refused, in_options, json_text, usage
 from trimtab.cli.replay import complete_policies
 from trimtab.errors import BatchError
 from trimtab.models import DEFAULT_PRICING, pricings
@@ -234,7 +233,7 @@ def _answer(done: BatchSummary, output: str) -> bytes:
             "outputs": [str(path) for path in done.outputs],
             "other_files": done.other_files,
         }
-        return dump(data, indent=2 if sys.stdout.isatty() else None)
+        return json_text(data)
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in done.errors.items())
     aside = f"; {done.failed_rows:,} set aside ({kinds})" if kinds else ""
     resumed = f"; {done.resumed_rows:,} of them by an earlier run" if done.resumed_rows else ""

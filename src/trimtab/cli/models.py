@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from trimtab._shared.checks import in_words
-from trimtab._shared.strict_json import dump
 from trimtab.cli.options import complete_from, complete_models, output_option
-from trimtab.cli.output import usage
+from trimtab.cli.output import json_text, usage
 from trimtab.errors import UnknownNameError
 from trimtab.models import ModelFacts, PriceTier, facts_for, find_facts, model_names, near_models
 from trimtab.models.prices import find_pricing
@@ -92,7 +91,7 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
         click.echo(f"trimtab: {plain(line)}", err=True)
     if output == "json":
         rows = [_data(facts) for facts in found]
-        click.echo(dump(rows, indent=2 if sys.stdout.isatty() else None), nl=False)
+        click.echo(json_text(rows), nl=False)
     else:
         click.echo(_table(found, width=shutil.get_terminal_size().columns))
     sys.exit(1 if unknown else 0)

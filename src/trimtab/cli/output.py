@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
 import re
 import shutil
@@ -327,15 +328,11 @@ def _size(asked: Asked) -> int:
 
 
 def _as_json(found: Answer, place: Place) -> bytes:
-    return dump({**place.data, **found.data()}, indent=_indent(place))
+    return json_text({**place.data, **found.data()}, indent=place.is_only)
 
 
 def _as_result(found: Answer, place: Place) -> bytes:
-    return b"" if found.failed else dump(found.result, indent=_indent(place))
-
-
-def _indent(place: Place) -> int | None:
-    return 2 if place.is_only and sys.stdout.isatty() else None
+    return b"" if found.failed else json_text(found.result, indent=place.is_only)
 
 
 def _as_text(found: Answer, place: Place) -> bytes:
@@ -366,6 +363,20 @@ _AS: dict[str, Render] = {"json": _as_json, "html": _as_page}
 def wants_colour() -> bool:
     """Colour for a terminal that can show it, unless NO_COLOR is set (no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def json_text(data: Any, *, indent: bool = True) -> bytes:
+    """Write JSON for standard output; on a terminal indented, and so that nothing of it can steer that.
+
+    Args:
+        data: Plain data.
+        indent: Whether a terminal is shown it on several lines.
+    """
+    if not sys.stdout.isatty():
+        return dump(data)
+    text = dump(data, indent=2 if indent else None).decode()
+    shown = (char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+    return encode("".join(shown))
 
 
 def encode(text: str) -> bytes:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import click
 
-from trimtab._shared.strict_json import dump
 from trimtab.cli.input import STANDARD_INPUT, InputKind, entries, files_of, open_input
 from trimtab.cli.options import (
     Number,
@@ -24,7 +23,7 @@ from trimtab.cli.options import (
     room_options,
     together,
 )
-from trimtab.cli.output import Place, Progress, Refused, encode, in_options, usage
+from trimtab.cli.output import Place, Progress, Refused, encode, in_options, json_text, usage
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
 from trimtab.models import DEFAULT_PRICING, CachePricing, find_facts, pricing_for, pricings
 from trimtab.models.prices import row_of
@@ -380,7 +379,7 @@ def _answer(
         ],
         "failed": list(failed),
     }
-    return dump(answer, indent=2 if sys.stdout.isatty() else None)
+    return json_text(answer)
 
 
 def _write(path: str, text: str) -> None:

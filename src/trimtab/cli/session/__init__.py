@@ -9,9 +9,8 @@ from typing import Any, BinaryIO
 import click
 from click.shell_completion import CompletionItem
 
-from trimtab._shared.strict_json import dump
 from trimtab.cli.options import output_option
-from trimtab.cli.output import Refused, encode, usage, wants_colour
+from trimtab.cli.output import Refused, encode, json_text, usage, wants_colour
 from trimtab.cli.session.commands import (
     Answer,
     name_of,
@@ -183,7 +182,9 @@ def history(
     with open_session_store(url) as store:
         events = open_session(store, name).history(after=after, before=before, kinds=kinds)
         write_lines(
-            dump(event_data(event)) if output == "json" else encode(f"{event_line(event, ids=ids)}\n")
+            json_text(event_data(event), indent=False)
+            if output == "json"
+            else encode(f"{event_line(event, ids=ids)}\n")
             for event in islice(events, limit)
         )
 

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 from trimtab._shared.checks import in_words, near_names
 from trimtab._shared.strict_json import dump, parse
 from trimtab.cli.options import output_option
-from trimtab.cli.output import Refused, in_options, usage
+from trimtab.cli.output import Refused, in_options, json_text, usage
 from trimtab.cli.session.io import event_data, event_line, read_bytes, say_missing, write, write_lines
 from trimtab.counting import AdditiveCounter, CharCounter, EstimateCounter
 from trimtab.errors import ConfigurationError, ContextError, MissingExtraError, UnknownNameError
@@ -260,12 +260,12 @@ def export(url: str, name: str, file: Path | None, no_history: bool) -> None:
     `import` and `Session.restore` read it. FILE is replaced when all is written, not before.
     """
     with open_session_store(url) as store:
-        data = dump(open_session(store, name).snapshot(history=not no_history))
+        data = open_session(store, name).snapshot(history=not no_history)
         if file is None or str(file) == "-":
-            write_lines([data])
+            write_lines([json_text(data, indent=False)])
             return
         try:
-            _replace(file, data)
+            _replace(file, dump(data))
         except OSError as error:
             raise Refused(f"{file}: {error.strerror or error}") from None
 

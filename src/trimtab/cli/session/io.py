@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal
 import click
 
 from trimtab._shared.files import BYTE_ORDER_MARK, LINE_SUFFIXES
-from trimtab._shared.strict_json import dump, parse
+from trimtab._shared.strict_json import parse
 from trimtab.budget import Budget
 from trimtab.cli.input import entries, standard_input
 from trimtab.cli.options import (
@@ -29,7 +29,7 @@ from trimtab.cli.options import (
     text_of,
     together,
 )
-from trimtab.cli.output import encode, leave_pipe
+from trimtab.cli.output import encode, json_text, leave_pipe
 from trimtab.context import Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
@@ -207,7 +207,7 @@ def _anchors(value: str, form: Format) -> list[Any]:
 def write(data: Any, text: Callable[[], str], *, output: str) -> None:
     """Write an answer on standard output, as JSON or for people."""
     if output == "json":
-        click.echo(dump(data, indent=2 if sys.stdout.isatty() else None), nl=False)
+        click.echo(json_text(data), nl=False)
         return
     written = text()
     click.echo(encode(f"{written}\n" if written else ""), nl=False)
