@@ -130,7 +130,9 @@ def _weigh(core: Core, working_set: WorkingSet) -> Steps[Weighed]:
         for first, events in found.items():
             if not is_in_view(working_set, first):
                 known.messages += len(events)
-                known.tokens += sum(reader.tokens(reader.show(one.data, one.id).message) for one in events)
+                known.tokens += sum(
+                    reader.lasting_tokens(reader.show(one.data, one.id).message) for one in events
+                )
             known.until = first + 1
         known.until = until if not found else known.until
     return known

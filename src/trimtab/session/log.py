@@ -233,7 +233,7 @@ def _unit(events: list[Event], reader: MessageReader) -> SessionUnit:
     unit = SessionUnit(events[0].version)
     for event in events:
         shown = reader.show(event.data, event.id)
-        unit.take(event.version, shown, reader.tokens(shown.message))
+        unit.take(event.version, shown, reader.lasting_tokens(shown.message))
     return unit
 
 
@@ -452,7 +452,7 @@ def recount_rewritten(
         if event.version in gone:
             continue
         place = state.place(event.data.get("joins", event.version))
-        tokens = [reader.tokens(reader.show(one.data, one.id).message) for one in (event, instead)]
+        tokens = [reader.lasting_tokens(reader.show(one.data, one.id).message) for one in (event, instead)]
         state = state.plus(place, tokens=tokens[1] - tokens[0], messages=0)
     return state
 

@@ -167,6 +167,7 @@ class MessageReader:
         fixed = Fixed(system=self.system_apart, tools=options.tools) if options.context is None else None
         self._sizes: Sizes = sizes_for(options.tokens_by, [], fixed)
         self._clamp = options.clamp
+        self._binds_thinking = options.binds_thinking
         self._count_text = text_size(sizes_for(options.tokens_by, [], Fixed()), self.format)
 
     @property
@@ -198,6 +199,23 @@ class MessageReader:
     def tokens(self, message: Dict, /) -> int:
         """Return the tokens of one message."""
         return self._sizes.alone(message)
+
+    def lasting_tokens(self, message: Dict, /) -> int:
+        """Return the tokens of one message that no change to what was before it takes.
+
+        Args:
+            message: The message, of whose thinking a view takes leave first where the model binds it.
+        """
+        return self.tokens(message) - self.passing_tokens(message)
+
+    def passing_tokens(self, message: Dict, /) -> int:
+        """Return what of a message is thinking that the model binds to what was before it.
+
+        Args:
+            message: The message; of one that is nothing else it is none.
+        """
+        bare = self.format.without_thinking(message) if self._binds_thinking else message
+        return 0 if bare is message or bare is None else self.tokens(message) - self.tokens(bare)
 
     def read(self, message: Dict, /, behind: Iterable[Dict] = ()) -> Read:
         """Look a message over: whom it is from, which calls it makes or answers.

@@ -415,7 +415,12 @@ class Options:
     def counted_by(self) -> str:
         """Name of the counter, as the log remembers it: sizes by another one are not taken over."""
         overhead = "" if self.message_overhead == 4 else f"+{self.message_overhead}"
-        return f"{counter_name(self.tokens_by)}{overhead}"
+        return f"{counter_name(self.tokens_by)}{overhead}{' without thinking' if self.binds_thinking else ''}"
+
+    @property
+    def binds_thinking(self) -> bool:
+        """Tell whether the model refuses thinking once anything before it has changed."""
+        return self.wire_format.thinking_rules(self.model, None).bound
 
     @property
     def clamp(self) -> Clamp | None:

@@ -130,7 +130,7 @@ def fit_working_set(
             leading=listed.leading,
             breakpoints=options.breakpoints,
             stable=listed.stable,
-            sizes=listed.sizes,
+            sizes=_whole_sizes(working_set, listed),
             latest_user=listed.latest_user,
             newest=listed.newest,
             stale=[at for at, one in enumerate(listed.origins) if not stale.isdisjoint(one.versions)],
@@ -186,6 +186,16 @@ def listed_view(working_set: WorkingSet) -> Listed:
         latest_user=index_of.get(state.user) if state.user else None,
     )
     return _mend_pairs(listed, working_set.reader.options)
+
+
+def _whole_sizes(working_set: WorkingSet, listed: Listed) -> list[int | None]:
+    """List the sizes that are known: not that of a message which was counted without its thinking."""
+    reader = working_set.reader
+    if not reader.options.binds_thinking:
+        return listed.sizes
+    bare = map(reader.format.without_thinking, listed.messages)
+    together = zip(listed.sizes, listed.messages, bare, strict=True)
+    return [size if without is message else None for size, message, without in together]
 
 
 def _mend_pairs(listed: Listed, options: Options) -> Listed:
@@ -535,10 +545,10 @@ def _fit_fresh(core: Core, working_set: WorkingSet, notes: tuple[str, ...]) -> S
     What came since the last view was made with that, so that its thinking is good as long as the views after
     go on from it. As soon as one differs, all behind the difference is stale.
     """
-    if not _binds(working_set):
+    if not working_set.reader.options.binds_thinking:
         return (yield from _fit_in_context(working_set, notes))
     shown = core.view_shown
-    stale = _all_stale(working_set) if shown is None else shown.stale
+    stale = _all_stale(working_set) if shown is None else _leaving_first(working_set, shown.stale)
     fitted = yield from _fit_in_context(working_set, notes, stale)
     keys = _keys_of(fitted)
     same = 0 if shown is None else sum(1 for _ in takewhile(bool, map(eq, shown.keys, keys)))
@@ -553,18 +563,30 @@ def _fit_fresh(core: Core, working_set: WorkingSet, notes: tuple[str, ...]) -> S
     return fitted
 
 
-def _binds(working_set: WorkingSet) -> bool:
-    """Tell whether the model refuses thinking once anything before it has changed."""
-    options = working_set.reader.options
-    return options.wire_format.thinking_rules(options.model, None).bound
-
-
 def _all_stale(working_set: WorkingSet) -> frozenset[int]:
     """List all messages in view, if anything changed since they came: what stood before, nobody knows."""
-    if not _binds(working_set):
+    state = working_set.state
+    if not working_set.reader.options.binds_thinking:
         return frozenset()
     put_in = working_set.facts or working_set.recalled or working_set.summary
-    return frozenset(_versions_in(working_set)) if put_in or working_set.state.has_left else frozenset()
+    changed = put_in or state.has_left or state.epoch or state.popped
+    return frozenset(_versions_in(working_set)) if changed else _leaving_first(working_set, frozenset())
+
+
+def _leaving_first(working_set: WorkingSet, stale: frozenset[int]) -> frozenset[int]:
+    """List all messages in view, if what is not stale of their thinking has no room beside what was said.
+
+    A session is cut by what stays of its messages: thinking that the next cut makes stale takes no room.
+    """
+    reader = working_set.reader
+    passing = sum(
+        reader.passing_tokens(message)
+        for unit in working_set.in_view()
+        for version, message in unit.members.items()
+        if version not in stale
+    )
+    fits = working_set.breakdown.total + passing <= working_set.view_limit_tokens
+    return stale if fits or not passing else frozenset(_versions_in(working_set))
 
 
 def _keys_of(fitted: Fitted[Any]) -> list[int]:

@@ -301,7 +301,7 @@ class WorkingSet:
     def join(self, unit: SessionUnit, version: int, data: Mapping[str, Any], /, id: str) -> None:
         """Take a message that belongs to a recent unit: a result, or one that is bound to it."""
         shown = self.reader.show(data, id)
-        tokens = self.reader.tokens(shown.message)
+        tokens = self.reader.lasting_tokens(shown.message)
         if self.reader.options.strategy is not None:
             self._add_up(shown.message, tokens)
         before = unit.versions
