@@ -44,7 +44,7 @@ def test_the_guard_sees_the_surface() -> None:
 
 
 def test_the_front_door_has_few_names() -> None:
-    """One more is a decision (design/007), not a habit; beyond thirty are `observe` (design/031) and strategies.
+    """One more is a decision (design/007), not a habit; beyond thirty: `observe` (design/031), strategies.
 
     Who runs a service looks for it beside `fit`, and needs nothing else of `trimtab.telemetry` to begin with.
     Who imports one strategy looks for the next beside it.

@@ -882,3 +882,11 @@ def test_in_a_notebook_sync_calls_go_on(tmp_path: Path) -> None:
             assert later.version == 2
 
         run(main())
+
+
+def test_without_asyncio_it_is_said_what_to_call() -> None:
+    """As in trio: what awaits there has no loop of asyncio."""
+    session = Session(200, counter=WORDS)
+    with pytest.raises(ConfigurationError, match=r"trio\.to_thread"):
+        session.aadd(user("hello")).send(None)
+    assert session.add(user("hello")).version

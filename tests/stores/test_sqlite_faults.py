@@ -246,6 +246,29 @@ def test_a_forgotten_head_is_found_by_the_next_append(tmp_path: Path) -> None:
 # -- places that are barred
 
 
+@pytest.mark.parametrize(
+    "damage", ["UPDATE trimtab_indexed SET version = 'x'", "UPDATE trimtab_terms SET often = 'x'"]
+)
+def test_a_damaged_index_is_named_and_the_events_can_be_saved(tmp_path: Path, damage: str) -> None:
+    """A number that is none is no error of Python's."""
+    path = tmp_path / "chats.db"
+    events = [
+        Event(id=f"e{at}", kind="message", time=0.0, data={"message": {"role": "user", "content": "tea"}})
+        for at in range(250)
+    ]
+    with SQLiteStore(path) as store:
+        store.append(AppendRequest(session="s", expected_version=0, events=events))
+        ask = SearchRequest(session="s", terms=("tea",), limit=3)
+        found = store.search(ask)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(damage)
+    with SQLiteStore(path) as store, SQLiteStore(":memory:") as other:
+        with pytest.raises(CorruptSessionError, match="the index of its words is damaged"):
+            store.search(ask)
+        copy_session(store, other, "s")
+        assert [event.version for event in other.search(ask)] == [event.version for event in found]
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """It is not made: a slip of the pen would begin an empty store elsewhere."""
     store = SQLiteStore(tmp_path / "no" / "a.db")

@@ -147,6 +147,11 @@ class Runner:
         **named: P.kwargs,
     ) -> T:
         """Run an operation, and begin summaries; see `run_ahead`."""
+        if running_loop() is None:
+            raise ConfigurationError(
+                "a session awaits on an event loop of asyncio, and none runs here: with trio call the method"
+                " without the a, in a thread (trio.to_thread.run_sync(session.add, message))"
+            )
         async with self._lock:
             done = await self.retry.acall(
                 lambda: self._awhole(self._whole(operation(self.core, *args, **named)))

@@ -6,12 +6,13 @@ It holds terms, how often each message has them, and how long that message is.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from trimtab._shared.steps import run
+from trimtab.errors import CorruptSessionError
 from trimtab.stores.base import Event, LoadRequest
 from trimtab.stores.rows import Row, from_row, missing_event
 from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms
@@ -37,7 +38,19 @@ class Indexed(NamedTuple):
 def _progress(connection: sqlite3.Connection, session: str) -> Indexed:
     query = "SELECT number, version, texts, chars FROM trimtab_indexed WHERE session = ?"
     found = connection.execute(query, (session,)).fetchone()
-    return Indexed() if found is None else Indexed(*found)
+    return Indexed() if found is None else Indexed(*_whole(session, found))
+
+
+def _whole(session: str, numbers: Iterable[Any]) -> Iterator[int]:
+    """Check numbers of the index: SQLite keeps whatever was written into a damaged file."""
+    for number in numbers:
+        if type(number) is not int:
+            raise CorruptSessionError(
+                f"session {session!r}: the index of its words is damaged. Its events are whole: copy it to"
+                " another store with copy_session(…), which makes the index anew",
+                session=session,
+            )
+        yield number
 
 
 def _head_version(connection: sqlite3.Connection, session: str) -> int:
@@ -117,9 +130,10 @@ def best_rows(
         "SELECT term, version, often, chars FROM trimtab_terms WHERE number = ? AND term = ?"
         " ORDER BY version DESC LIMIT ?"
     )
-    postings = chain.from_iterable(
+    found = chain.from_iterable(
         connection.execute(query, (known.number, term, MAX_POSTINGS)) for term in terms
     )
+    postings = ((term, *_whole(session, numbers)) for term, *numbers in found)
     head = (_head_version(connection, session), known.texts, known.chars)
     waiting = (from_row(row, session=session) for row in _rows(connection, session, after=known.version))
     ranking = Ranking.of_rows(head, terms, postings).with_events(waiting)
