@@ -151,7 +151,7 @@ class FitPlan(Decision[Work]):
         work, settled, limit = self.portion, self.settled, self.budget.input_tokens
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
         beside = work.sizes.fixed_tokens(work.history.leads_system)
-        return BudgetExceededError(
+        error = BudgetExceededError(
             f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
             f" {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them beside the"
             " messages). Raise the budget, pin less, or shorten the latest user message or system text.",
@@ -159,6 +159,7 @@ class FitPlan(Decision[Work]):
             limit_tokens=limit,
             block=BLOCK,
         )
+        return settled.explain(error)
 
 
 def decide(work: Work, budget: Budget | None) -> Steps[FitPlan]:

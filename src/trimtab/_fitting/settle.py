@@ -506,13 +506,14 @@ class _Settlement:
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
         at_cap = limit == claim.cap_tokens
         change = "Raise its cap" if at_cap else "Raise the budget or its rank, or give other blocks a cap"
-        return BudgetExceededError(
+        error = BudgetExceededError(
             f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} are left for it,"
             f" {needed - limit:,} too few (strategy {block.gives_way_by.name}). {change}.",
             needed_tokens=needed if at_cap else room + needed - limit,
             limit_tokens=limit if at_cap else room,
             block=name,
         )
+        return settled.explain(error)
 
     def _in_request(self, error: BudgetExceededError) -> BudgetExceededError:
         """Say of the whole request what the fold says of its blocks; a block's cap stays as it is."""
@@ -520,12 +521,14 @@ class _Settlement:
             return error
         room, beside = self._budget.input_tokens, self._beside_tokens
         more = f" Beside the blocks the request takes {beside:,} of {room:,} tokens." if beside else ""
-        return BudgetExceededError(
+        whole = BudgetExceededError(
             f"{error}{more}",
             needed_tokens=beside + error.needed_tokens,
             limit_tokens=room,
             block=error.block,
         )
+        whole.__cause__ = error.__cause__
+        return whole
 
     def _no_room(self, claims: list[Claim]) -> BudgetExceededError:
         needed, room = self._beside_tokens, self._budget.input_tokens

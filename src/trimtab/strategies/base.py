@@ -66,13 +66,13 @@ class EvictionResult:
         fits: False: this is all I can do. A Cascade goes on, otherwise BudgetExceededError is raised.
         actions: What was done, for the report; None: the strategy's name.
         reason: Why what left had to leave, for the report.
-        needed_tokens: When it does not fit: the size of the request at its least, if that is not this
-            result's.
+        needed_tokens: When it does not fit: the size of the request at its least, if not this result's.
         protected: First messages of kept units that later steps of a Cascade may shorten, but not evict.
         insertions: Messages to put in, ascending.
         notes: What else the report should say, a sentence each; no text of messages.
         planned_cut: When it does not fit: the message at which a later step of a Cascade is to cut, and no
             earlier, so that both change the prompt at one moment; 0: it is left to that step.
+        cause: What failed on the way. Where it does not fit, the error says so and is raised from it.
     """
 
     kept: Sequence[Unit] = ()
@@ -86,6 +86,7 @@ class EvictionResult:
     insertions: Sequence[Insertion] = ()
     notes: tuple[str, ...] = ()
     planned_cut: int = 0
+    cause: Exception | None = None
 
 
 @runtime_checkable
@@ -117,8 +118,7 @@ def as_strategy(value: object, /) -> Strategy:
         ConfigurationError: It has no `evict` and `name`.
     """
     if isinstance(value, type) or not callable(getattr(value, "evict", None)):
-        said = _instead(value)
-        raise ConfigurationError(f"a strategy is an object with evict(request) and name, not {said}")
+        raise ConfigurationError(f"a strategy is an object with evict(request) and name, not {_said(value)}")
     name = getattr(value, "name", None)
     if not isinstance(name, str) or not name:
         raise ConfigurationError(
@@ -128,7 +128,7 @@ def as_strategy(value: object, /) -> Strategy:
     return cast("Strategy", value)
 
 
-def _instead(value: object) -> str:
+def _said(value: object) -> str:
     """Say what was given for a strategy, and what to write."""
     if isinstance(value, type):
         return f"the class {value.__name__}: write {value.__name__}(...)"

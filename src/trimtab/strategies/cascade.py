@@ -125,11 +125,12 @@ class Cascade:
             answer: What it answered.
             later: Steps that go on behind these.
         """
-        left, reason, actions, notes = (
+        left, reason, actions, notes, cause = (
             request.after(answer),
             answer.reason,
             answer.actions or (),
             answer.notes,
+            answer.cause,
         )
         for at in range(1, len(self.steps)):
             step, left.later = self.steps[at], (*self.steps[at + 1 :], *later)
@@ -139,6 +140,7 @@ class Cascade:
                 break
             answer = yield from self._ask(at, left)
             actions, notes = (*actions, *(answer.actions or ())), (*notes, *answer.notes)
+            cause = answer.cause if cause is None else cause
             if answer.fits and (cut := left._as_cut(answer)) is not None:
                 return replace(cut, actions=tuple(dict.fromkeys(actions)), reason=reason, notes=notes)
             left = left.after(answer)
@@ -155,6 +157,7 @@ class Cascade:
             insertions=left.insertions,
             notes=notes,
             planned_cut=left.planned_cut,
+            cause=cause,
         )
 
     def _ask(self, at: int, request: EvictionRequest) -> Steps[EvictionResult]:

@@ -18,7 +18,7 @@ from trimtab._shared.steps import Steps
 from trimtab.conversation import Unit
 from trimtab.conversation.assemble import Insertion, assemble_one, merge_edits, owns_text, put_in
 from trimtab.conversation.units import Span, unit_of
-from trimtab.errors import ContextError, FormatError, StrategyContractError
+from trimtab.errors import BudgetExceededError, ContextError, FormatError, StrategyContractError
 from trimtab.formats import Kind, Path, Structure
 from trimtab.strategies.base import (
     Edit,
@@ -206,6 +206,8 @@ def _check_words(result: EvictionResult, name: str) -> None:
         breach(name, f"answers {result.protected!r} as protected; it is a set of positions of messages")
     if type(result.notes) is not tuple or not all(isinstance(note, str) for note in result.notes):
         breach(name, f"answers {result.notes!r} as notes; it is a tuple of sentences")
+    if not isinstance(result.cause, Exception | None):
+        breach(name, f"answers {result.cause!r:.80} as cause; it is an exception")
     if result.reason != "over_limit":
         _check_reason(result.reason, "reason", name)
 
@@ -242,6 +244,8 @@ class Settled:
     inserted_tokens: Sequence[int] = ()
     """Tokens of each of them."""
     notes: tuple[str, ...] = ()
+    cause: Exception | None = None
+    """What failed on the way."""
     reasons: Mapping[int, Reason] = field(default_factory=dict)
     """Why single messages left or changed, where it is not `reason`."""
     bare: frozenset[int] = frozenset()
@@ -271,6 +275,13 @@ class Settled:
             actions=tuple(dict.fromkeys((*(one for one in self.actions if one != "kept"), "evicted"))),
             reasons={**self.reasons, **dict.fromkeys(gone, reason)},
         )
+
+    def explain(self, error: BudgetExceededError, /) -> BudgetExceededError:
+        """Say in the error what failed on the way, and raise it from that."""
+        if self.cause is not None:
+            error.args = (f"{error} What failed before: {self.cause}.",)
+            error.__cause__ = self.cause
+        return error
 
     def assemble(self, request: EvictionRequest) -> list[Any]:
         """Put the output together: the caller's own objects, in order, edited where they must be."""
@@ -328,7 +339,7 @@ def _settle(request: EvictionRequest, result: EvictionResult, name: str, trusted
     settled.fits = result.fits and settled.needed_tokens is None
     if not result.fits:
         settled.needed_tokens = result.needed_tokens
-    settled.notes = result.notes
+    settled.notes, settled.cause = result.notes, result.cause
     if settled.fits and settled.tokens > request.limit_tokens:
         breach(name, f"says it fits, but {settled.tokens:,} tokens are over {request.limit_tokens:,}")
     return settled

@@ -208,7 +208,7 @@ class Summarize:
                     return again
             insertion = yield from self._insertion(request, covered, kept, cap, keys=keys, known=known)
         except SummaryError as error:
-            return (yield from self._fall_back(request, str(error)))
+            return (yield from self._fall_back(request, str(error), cause=error))
         if not request.fits(kept, insertions=(insertion,)):
             return (yield from self._fall_back(request, "what must stay does not fit beside a summary"))
         return self._result(request, covered, kept, insertion)
@@ -323,7 +323,9 @@ class Summarize:
         notes = role_notes(request.history.format, self.role, sources, trusted=trusted)
         return EvictionResult(kept=kept, insertions=(made,), actions=("summarized",), notes=notes)
 
-    def _fall_back(self, request: EvictionRequest, why: str | None) -> Steps[EvictionResult]:
+    def _fall_back(
+        self, request: EvictionRequest, why: str | None, *, cause: SummaryError | None = None
+    ) -> Steps[EvictionResult]:
         other = cast("Any", self.fallback)
         answer: EvictionResult = (
             (yield from other.evicting(request)) if waits(other) else other.evict(request)
@@ -335,7 +337,7 @@ class Summarize:
             return answer
         note = f"Block {request.block!r} has no summary: {why}; {self.fallback.name} was used instead."
         actions = answer.actions if answer.actions is not None else (self.fallback.name,)
-        return replace(answer, notes=(note, *answer.notes), actions=actions)
+        return replace(answer, notes=(note, *answer.notes), actions=actions, cause=cause)
 
 
 def _origins(request: EvictionRequest, units: Sequence[Unit]) -> Origins:

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checka
 from trimtab._shared.checks import answers_later, in_words, is_later, name_of, near_names
 from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab._shared.steps import Missing, Steps, arun, run
-from trimtab.errors import ConfigurationError, SummaryError, UnknownNameError
+from trimtab.errors import ConfigurationError, FormatError, SummaryError, UnknownNameError
 from trimtab.formats import Format, OriginName, detect, mapping_of
 from trimtab.formats.origin import UNTRUSTED, Origins, from_attribute, sort_origins
+from trimtab.formats.values import message_in
 from trimtab.relevance.ranker import RankCall
 
 __all__ = [
@@ -327,9 +328,21 @@ def _is_of_another_task(error: BaseException) -> bool:
 
 
 def _text_of(summarizer: Summarizer, answer: object) -> str:
-    if not isinstance(answer, str):
+    """Return the text of an answer; a message is taken by its text.
+
+    Raises:
+        SummaryError: It has none.
+    """
+    if isinstance(answer, str):
+        return answer
+    try:
+        message = message_in(answer)
+        texts = [slot.text for slot in detect([message]).texts(message)] if "role" in message else []
+    except FormatError:  # no message either
+        texts = []
+    if not texts:
         raise SummaryError(f"{word_of(summarizer)} answered {type(answer).__name__}, not text")
-    return answer
+    return "\n".join(texts)
 
 
 class SummaryCall(NamedTuple):
