@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.properties.toy_format import ToyFormat, answers, asks, said, words
-from trimtab import BudgetExceededError, Context, PriorityBased, SlidingWindow, fit, validate
+from trimtab import (
+    BudgetExceededError,
+    Cascade,
+    CharCounter,
+    Context,
+    PriorityBased,
+    SlidingWindow,
+    TruncateText,
+    fit,
+    validate,
+)
 from trimtab.conversation import repair
 from trimtab.errors import InvalidHistoryError
 from trimtab.strategies import DropNewest, EvictionRequest, EvictionResult, Insertion, Strategy, Summarize
@@ -202,3 +214,45 @@ def test_a_repair_leaves_what_comes_first_where_nothing_else_could() -> None:
     with pytest.raises(InvalidHistoryError, match=r"cannot mend: messages\[0\]"):
         fit(loop, 100, counter=COUNTER, format=TOY, repair=True)
     assert repair([*loop, user("two")], format=TOY).messages == [user("two")]
+
+
+GEMINI_CALL = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
+
+
+def gemini(role: str, letters: int) -> dict[str, Any]:
+    """Make a content of Gemini's."""
+    return {"role": role, "parts": [{"text": "w" * letters}]}
+
+
+def is_told_right(ask: Callable[[], Any], budget: int) -> bool:
+    """Tell whether a request is within its budget, or is said to need more than that."""
+    try:
+        tokens: int = ask().report.tokens_after
+    except BudgetExceededError as error:
+        return (error.needed_tokens or 0) > budget
+    return tokens <= budget
+
+
+MODEL_FIRST = [gemini("model", 60), gemini("user", 60), GEMINI_CALL, gemini("user", 1)]
+USER_FIRST = [gemini("user", 1), *MODEL_FIRST]
+CALL_IN_FRONT = [gemini("model", 1), gemini("user", 30), GEMINI_CALL, gemini("model", 60)]
+
+
+@pytest.mark.parametrize("messages", [MODEL_FIRST, USER_FIRST, CALL_IN_FRONT])
+@pytest.mark.parametrize("behind", [(), (TruncateText(),)])
+def test_what_leaves_for_the_order_is_not_needed(
+    messages: list[dict[str, Any]], behind: tuple[Strategy, ...]
+) -> None:
+    """A strategy keeps what the provider then refuses: where there is room without it, nothing is refused."""
+    strategy = Cascade(SlidingWindow(protect_roles=("assistant",)), *behind)
+    ask = partial(fit, messages, counter=CharCounter(1, format="gemini"), strategy=strategy)
+    assert all(is_told_right(partial(ask, budget), budget) for budget in range(1, 160))
+
+
+def test_in_a_context_what_leaves_for_the_order_is_not_needed_either() -> None:
+    """The block "needs at least 1 tokens and 22 are left for it, -21 too few"."""
+    counter, strategy = CharCounter(1, format="gemini"), SlidingWindow(protect_roles=("assistant",))
+    for budget in range(31, 100):
+        context = Context(budget, counter=counter).add("history", CALL_IN_FRONT, strategy=strategy)
+        context.add("question", [gemini("user", 30)])
+        assert is_told_right(context.fit, budget)

@@ -87,11 +87,23 @@ def places(text: str) -> list[int]:
     return [0, *accumulate(len(cluster) for cluster in regex.findall(r"\X", text))]
 
 
+def ends(text: str) -> list[int]:
+    """Give the borders at which a head may end: not in a marker that was there, and not behind one."""
+    old = [one.span() for one in regex.finditer(regex.escape(CUT_MARKER), text)]
+    return [place for place in places(text) if not any(start < place <= stop for start, stop in old)]
+
+
+def starts(text: str) -> list[int]:
+    """Give the borders at which a tail may begin: not in a marker that was there, and not before one."""
+    old = [one.span() for one in regex.finditer(regex.escape(CUT_MARKER), text)]
+    return [place for place in places(text) if not any(start <= place < stop for start, stop in old)]
+
+
 def neighbours(text: str, head: str, tail: str, keep: Keep) -> list[tuple[str, str]]:
     """Give what is kept with the next cluster put back, on each side that `keep` keeps."""
     start, stop = len(head), len(text) - len(tail)
-    after = next(place for place in places(text) if place > start)
-    before = next(place for place in reversed(places(text)) if place < stop)
+    after = next((place for place in ends(text) if place > start), stop)
+    before = next((place for place in reversed(starts(text)) if place < stop), start)
     wider = [(text[:after], tail)] if keep != "end" and after < stop else []
     return [*wider, (head, text[before:])] if keep != "start" and before > start else wider
 
@@ -126,7 +138,8 @@ def test_the_result_is_the_longest_that_fits(
         assert result is not None
         assert count(result) <= limit
         head, tail = kept(text, result, keep, marker)
-        assert {len(head), len(text) - len(tail)} <= set(places(text))
+        assert len(head) in ends(text)
+        assert len(text) - len(tail) in starts(text)
         for wider_head, wider_tail in neighbours(text, head, tail, keep):
             assert count(wider_head + marker + wider_tail) > limit
 
@@ -335,3 +348,34 @@ def test_real_messages_take_a_dozen_counts(data_dir: Path) -> None:
             calls.append(meter.calls)
     assert max(calls) <= 24
     assert sum(calls) / len(calls) <= 12
+
+
+OLD_MARKERS = (CUT_MARKER, "[trimtab: tool result cleared]", "[text cut by trimtab; all of it: result of a]")
+PIECES = st.sampled_from([*OLD_MARKERS, "word ", "x", "[", "]", "[text ", "by trimtab]"])
+
+
+@given(parts=st.lists(PIECES, max_size=4), chars=st.integers(0, 200), keep=st.sampled_from(KEEPS))
+@example(parts=["word ", OLD_MARKERS[1], " word"], chars=20, keep="both")
+@example(parts=["word ", OLD_MARKERS[0], "word"], chars=26, keep="both")
+def test_a_marker_of_an_earlier_cut_stays_whole_or_goes(parts: list[str], chars: int, keep: Keep) -> None:
+    """None is cut in its turn, and the new one stands beside none."""
+    text = "".join(parts)
+    pattern = "|".join(map(regex.escape, OLD_MARKERS))
+    old = [found.span() for found in regex.finditer(pattern, text)]
+    for result in (cut_text(text, chars, keep=keep), shorten(text, chars, count=len, keep=keep)):
+        if result is None or result == text:
+            continue
+        held = [
+            (start, len(text) - (len(result) - start - len(CUT_MARKER)))
+            for start in (found.start() for found in regex.finditer(regex.escape(CUT_MARKER), result))
+            if text.startswith(result[:start]) and text.endswith(result[start + len(CUT_MARKER) :])
+        ]
+        assert any(
+            not any(first < start <= last or first <= stop < last for first, last in old)
+            for start, stop in held
+        )
+
+
+def test_a_cleared_result_is_cut_to_the_bare_marker() -> None:
+    """The model read "[tri[text cut by trimtab]ed]"."""
+    assert cut_text("[trimtab: tool result cleared]", 10, keep="both") == CUT_MARKER

@@ -7,6 +7,7 @@ where the average size of a character points, and only then closes in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -27,6 +28,12 @@ CUT_MARKER = "[text cut by trimtab]"
 A constant without a number, so that equal input gives equal output and a text that was cut before and fits
 stays as it is. It claims nothing and asks for nothing, so a tool that writes it itself gains nothing by it.
 """
+
+_MARKER = re.compile(r"\[(?:text cut by trimtab(?:; all of it: [^][\n]{1,160})?|trimtab: [^][\n]{1,160})\]")
+"""What stands for text that was cut or cleared before."""
+
+_MARKER_CHARS = 200
+"""No marker is longer."""
 
 
 def shorten(
@@ -143,10 +150,38 @@ def _cut_keeping(text: str, kept_chars: int, keep: Keep) -> _Cut:
     """Cut out all but so many code points; what is kept of a cluster is all of it or nothing."""
     kept_chars = min(kept_chars, len(text))
     head_chars = {"end": 0, "start": kept_chars, "both": (kept_chars + 1) // 2}[keep]
-    start = boundary_at_or_before(text, head_chars)
+    start = _head_end(text, head_chars)
     if kept_chars == len(text):
         return _Cut(start, start)  # also where head and tail meet inside a cluster
-    return _Cut(start, boundary_at_or_after(text, len(text) - (kept_chars - head_chars)))
+    return _Cut(start, _tail_start(text, len(text) - (kept_chars - head_chars)))
+
+
+def _head_end(text: str, position: int) -> int:
+    """Return where a head of at most so many code points ends: behind a cluster, and in or behind no marker.
+
+    A marker of an earlier cut stays whole or goes, so that none is cut in its turn and no two stand together.
+    """
+    border = boundary_at_or_before(text, position)
+    for start, stop in reversed(_markers_near(text, border)):
+        border = start if start < border <= stop else border
+    return border
+
+
+def _tail_start(text: str, position: int) -> int:
+    """Return where a tail of at most the code points from a position begins; see `_head_end`."""
+    border = boundary_at_or_after(text, position)
+    for start, stop in _markers_near(text, border):
+        border = stop if start <= border < stop else border
+    return border
+
+
+def _markers_near(text: str, position: int) -> list[tuple[int, int]]:
+    """List where markers that a position may be in begin and end."""
+    first = max(0, position - _MARKER_CHARS)
+    near = text[first : position + _MARKER_CHARS]
+    if "trimtab" not in near:
+        return []
+    return [(first + found.start(), first + found.end()) for found in _MARKER.finditer(near)]
 
 
 def _longest(job: _Job, bracket: Bracket, *, place: Callable[[int], _Cut]) -> _Cut:
@@ -170,11 +205,11 @@ _ROUNDS = 8
 
 
 def _more_head(job: _Job, cut: _Cut, chars: int) -> _Cut:
-    return _Cut(min(cut.stop, boundary_at_or_before(job.text, cut.start + chars)), cut.stop)
+    return _Cut(min(cut.stop, max(cut.start, _head_end(job.text, cut.start + chars))), cut.stop)
 
 
 def _more_tail(job: _Job, cut: _Cut, chars: int) -> _Cut:
-    return _Cut(cut.start, max(cut.start, boundary_at_or_after(job.text, cut.stop - chars)))
+    return _Cut(cut.start, max(cut.start, min(cut.stop, _tail_start(job.text, cut.stop - chars))))
 
 
 def _longest_side(job: _Job, cut: _Cut, *, grow: Callable[[_Job, _Cut, int], _Cut]) -> _Cut:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trimtab.formats.values import Dict, Path, as_dict, as_list, type_name
+
+if TYPE_CHECKING:
+    from trimtab.formats.base import Format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,14 @@ def faults_at(index: int | None, findings: Iterable[Finding], /) -> Iterator[Fau
     """Yield what was found in one message, or in none, as faults of it."""
     for rule, detail, path in findings:
         yield Fault(index=index, rule=rule, detail=detail, path=path)
+
+
+def new_fault(format: Format, before: Dict, after: Dict, /) -> Fault | None:
+    """Return what the provider refuses in a message as it is now, and did not before; wherever it stands."""
+    behind = format.message("user", ["."])  # what is said of the last message is not asked
+    old, new = ([one for one in format.faults([said, behind]) if one.index == 0] for said in (before, after))
+    known = {fault.rule for fault in old}
+    return next((fault for fault in new if fault.rule not in known), None)
 
 
 def tool_faults(tools: Any, fault: Callable[[int, Dict], str | None], /) -> Iterator[Finding]:

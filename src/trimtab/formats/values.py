@@ -334,6 +334,8 @@ def without_emptied(changed: Any, texts: Mapping[Path, str], *, at: int, least: 
         at: Where in a path the place of the part stands; the key of its text follows.
         least: How many parts stay at least, the first ones.
     """
+    if "" not in texts.values():
+        return changed
     gone: dict[Path, set[int]] = {}
     for path, text in texts.items():
         if not text and path[at + 1 :] == ("text",):

@@ -21,7 +21,8 @@ from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.shorten import Keep, shorten
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import ConfigurationError
-from trimtab.formats import Fault, Format, Path, TextSlot, mapping_of
+from trimtab.formats import Fault, Path, TextSlot, mapping_of
+from trimtab.formats.refusal import new_fault
 from trimtab.strategies.cuts import Cuts
 from trimtab.strategies.openers import Openers, in_order, with_thinking
 
@@ -593,6 +594,16 @@ class EvictionRequest:
             led=led or self.led,
         )
 
+    def _fits_in_order(
+        self,
+        units: Sequence[Unit],
+        edits: Mapping[int, Mapping[Path, str]] | None = None,
+        insertions: Sequence[Insertion] = (),
+    ) -> bool:
+        """Tell whether units fit since the provider's order has some leave: no strategy knows of these."""
+        staying, gone = self._in_order(units, insertions)
+        return bool(gone) and self._sum(staying, edits, insertions) <= self.limit_tokens
+
     # -- texts
 
     def texts(self, index: int, /) -> list[TextSlot]:
@@ -610,20 +621,15 @@ class EvictionRequest:
         return [now for now, was in zip(cut, slots, strict=True) if now.text or not was.text]
 
     def fault_with(self, index: int, texts: Mapping[Path, str], /) -> Fault | None:
-        """Return what the provider refuses in a message with other texts.
-
-        None if that is nothing, or what it refuses in the message as it is.
+        """Return what the provider would newly refuse with other texts; None if nothing.
 
         Args:
             index: Of the message.
             texts: The new texts, by path.
         """
-        format, before = self.history.format, self.message(index)
-        after = mapping_of(
-            format.with_texts(self.history.message(index), {**self._edits.get(index, {}), **texts})
-        )
-        known = {fault.rule for fault in _faults_inside(format, before)}
-        return next((fault for fault in _faults_inside(format, after) if fault.rule not in known), None)
+        edited, format = {**self._edits.get(index, {}), **texts}, self.history.format
+        after = mapping_of(format.with_texts(self.history.message(index), edited))
+        return new_fault(format, self.message(index), after)
 
     def shorten(self, text: str, limit_tokens: int, /, *, keep: Keep = "end") -> str | None:
         """Cut a text to a number of tokens, with a marker that is counted.
@@ -787,12 +793,6 @@ class EvictionRequest:
         made._origin, made._edited_sizes, made._strides = self, self._edited_sizes, self._strides
         made.is_whole = self.is_whole and (alive is None or len(alive) == len(self.row))
         return made
-
-
-def _faults_inside(format: Format, message: Mapping[str, Any]) -> list[Fault]:
-    """List what is wrong with a message, wherever it stands: what is said of the last one is not asked."""
-    behind = format.message("user", ["."])
-    return [fault for fault in format.faults([message, behind]) if fault.index == 0]
 
 
 def latest_words(history: History, /) -> str:

@@ -135,7 +135,7 @@ class Cascade:
         for at in range(1, len(self.steps)):
             step, left.later = self.steps[at], (*self.steps[at + 1 :], *later)
             cuts = left.planned_cut > 0 and follows_plan(step)
-            if not cuts and left.fits(left.units):
+            if not cuts and (left.fits(left.units) or left._fits_in_order(left.units)):
                 answer = EvictionResult()
                 break
             answer = yield from self._ask(at, left)

@@ -6,19 +6,18 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, repeat
 from math import ceil, floor
 from operator import sub
 from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_fraction, check_roles, check_whole
 from trimtab.conversation import History, Unit
-from trimtab.conversation.assemble import merge_edits
+from trimtab.conversation.assemble import merge_edits, part_of
 from trimtab.conversation.units import unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path, TextSlot
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, follows_plan
-from trimtab.strategies.clamp_results import result_part
 from trimtab.strategies.sliding_window import as_planned_for
 from trimtab.strategies.strides import first_mark, marks_back
 
@@ -227,38 +226,43 @@ class ClearToolResults:
         self, request: EvictionRequest, index: int, spared: Collection[int | None]
     ) -> list[tuple[Mapping[Path, str], int]]:
         """List what blanks the results of any shape in a message, and what each saves behind those before."""
-        results: dict[int | None, list[TextSlot]] = {}
-        for slot in request.texts(index):
-            if slot.is_result:
-                results.setdefault(result_part(request.history.format, slot), []).append(slot)
-        may = [
-            slots
-            for part, slots in results.items()
-            if part not in spared and any(slot.text for slot in slots)
-        ]
         found: list[tuple[Mapping[Path, str], int]] = []
-        size, blank = request.message_tokens(index), dict(request.edits.get(index, {}))
-        step = ceil(len(may) / _MOST_APART) or 1
-        for at in range(0, len(may), step):
-            texts = dict(
-                chain.from_iterable(
-                    self._replacements(request, index, slots) for slots in may[at : at + step]
-                )
-            )
-            tokens = request.size_with(index, {**blank, **texts})
+        results = self._results(request, index, spared)
+        step = ceil(len(results) / _MOST_APART)
+        size, blank = request.message_tokens(index), request.edits.get(index)
+        for at in range(0, len(results), step or 1):
+            texts = self._replacements(request, index, results[at : at + step])
+            merged = {**blank, **texts} if blank else texts
+            tokens = request.size_with(index, merged)
             if tokens < size:
                 found.append((texts, size - tokens))
-                size, blank = tokens, {**blank, **texts}
+                size, blank = tokens, merged
         return found
 
+    def _results(
+        self, request: EvictionRequest, index: int, spared: Collection[int | None]
+    ) -> list[list[TextSlot]]:
+        """List the results in a message that may be blanked, each by its texts."""
+        slots = [slot for slot in request.texts(index) if slot.is_result]
+        if request.history.format.rules.results_are_messages:
+            return [slots] if any([slot.text for slot in slots]) else []
+        results: dict[int | None, list[TextSlot]] = {}
+        for slot in slots:
+            results.setdefault(part_of(slot.path), []).append(slot)
+        return [
+            its for part, its in results.items() if part not in spared and any([slot.text for slot in its])
+        ]
+
     def _replacements(
-        self, request: EvictionRequest, index: int, slots: Sequence[TextSlot]
-    ) -> Iterable[tuple[Path, str]]:
-        """Say what stands for a result: one text in place of its first, and none of the others."""
-        texts = {slot.path: self.placeholder if at == 0 else "" for at, slot in enumerate(slots)}
-        if not self.placeholder.strip() and request.fault_with(index, texts) is not None:
-            texts[slots[0].path] = DEFAULT_PLACEHOLDER
-        return texts.items()
+        self, request: EvictionRequest, index: int, results: Sequence[Sequence[TextSlot]]
+    ) -> dict[Path, str]:
+        """Say what stands for results: one text in place of the first of each, and none of the others."""
+        put = self.placeholder
+        texts = {slot.path: put if slot is slots[0] else "" for slots in results for slot in slots}
+        for slots in results if not put.strip() else ():
+            if request.fault_with(index, {slot.path: texts[slot.path] for slot in slots}) is not None:
+                texts[slots[0].path] = DEFAULT_PLACEHOLDER
+        return texts
 
     def _blank_count(
         self, request: EvictionRequest, units: Sequence[Unit], blanks: _Blanks

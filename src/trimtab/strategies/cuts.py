@@ -132,10 +132,11 @@ class Cuts:
         """
         if self._in_row and not self._known_from:
             self._look_for()
-        cut = self._oldest(fits, also)
-        while cut is not None and self._part_before(cut):
+        while True:
+            firsts = self._firsts
             cut = self._oldest(fits, also)
-        return cut
+            if cut is None or (not self._part_before(cut) and firsts is self._firsts):
+                return cut
 
     def _look_for(self) -> None:
         """Find by sizes alone before which message no cut fits, and tell units apart there.
@@ -151,14 +152,14 @@ class Cuts:
 
     def _oldest(self, fits: Callable[[int], bool], also: Also | None) -> int | None:
         # Where it is known at which message the limit was passed, mostly the first or second place fits.
-        near = 2 if self._known_from else 0
-        at = next((at for at, cut in enumerate(self._firsts[:near]) if fits(cut)), None)
+        near, firsts = 2 if self._known_from else 0, self._firsts
+        at = next((at for at, cut in enumerate(firsts[:near]) if fits(cut)), None)
         if at is None:
             if not fits(self._end):
                 return None
-            at = bisect_left(self._firsts, True, key=fits, lo=min(near, len(self._firsts)))
-        for place in range(at, len(self._firsts)):
-            cut = self._firsts[place]
+            at = bisect_left(firsts, True, key=fits, lo=min(near, len(firsts)))
+        for place in range(at, len(firsts)):
+            cut = firsts[place]
             if (also is None or self.stands(cut, also(cut))) and (place == at or fits(cut)):
                 return cut
         return self._end
@@ -224,6 +225,9 @@ class Cuts:
         return () if span[3] is None or self._request._must_stay(span) else (span[0],)
 
     def _user_before(self, cut: int) -> tuple[int, ...]:
+        user = self._request.history.user_at_or_before(cut)
+        if user is not None:
+            self.part(user)  # else one that opened an earlier turn would be taken for it
         if self._users is None:
             self._users = [span for span in self._row if span[3] == "user"]
             self._user_firsts = [span[0] for span in self._users]

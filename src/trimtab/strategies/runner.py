@@ -336,8 +336,9 @@ def _settle(request: EvictionRequest, result: EvictionResult, name: str, trusted
     settled = settled or _settle_units(request, result, name, trusted)
     settled.actions = result.actions if result.actions is not None else (name,)
     settled.reason = result.reason
-    settled.fits = result.fits and settled.needed_tokens is None
-    if not result.fits:
+    let_go = "cannot_lead" in settled.reasons.values() and settled.tokens <= request.limit_tokens
+    settled.fits = (result.fits or let_go) and settled.needed_tokens is None
+    if not (result.fits or let_go):
         settled.needed_tokens = result.needed_tokens
     settled.notes, settled.cause = result.notes, result.cause
     if settled.fits and settled.tokens > request.limit_tokens:
@@ -454,6 +455,7 @@ def _in_order(
     if len(complete) > len(kept):
         tokens = request._sum(complete, edits, result.insertions)
         kept = list(complete) if tokens <= request.limit_tokens or not result.fits else kept
+    result = replace(result, fits=result.fits or request._fits_in_order(kept, edits, result.insertions))
     kept, misplaced = request._in_order(kept, result.insertions)
     if not result.fits or len(kept) == len(request.row):
         return kept, misplaced, None

@@ -207,13 +207,15 @@ class OpenAIResponses(Format):
         that is left without text leaves, as long as it is not the only one.
         """
         values: dict[Path, Any] = dict(texts)
-        for path in texts:
-            part = item_of(item_of(message, path[0]), path[1]) if len(path) > 1 else None
+        for path in [path for path in texts if len(path) > 1]:
+            part = item_of(item_of(message, path[0]), path[1])
             for key in ("annotations", "logprobs"):
                 if item_of(part, key):
                     values[*path[:-1], key] = []
-        results = {path: text for path, text in texts.items() if path[0] == "output"}
-        return without_emptied(with_values(message, values), results, at=1, least=1)
+        changed = with_values(message, values)
+        if "" not in texts.values() or item_of(message, "output") is None:
+            return changed
+        return without_emptied(changed, texts, at=1, least=1)
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         return None if call_id_of(mapping_of(message)) in call_ids else message
