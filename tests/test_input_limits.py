@@ -18,6 +18,7 @@ from trimtab.integrations.bodies import Bodies
 from trimtab.models import ModelFacts, facts_for, model_names, register_model, register_models
 from trimtab.policy import load_policy, policy_data
 from trimtab.replay import replay
+from trimtab.stores import MemoryStore
 
 COUNTER = CharCounter(1)
 """A token a character, so that 400,000 tokens are counted at once."""
@@ -216,3 +217,24 @@ def test_a_model_that_may_answer_less_than_the_rest_is_held_without_a_budget() -
     """What is left of the window beside the answer may pass the input limit."""
     register_model(ModelFacts(name="small-room", window_tokens=1_000, input_tokens=600, output_tokens=100))
     assert fit([CHAT[-1]], model="small-room", counter=COUNTER).report.input_tokens == 600
+
+
+def test_a_budget_that_was_lowered_is_equal_to_one_that_was_not() -> None:
+    """Both ways, and in sets; what the report says of it is no part of the value."""
+    held, plain = Budget.of(400_000, model="gpt-5"), Budget(LIMIT)
+    assert held == plain == Budget.of(300_000, model="gpt-5") == held
+    assert {held: 1}[plain] == 1
+    assert held != Budget(LIMIT, margin=1) != Budget.of(Budget(400_000, margin=2), model="gpt-5")
+    assert held != LIMIT
+
+
+def test_a_session_remembers_that_a_budget_it_was_set_may_pass_the_limit() -> None:
+    """Opened again it has that budget; one that was set later is held again."""
+    store = MemoryStore()
+    session = Session(1_000, store=store, id="a", model="gpt-5", counter=COUNTER)
+    session.extend(CHAT[:4])
+    session.set_budget(Budget(400_000, over_limit=True))
+    again = Session.open(store, "a", counter=COUNTER)
+    assert again.budget_tokens == session.budget_tokens == 400_000
+    again.set_budget(400_000)
+    assert again.budget_tokens == Session.open(store, "a", counter=COUNTER).budget_tokens == LIMIT

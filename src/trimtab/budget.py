@@ -209,6 +209,22 @@ class HeldBudget(Budget):
         Budget.__init__(self, window, **given)  # a class with slots is made twice, and super() has the first
         object.__setattr__(self, "note", note)
 
+    def __eq__(self, other: object) -> bool:
+        """Compare numbers, also with a budget that was not lowered: the note is no part of the value."""
+        return bool(self._plain == (other._plain if isinstance(other, HeldBudget) else other))
+
+    __hash__ = Budget.__hash__
+
+    @property
+    def _plain(self) -> Budget:
+        return Budget(
+            self.window,
+            output_reserve=self.output_reserve,
+            overhead_tokens=self.overhead_tokens,
+            margin=self.margin,
+            over_limit=self.over_limit,
+        )
+
 
 class TierBudget(Budget):
     """A budget that stays below a price tier, also by what counts may be off where a counter says that."""

@@ -32,10 +32,13 @@ def change_budget(core: Core, budget: Any) -> Steps[None]:
             " the other blocks of session.context"
         )
     core.working_set = None  # until everything is written
-    seen = working_set.view()
-    working_set.state = working_set.state.with_budget(tokens)
+    seen, before = working_set.view(), working_set.state
+    working_set.state = before.with_budget(tokens)
     working_set.require_room()
     working_set.facts = yield from read_facts(core.session, working_set.state, working_set.reader)
+    if options.resolved is None or options.resolved.over_limit != resolved.over_limit:
+        options.resolved = resolved  # whether it may pass what the model takes is remembered with the options
+        core.opened, core.opened_state = core.options_data(), before
     yield from write_change(core, working_set, "budget", {"budget_tokens": tokens}, seen=seen)
     options.resolved = resolved
 
