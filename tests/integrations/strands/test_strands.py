@@ -27,6 +27,7 @@ from strands.types.exceptions import ContextWindowOverflowException
 
 from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, Loop, Question, agent, chat
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
+from tests.judge.server import provider
 from trimtab import Budget, Context, Fitted, fit
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.copies import CopyCache
@@ -615,3 +616,35 @@ def test_a_model_whose_server_keeps_the_conversation_is_told_of_once(
     told = [str(one.message) for one in recwarn if "the server adds messages" in str(one.message)]
     assert len(told) == 1
     assert told[0].endswith("write OpenAIResponsesModel(…, stateful=False)")
+
+
+def test_the_thinking_that_opens_a_turn_stays_beside_the_cut() -> None:
+    """A Claude thinks once and then calls a tool again and again: the judge takes what is left of it."""
+    thinking = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "EqQBCgIYAhIM"}}}
+    said: list[Any] = [{"role": "user", "content": [{"text": "Look around."}]}]
+    for at in range(12):
+        call = {"toolUse": {"toolUseId": f"t{at}", "name": "look", "input": {}}}
+        result = {"toolUseId": f"t{at}", "status": "success", "content": [{"text": "sunny " * 60}]}
+        said.append({"role": "assistant", "content": [call] if at else [thinking, call]})
+        said.append({"role": "user", "content": [{"toolResult": result}]})
+    fields = {"thinking": {"type": "enabled", "budget_tokens": 1_024}}
+
+    @tool
+    def look() -> str:
+        """Look around."""
+        return "sunny"
+
+    with provider() as served:
+        session = Session(aws_access_key_id="none", aws_secret_access_key="none", region_name="us-east-1")
+        model = BedrockModel(
+            model_id="us.anthropic.claude-sonnet-4-6",
+            boto_session=session,
+            endpoint_url=served.address,
+            streaming=False,
+            additional_request_fields=fields,
+        )
+        looker = Agent(model, messages=said, tools=[look], callback_handler=None)
+        looker.add_middleware(InvokeModelStage.Input, trim_middleware(1_300))
+        looker("And now?")
+    [(_, body)] = served.bodies
+    assert len(body["messages"]) < len(said)
