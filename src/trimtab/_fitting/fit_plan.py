@@ -154,7 +154,7 @@ class FitPlan(Decision[Work]):
         error = BudgetExceededError(
             f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
             f" {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them beside the"
-            " messages). Raise the budget, pin less, or shorten the latest user message or system text.",
+            f" messages).{self.heaviest()} Raise the budget, pin less, or shorten it, system text or tools.",
             needed_tokens=needed,
             limit_tokens=limit,
             block=BLOCK,

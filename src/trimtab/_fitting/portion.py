@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from trimtab._shared.steps import Steps
 from trimtab.conversation import History
 from trimtab.conversation.assemble import put_in
+from trimtab.counting.awaited import CountsNeeded
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import CountingError, FormatError, move_error
 from trimtab.strategies.base import EvictionRequest, Strategy, waits
@@ -64,6 +65,34 @@ class Decision(Generic[P_co]):
     portion: P_co
     settled: Settled
     request: EvictionRequest
+
+    def heaviest(self) -> str:
+        """Name the heaviest of the caller's messages that stay, in a sentence; empty where nobody knows."""
+        portion, settled, history = self.portion, self.settled, self.portion.history
+        stays = [at for at in (*settled.before, *range(settled.cut, len(history))) if at >= portion.lead]
+        if not stays or not portion.sizes.additive:
+            return ""
+        try:
+            tokens = {at: settled.edited_tokens.get(at) or portion.sizes.of(at) for at in stays}
+        except (CountingError, CountsNeeded, FormatError):  # of one that was not looked at
+            return ""
+        at = max(stays, key=tokens.__getitem__)
+        names = self._tools_answered(at)
+        who = f"the result of {' and '.join(names)}" if names else f"role {portion.history.kind(at)}"
+        place = portion.source_index(at)
+        return f" The heaviest that stays is message {place}, {who}, {tokens[at]:,} tokens."
+
+    def _tools_answered(self, at: int) -> list[str]:
+        """List the tools whose results a message holds; empty if it holds none."""
+        history, called = self.portion.history, dict[str, str]()
+        if not history.is_result(at):
+            return []
+        for unit in self.request.units:
+            if at in unit.indices:
+                for index in unit.indices:
+                    called.update(history.format.tool_names(history.message(index)))
+        answered = (call_id for call_id, _ in history.structure.answers.get(at, ()))
+        return list(dict.fromkeys(called[call_id] for call_id in answered if call_id in called))
 
     def positions(self) -> list[int | None]:
         """List, for each message that comes out, its position in the request; None: trimtab put it in."""

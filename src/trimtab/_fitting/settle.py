@@ -508,7 +508,8 @@ class _Settlement:
         change = "Raise its cap" if at_cap else "Raise the budget or its rank, or give other blocks a cap"
         error = BudgetExceededError(
             f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} are left for it,"
-            f" {needed - limit:,} too few (strategy {block.gives_way_by.name}). {change}.",
+            f" {needed - limit:,} too few (strategy {block.gives_way_by.name})."
+            f"{decision.heaviest()} {change}.",
             needed_tokens=needed if at_cap else room + needed - limit,
             limit_tokens=limit if at_cap else room,
             block=name,
