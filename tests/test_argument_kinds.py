@@ -9,10 +9,22 @@ from typing import Any
 import pytest
 
 from tests.builders import talk, user
-from trimtab import Budget, ConfigurationError, Context, SlidingWindow, fit
+from trimtab import (
+    Budget,
+    CharCounter,
+    ClearToolResults,
+    ConfigurationError,
+    Context,
+    PriorityBased,
+    SlidingWindow,
+    Summarize,
+    fit,
+)
 from trimtab.counting import measure
 from trimtab.errors import CountingError, FormatError
 from trimtab.history import evict_messages, recent, span, within
+from trimtab.policy import load_policy, policy_data
+from trimtab.strategies import ClampResults, create_strategy
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -110,3 +122,50 @@ def test_a_budget_beyond_what_a_float_tells_apart_is_refused(tokens: int) -> Non
         with pytest.raises(ConfigurationError, match="at most 9,007,199,254,740,992 tokens"):
             call()
     assert context.fit(1 << 53).report.fits
+
+
+@pytest.mark.parametrize("names", [5, ["mine"], {1: len}, "mine"])
+def test_names_map_words(names: Any) -> None:
+    """Whoever looks a word up in something else fails without saying why."""
+    data: dict[str, Any] = {"kind": "priority_based", "score": "mine"}
+    for call in (
+        lambda: create_strategy("sliding_window", names=names),
+        lambda: create_strategy(data, names=names),
+        lambda: load_policy({"budget": 100, "blocks": [{"name": "a"}]}, names=names),
+        lambda: policy_data(Context(100), names=names),
+    ):
+        with pytest.raises(ConfigurationError, match="names maps words to what they mean"):
+            call()
+
+
+@pytest.mark.parametrize("name", [["a"], {"a"}, {}, 5, None, ("a",)])
+def test_a_block_is_asked_for_by_its_name(name: Any) -> None:
+    """In one line, whatever was given."""
+    context = Context(100, counter=WORDS).add("a", talk("u1"))
+    for call in (context.remove, lambda name: context.replace(name, [])):
+        with pytest.raises(ConfigurationError, match="a block is asked for by its name, a text, not"):
+            call(name)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Budget,
+        create_strategy,
+        lambda value: Budget(8_000, margin=value),
+        lambda value: ClearToolResults(placeholder=value),
+        lambda value: ClampResults(max_ratio=value),
+        lambda value: SlidingWindow(protect_roles=value),
+        lambda value: PriorityBased(score=value),
+        lambda value: Summarize(value),
+        lambda value: CharCounter(value),
+        lambda value: Context(100).add("a", [], max_tokens=value),
+        lambda value: Context(100).remove(value),
+        lambda value: fit(talk("u1"), 100, format=value),
+        lambda value: fit(talk("u1"), 100, model=value),
+    ],
+)
+def test_what_is_too_deep_to_be_shown_is_refused_as_anything_else(call: Callable[[Any], Any]) -> None:
+    """A list in lists, 100,000 times: to write it out is a RecursionError."""
+    with pytest.raises(ConfigurationError):
+        call(deep())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -272,3 +273,10 @@ def test_an_async_counter_of_whole_requests_is_asked_as_it_stands() -> None:
 
     fitted = asyncio.run(fit_later([user("a"), assistant("b"), user("c")], 10, counter=Later()))
     assert (fitted.report.counter, fitted.report.tokens_after, len(taken)) == ("Later", 5, 1)
+
+
+@pytest.mark.parametrize("counter", [[], [CharCounter()], (), range(3), b"x", deque()])
+def test_a_sequence_is_no_counter(counter: Any) -> None:
+    """Its `count` tells how often something is in it: every request came to 0 tokens, and fitted."""
+    with pytest.raises(ConfigurationError, match="counter is one counter, not a"):
+        fit([{"role": "user", "content": "a" * 4_000}], 100, counter=counter)

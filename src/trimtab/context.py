@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -445,6 +446,8 @@ class Context:
         return replace(self._policy, blocks=self.blocks, budget=given)
 
     def _block(self, name: str) -> Block:
+        if not isinstance(name, str):
+            raise ConfigurationError(f"a block is asked for by its name, a text, not {reprlib.repr(name)}")
         try:
             return self._blocks[name]
         except KeyError:

@@ -305,7 +305,7 @@ class _Check:
     def tokens(self, name: str, value: Any) -> int:
         whole = whole_of(value)
         if whole is None or whole < 0:
-            raise self.fail(f"{name} must be a whole number of tokens >= 0, not {value!r}")
+            raise self.fail(f"{name} must be a whole number of tokens >= 0, not {reprlib.repr(value)}")
         return whole
 
     def ratio(self, name: str, value: Any) -> float:

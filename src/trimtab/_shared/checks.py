@@ -81,7 +81,7 @@ def check_fraction(name: str, value: object) -> float:
     """Return a number above 0 and at most 1."""
     number = number_of(value)
     if number is None or not 0 < number <= 1:
-        raise ConfigurationError(f"{name} must be a number above 0 and at most 1, not {value!r}")
+        raise ConfigurationError(f"{name} must be a number above 0 and at most 1, not {reprlib.repr(value)}")
     return float(number)
 
 
@@ -101,11 +101,26 @@ def check_roles(value: Iterable[str], *, name: str = "protect_roles") -> tuple[s
     names = list(value)
     for item in names:
         if not isinstance(item, str):
-            raise ConfigurationError(f"{name} must hold names, not {item!r}")
+            raise ConfigurationError(f"{name} must hold names, not {reprlib.repr(item)}")
     return tuple(dict.fromkeys(item for item in names if item))
 
 
 # Functions.
+
+
+def check_names(value: Any, /) -> Mapping[str, Any]:
+    """Return functions by their names; none are an empty mapping.
+
+    Raises:
+        ConfigurationError: It is no mapping, or one of something else than names.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ConfigurationError(
+            f"names maps words to what they mean, as in names={{'mine': mine}}, not {reprlib.repr(value)}"
+        )
+    return value
 
 
 def check_parameters(name: str, function: Callable[..., Any], /, *parameters: str) -> None:
@@ -229,7 +244,7 @@ def _said_of_messages(value: Any) -> str:
 def check_model(model: object, /) -> None:
     """Refuse what is no name of a model."""
     if model is not None and not isinstance(model, str):
-        raise ConfigurationError(f"model is the name of a model, not {model!r}")
+        raise ConfigurationError(f"model is the name of a model, not {reprlib.repr(model)}")
 
 
 def check_tools(value: Any, /) -> None:

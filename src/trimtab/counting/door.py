@@ -7,7 +7,8 @@ leaves open which of the two it counts.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sized
+import reprlib
+from collections.abc import Callable, Sequence, Sized
 from functools import lru_cache
 from typing import Any
 
@@ -50,9 +51,7 @@ def as_counter(counter: Any, /, *, later: bool = False) -> RequestCounter:
     """
     if isinstance(counter, str):
         return _in_words(counter)
-    if isinstance(counter, type):
-        name = counter.__name__
-        raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
+    _check_one(counter)
     if later and any(answers_later(call) for name, call in methods_of(counter).items() if name in ASKED):
         from trimtab.counting.awaited import awaited_counter  # not above: only who awaits needs it
 
@@ -101,14 +100,24 @@ async def as_awaited(counter: Any, /) -> RequestCounter | None:
     return as_counter(counter, later=True)
 
 
+def _check_one(counter: object) -> None:
+    """Refuse a class, and a sequence: its `count` says how often something is in it, 0 for all messages."""
+    if isinstance(counter, type):
+        name = counter.__name__
+        raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
+    if isinstance(counter, Sequence):
+        raise ConfigurationError(
+            f"counter is one counter, not a {type(counter).__name__}: {reprlib.repr(counter)}"
+        )
+
+
 def as_additive(counter: Any, /) -> AdditiveCounter:
     """Return a counter of single messages and texts, for who calculates with their sizes.
 
     Raises:
         ConfigurationError: It counts whole lists only, or is a class.
     """
-    if isinstance(counter, type):
-        raise ConfigurationError(f"counter={counter.__name__} is a class: pass a counter")
+    _check_one(counter)
     if isinstance(counter, AdditiveCounter):
         return counter
     methods = methods_of(counter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -57,7 +58,9 @@ class CharCounter(AdditiveCounter):
         """
         ratio = number_of(chars_per_token)
         if ratio is None or not 0 < ratio <= _HIGHEST_RATIO:
-            raise ConfigurationError(f"chars_per_token must be a number above 0, not {chars_per_token!r}")
+            raise ConfigurationError(
+                f"chars_per_token must be a number above 0, not {reprlib.repr(chars_per_token)}"
+            )
         if tool_call_tokens is not None:
             _check_at_once("tool_call_tokens", tool_call_tokens)
         self._ratio = ratio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -141,7 +142,7 @@ def _as_format(value: Any) -> Format:
         known = ", ".join(formats())
         raise ConfigurationError(
             f"a format is 'auto', a name ({known}), or an object with a name and the methods of Format,"
-            f" not {value!r}"
+            f" not {reprlib.repr(value)}"
         )
     if isinstance(value, Format):
         return value

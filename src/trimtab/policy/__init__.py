@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trimtab._fitting.blocks import Block
+from trimtab._shared.checks import check_names
 from trimtab._shared.lazy import public_dir
 from trimtab.budget import Budget
 from trimtab.context import Context
@@ -50,7 +51,7 @@ def load_policy(
         >>> fitted = context.clone().replace("question", "What is tea?").fit()
     """
     if isinstance(source, Mapping):
-        return _context(source, names or {})
+        return _context(source, check_names(names))
     if not isinstance(source, (str, PathLike)):
         raise ConfigurationError(f"a policy is the path of a file or a mapping, not {type(source).__name__}")
     return policy_in(read_file(source), source, names=names)
@@ -112,7 +113,7 @@ def policy_data(context: Context, /, *, names: Mapping[str, Any] | None = None) 
     """
     if not isinstance(context, Context):
         raise ConfigurationError(f"a policy is written from a Context, not {type(context).__name__}")
-    return context_data(context, names or {})
+    return context_data(context, check_names(names))
 
 
 def save_policy(
@@ -162,7 +163,7 @@ def policy_in(
 ) -> Context:
     """Make the `Context` that the data of a file describes; what is wrong says which file it is about."""
     try:
-        return _context(data, names or {})
+        return _context(data, check_names(names))
     except ConfigurationError as error:
         raise with_path(error, path) from error.__cause__
 

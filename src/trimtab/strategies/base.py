@@ -119,7 +119,7 @@ def as_strategy(value: object, /) -> Strategy:
         ConfigurationError: It has no `evict` and `name`.
     """
     if isinstance(value, type) or not callable(getattr(value, "evict", None)):
-        raise ConfigurationError(f"a strategy is an object with evict(request) and name, not {_said(value)}")
+        raise ConfigurationError(f"a strategy is an object with evict(request) and name, not {_what(value)}")
     name = getattr(value, "name", None)
     if not isinstance(name, str) or not name:
         raise ConfigurationError(
@@ -129,7 +129,7 @@ def as_strategy(value: object, /) -> Strategy:
     return cast("Strategy", value)
 
 
-def _said(value: object) -> str:
+def _what(value: object) -> str:
     """Say what was given for a strategy, and what to write."""
     if isinstance(value, type):
         return f"the class {value.__name__}: write {value.__name__}(...)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -95,7 +96,7 @@ class ClearToolResults:
         target_ratio: float = DEFAULT_TARGET_RATIO,
     ) -> None:
         if not isinstance(placeholder, str):
-            raise ConfigurationError(f"placeholder must be text, not {placeholder!r}")
+            raise ConfigurationError(f"placeholder must be text, not {reprlib.repr(placeholder)}")
         put = object.__setattr__
         put(self, "keep_results", check_whole("keep_results", keep_results, least=0))
         put(

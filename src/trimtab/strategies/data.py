@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import StrEnum
 from typing import Any
 
-from trimtab._shared.checks import in_words, near_names
+from trimtab._shared.checks import check_names, in_words, near_names
 from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.strategies.base import Strategy, as_strategy
@@ -119,11 +120,11 @@ def create_strategy(
         >>> create_strategy({"kind": "sliding_window", "keep_turns": True}).to_dict()["keep_turns"]
         True
     """
-    names = names or {}
+    names = check_names(names)
     if isinstance(data, str):
         data = {"kind": data}
     if not isinstance(data, Mapping):
-        raise ConfigurationError(f"a strategy is a kind or a mapping with 'kind', not {data!r}")
+        raise ConfigurationError(f"a strategy is a kind or a mapping with 'kind', not {reprlib.repr(data)}")
     options = dict(data)
     word = options.pop("kind", None)
     if not isinstance(word, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -77,7 +78,7 @@ class PriorityBased:
         else:
             raise ConfigurationError(
                 f"score must be a function of a message and its place, one of {', '.join(SCORE_NAMES)}, or"
-                f" several of these with weights, not {score!r}"
+                f" several of these with weights, not {reprlib.repr(score)}"
             )
 
     @property

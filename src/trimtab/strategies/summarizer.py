@@ -7,6 +7,7 @@ what a tool said cannot end the mark and go on as if the user had written it.
 from __future__ import annotations
 
 import inspect
+import reprlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -156,7 +157,7 @@ def summarizer_from(function: Callable[..., Any], /) -> Summarizer:
     """
     if isinstance(function, type) or not callable(function):
         raise ConfigurationError(
-            f"a summarizer is a function of messages, or has summarize(request), not {function!r}"
+            f"a summarizer is a function of messages, or has summarize(request), not {reprlib.repr(function)}"
         )
     return FunctionSummarizer(function, takes_existing=_takes_two(function))
 
