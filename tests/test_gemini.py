@@ -358,3 +358,11 @@ class TestReading:
         assert not GEMINI.matches({"role": "user", "parts": [{"type": "text", "text": "hi"}]})
         assert detect(agent(1, ids=False)).name == "gemini"
         assert detect(as_objects(agent(1, ids=False))).name == "gemini"
+
+
+def test_a_part_that_only_looks_like_a_response_is_read_whole() -> None:
+    """A name and a response alone make none: what else stands in it is found, too."""
+    other = {"name": "look", "response": {"sky": "blue"}, "note": "birds"}
+    assert "birds" in GEMINI.full_text({"role": "user", "parts": [{"toolResponse": other}]})
+    plain = {"name": "look", "response": {"sky": "blue"}}
+    assert "blue" in GEMINI.full_text({"role": "user", "parts": [{"functionResponse": plain}]})

@@ -142,6 +142,11 @@ NEAR = (
         ("Walk.back", 'role = "tool"', "pass"),
     ),
     module(
+        "formats/gemini/read.py",
+        "test_gemini.py",
+        ("plain_words", 'key == "functionResponse" and', 'key != "functionResponse" and'),
+    ),
+    module(
         "formats/gemini/walk.py",
         "properties/test_walk.py test_near_cut.py",
         ("Walk.back", "if behind and not index:", "if False:"),
