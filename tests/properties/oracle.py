@@ -138,10 +138,12 @@ def _shorten_at(message: dict[str, Any], holder: dict[str, Any], key: str, count
 
 
 def without_texts(message: Any) -> Any:
-    """What of a message may never change."""
+    """What of a message may never change; a result that is cleared says so in one part."""
     bare = copy.deepcopy(dict(message))
     if isinstance(bare.get("content"), str):
         bare["content"] = ""
     elif isinstance(bare.get("content"), list):
-        bare["content"] = [{**part, "text": ""} for part in bare["content"]]
+        parts = [{**part, "text": ""} for part in bare["content"]]
+        texts = bare.get("role") == "tool" and all(part.get("type") == "text" for part in parts)
+        bare["content"] = parts[:1] if texts else parts
     return bare

@@ -80,9 +80,17 @@ def test_what_comes_out_is_the_input_in_part(name: str, data: st.DataObject) -> 
 
 
 def bare(form: Format, message: Any) -> Any:
-    """Blank the texts of a message."""
+    """Blank the texts of a message; of those behind one another in one result some may leave."""
     paths = [slot.path for slot in form.texts(mapping_of(message))]
-    return form.with_texts(message, dict.fromkeys(paths, "-")) if paths else message
+    return _without_repeats(form.with_texts(message, dict.fromkeys(paths, "-"))) if paths else message
+
+
+def _without_repeats(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_repeats(one) for key, one in value.items()}
+    if not isinstance(value, list):
+        return value
+    return [one for at, one in enumerate(map(_without_repeats, value)) if not at or one != value[at - 1]]
 
 
 def parts_of(form: Format, messages: list[Any], index: int) -> set[int]:
