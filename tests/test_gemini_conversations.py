@@ -209,11 +209,11 @@ class TestPairs:
         Without a user's content there is none that may come first.
         """
         before = copy.deepcopy(contents)
-        repaired = repair(contents, format="gemini")
+        repaired = repair(contents, format="gemini", model=STRICT)
         if broken(repaired.messages):
             assert {rule for _, rule in broken(repaired.messages)} == {"wrong_order"}
             assert not any(Gemini().kind(content) == "user" for content in repaired.messages)
-        again = repair(repaired.messages, format="gemini")
+        again = repair(repaired.messages, format="gemini", model=STRICT)
         assert again.messages == repaired.messages
         assert len(repaired.positions) == len(repaired.messages)
         assert contents == before

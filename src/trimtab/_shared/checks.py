@@ -233,8 +233,9 @@ def _said_of_messages(value: Any) -> str:
         return "columns: write a list of messages, as [{'role': role, 'content': content}, ...]"
     if _is_message(value):
         return "one message: write [message]"
-    if hasattr(value, "messages"):
-        is_method = callable(value.messages)
+    own: Any = getattr(value, "messages", None)
+    if own is not None:
+        is_method = callable(own)
         return f"{kind}: write its messages, as {kind.lower()}.messages{'()' if is_method else ''}"
     if isinstance(value, Iterable) and not _can_dump(value):
         return f"{kind}: write list(messages)"
