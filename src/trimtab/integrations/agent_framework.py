@@ -382,9 +382,10 @@ def _read_said(message: Message) -> Wire | None:
     shown = [one for one in message.contents if _part(one)]
     calls = [_call(one) for one in message.contents if one.type == "function_call"]
     beside = [text for one in message.contents if (text := _beside(one))]
-    # Each text or picture is sent as a message of its own, with a frame; the first has that of this one.
-    name = message.author_name
-    beside += [f"{name}\n\n{message.role}\n\n" if name else message.role] * (len(shown) - 1)
+    # Each text or picture is sent as a message of its own; the first has the frame of this one. A frame is
+    # charged four tokens beside the name, and six around an answer of GPT-5, which names a channel.
+    frame = f"{message.role}\n\n" * (3 if message.role == "assistant" else 2)
+    beside += [f"{message.author_name}\n\n{frame}" if message.author_name else frame] * (len(shown) - 1)
     if not (shown or calls or beside):
         return None
     wire: Wire = {"role": message.role, "content": _content(shown)}

@@ -37,6 +37,7 @@ from tests.integrations.loops import IMAGE, LOOPS, SYSTEM, Loop, Question, agent
 from tests.integrations.upstream import BUDGET_TOKENS, Score, Upstream, hold, upstream
 from tests.judge.server import Provider, provider
 from trimtab import Budget, Context, Fitted, counter_for
+from trimtab.counting import measure
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.integrations.agent_framework import TrimMiddleware, TrimStrategy
 from trimtab.strategies import Summarize
@@ -404,6 +405,26 @@ def test_the_schema_of_an_answer_is_charged_as_it_is_sent(asked: Any, kind: Any)
         made = Agent(client, middleware=[trim], default_options={"response_format": asked})
         asyncio.run(made.run("And now?"))
     hold_answer(seen[0], server.bodies[0], model="gpt-4o")
+
+
+@pytest.mark.parametrize("name", [None, "looker"])
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-5", "gpt-3.5-turbo"])
+def test_each_text_and_picture_is_charged_as_the_message_that_is_sent(model: str, name: str | None) -> None:
+    """With a frame for each: never below what is sent, and at most two tokens a part above it."""
+    seen: list[Fitted[Any]] = []
+    parts: list[Any] = ["Look.", Content.from_uri(IMAGE, media_type="image/png"), "And now?"]
+    talk = [
+        Message("user", parts, author_name=name),
+        Message("assistant", ["One.", "Two.", "Three."], author_name=name),
+        Message("user", parts),
+    ]
+    with provider() as server:
+        client = OpenAIChatCompletionClient(model=model, async_client=_openai(server))
+        asyncio.run(Agent(client, middleware=[TrimMiddleware(9_000, on_fitted=seen.append)]).run(talk))
+    [(form, body)] = server.bodies
+    assert len(body["messages"]) == 9
+    tokens = measure(body, model=model, format=form).tokens
+    assert tokens <= seen[0].report.tokens_after <= tokens + 2 * 6
 
 
 @pytest.mark.parametrize("stream", [False, True])
