@@ -98,6 +98,21 @@ def groups(messages: Messages, *, pins: Collection[int] = (), pending: Collectio
     ]
 
 
+def compacts(message: Mapping[str, Any]) -> bool:
+    """Tell whether a message of Anthropic's holds a compaction."""
+    blocks = message["content"] if isinstance(message.get("content"), list) else []
+    return any(block.get("type") == "compaction" and block.get("content") for block in blocks)
+
+
+def unread(messages: Messages) -> range:
+    """What Anthropic neither reads nor charges: all before the model's latest compaction but system text."""
+    last = max((at for at, message in enumerate(messages) if compacts(message)), default=0)
+    if last == 0 or messages[last]["role"] != "assistant":
+        return range(0)
+    head = next(at for at, message in enumerate(messages) if message["role"] not in SYSTEM)
+    return range(head, last)
+
+
 SYSTEM = ("system", "developer")
 
 

@@ -114,7 +114,8 @@ class MarkedPlan(PlanAround):
             beside = output.body
             fixed = Fixed(system=beside.system, tools=beside.tools, extra=beside.extra or None)
             messages = list(map(mapping_of, output.messages))
-            sizes = sizes_for(self.plain.counter, messages, fixed)
+            unread = self.plain.format.unread(messages)
+            sizes = sizes_for(self.plain.counter, messages, fixed, unread=unread)
             if isinstance(sizes, Shares):
                 return sizes.request_tokens(messages)
             return sizes.fixed_tokens(leads) + sizes.sum(at)

@@ -206,6 +206,14 @@ class TrimContext:
                 for member in unit.indices:
                     self._removed.setdefault(member, "unit_of_removed")
             self._removed[index] = "callback"
+        if self._sizes.unread and self._sizes.unread.stop in self._removed:
+            self._read_without_compaction()
+
+    def _read_without_compaction(self) -> None:
+        """Charge for what a compaction stood for that is there no more."""
+        there = [at for at in range(len(self._history)) if at not in self._removed]
+        unread = self._history.format.unread([self._history.messages[at] for at in there])
+        self._sizes.leave_unread(range(there[unread.start], there[unread.stop]) if unread else unread)
 
     @property
     def _members_of_messages(self) -> dict[int, list[Unit]]:

@@ -59,17 +59,20 @@ def joint_of(block: Block, format: Format, role: str, /) -> Joint | None:
     return Joint(format=format, role=role, separator=block.separator, wrap=block.wrap)
 
 
-def sizes_of(counter: Any, messages: list[Any], joint: Joint | None, /) -> Sizes:
+def sizes_of(counter: Any, messages: list[Any], joint: Joint | None, /, *, unread: range) -> Sizes:
     """Make the table of sizes of one block."""
-    return sizes_for(counter, messages, None) if joint is None else _JoinedSizes(counter, messages, joint)
+    if joint is None:
+        return sizes_for(counter, messages, None, unread=unread)
+    return _JoinedSizes(counter, messages, joint, is_unread=bool(unread))
 
 
 class _JoinedSizes(Shares):
     """Sizes of documents that become one message: it is asked about whole, and each has a share of it."""
 
-    def __init__(self, counter: Any, messages: list[Any], joint: Joint) -> None:
+    def __init__(self, counter: Any, messages: list[Any], joint: Joint, *, is_unread: bool) -> None:
         super().__init__(counter, messages, None)
         self._joint = joint
+        self._is_free = is_unread and isinstance(counter, AdditiveCounter)
 
     def _ask(self, messages: Sequence[Any]) -> int:
         merged = self._joint.merge(messages)
@@ -79,6 +82,8 @@ class _JoinedSizes(Shares):
 
     def alone(self, message: Any, /) -> int:
         """Count a message as it is sent; a black box is asked about a request of it."""
+        if self._is_free:
+            return 0
         if not isinstance(self.counter, AdditiveCounter):
             return max(0, super()._ask([message]) - self.base_tokens())
         return checked_count(lambda: self.counter.count_message(message), self.counter, None)

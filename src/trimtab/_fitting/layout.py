@@ -604,7 +604,7 @@ class _Removals:
             thinking=self._format.thinking_rules(self._policy.model, None),
             looked_over=True,
         )
-        sizes = sizes_for(self._counter, history.messages, None)
+        sizes = sizes_for(self._counter, history.messages, None, unread=history.unread)
         budget = self._budget
         room = sys.maxsize if budget is None else budget.input_tokens
         context = TrimContext(history, sizes, budget=budget, limit_tokens=room)
@@ -619,7 +619,7 @@ class _Removals:
                 limit = room if cap is None else cap
                 view = view_of_block(context, start=start, stop=stop, limit_tokens=limit)
                 let_trim(block.on_trim, view, block=block.name)
-        self._known = sizes.known
+        self._known = sizes.known_read
         if context.removed:
             asked = self._format.for_model(self._policy.model)
             refused_last = partial(cannot_end, asked, Request(messages=()))
@@ -646,9 +646,9 @@ class _Removals:
         if not self._known or not part.sizes.additive:
             return
         known = self._known[self._starts[at] : self._starts[at + 1]]
-        part.source_sizes.known[:] = known
+        part.source_sizes.take(known)
         if part.origin is not None:
-            part.sizes.known[:] = [None if index in part.mended else known[index] for index in part.origin]
+            part.sizes.take([None if index in part.mended else known[index] for index in part.origin])
 
 
 def _parts(
@@ -682,6 +682,7 @@ def _parts(
     holds = by_block(starts, ((index, index) for index in sorted(bonds.held | opening | ending)))
     sure = pinned | bonds.held
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
+    unread, source_unread = _unread(format, lists), _unread(format, sources)
     parts: list[Part] = []
     followed, leaderless, base = False, False, Base()
     for at in range(len(blocks) - 1, -1, -1):
@@ -702,8 +703,10 @@ def _parts(
             followed = followed or _has_turn(history)
             whole = block.pinned or (not ranked and _is_system(history))
         joint = joint_of(block, format, _text_role(block))
-        sizes = sizes_of(counter, history.messages, joint)
-        source_sizes = sizes if "origin" not in rest else sizes_of(counter, list(source), joint)
+        sizes = sizes_of(counter, history.messages, joint, unread=unread[at])
+        source_sizes = sizes
+        if "origin" in rest:
+            source_sizes = sizes_of(counter, list(source), joint, unread=source_unread[at])
         for one in (sizes, source_sizes):
             if isinstance(one, Shares):
                 one.base = base
@@ -723,6 +726,16 @@ def _parts(
         removals.fill(part, at)
         parts.append(part)
     return parts[::-1], bonds
+
+
+def _unread(format: Format, lists: Sequence[Sequence[Any]]) -> list[range]:
+    """Tell of each block which of its messages a compaction stands for, its own or one further on."""
+    found = format.unread(list(chain.from_iterable(lists))) if format.rules.compaction_replaces else range(0)
+    starts = starts_of(lists)
+    return [
+        range(max(0, found.start - start), max(0, min(found.stop - start, len(messages))))
+        for start, messages in zip(starts, lists, strict=True)
+    ]
 
 
 def _thinking_ahead(

@@ -167,7 +167,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
     else:
         fixed = Fixed(system=None if lead else body.system, tools=body.tools, extra=body.extra or None)
-    sizes = _sizes(ask, counter, history.messages, fixed)
+    sizes = _sizes(ask, counter, history, fixed)
     work = Work(
         name=BLOCK,
         ask=ask,
@@ -178,7 +178,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         history=history,
         sizes=sizes,
         source=source,
-        source_sizes=sizes if origin is None else sizes_for(counter, source.copy(), fixed),
+        source_sizes=sizes if origin is None else _sizes_of_source(counter, format, source, fixed),
         source_offset=len(lead) if origin is None else 0,
         lead=len(lead),
         origin=origin,
@@ -194,11 +194,15 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     return work
 
 
-def _sizes(ask: Ask, counter: RequestCounter, messages: list[Any], fixed: Fixed) -> Sizes:
-    sizes = sizes_for(counter, messages, fixed)
+def _sizes(ask: Ask, counter: RequestCounter, history: History, fixed: Fixed) -> Sizes:
+    sizes = sizes_for(counter, history.messages, fixed, unread=history.unread)
     if ask.sizes is not None and sizes.additive:
-        sizes.known[:] = ask.sizes
+        sizes.take(ask.sizes)
     return sizes
+
+
+def _sizes_of_source(counter: RequestCounter, format: Format, source: list[Any], fixed: Fixed) -> Sizes:
+    return sizes_for(counter, source.copy(), fixed, unread=format.unread(source))
 
 
 def _budget(ask: Ask) -> Budget | None:
@@ -358,9 +362,10 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
         thinking=history.thinking,
         looked_over=True,
     )
-    sizes = sizes_for(work.counter, work.history.messages, fixed)
+    sizes = sizes_for(work.counter, work.history.messages, fixed, unread=work.history.unread)
     if sizes.additive:
-        sizes.known[:] = [None if index in shared else work.sizes.known[index] for index in indices]
+        known = work.sizes.known_read
+        sizes.take([None if index in shared else known[index] for index in indices])
     work.sizes = sizes
 
 

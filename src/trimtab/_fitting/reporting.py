@@ -16,7 +16,7 @@ from trimtab.budget import Budget
 from trimtab.conversation import State
 from trimtab.conversation.assemble import part_of
 from trimtab.counting.margin import known_over_margin
-from trimtab.counting.measurement import is_exact, unknown_in, unknown_notes
+from trimtab.counting.measurement import is_exact, unknown_in, unknown_notes, unread_notes
 from trimtab.counting.simple import CharCounter, FixedCounter
 from trimtab.counting.sizes import Shares, Sizes, counter_name, shared_out
 from trimtab.counting.texts import TextCounter
@@ -68,6 +68,7 @@ def report_of(
             *tier_note(work.ask.model, settled.tokens),
             *settled.notes,
             *_left_out(work, output),
+            *unread_notes(work.format, output),
             *unknown_notes(unknown),
         ),
         planned=is_planned(settled),
@@ -530,6 +531,7 @@ def context_report_of(outcome: Outcome, *, recount: Recount) -> Report:
             *tier_note(policy.model, outcome.tokens),
             *(note for one in decisions for note in one.settled.notes),
             *outcome.notes,
+            *unread_notes(outcome.format, output),
             *unknown_notes(unknown),
             *_notes_of_joined(decisions),
         ),

@@ -238,8 +238,9 @@ class RequestCounter:
 class AdditiveCounter(RequestCounter):
     """A counter whose sizes of single messages, and a fixed part, add up to the whole.
 
-    `count_request(r) == fixed_tokens(r.system, r.tools, …) + sum(count_message(m) for m in r.messages)`. A
-    subclass gives `count_message`, and whatever it knows better than the defaults.
+    `count_request(r) == fixed_tokens(r.system, r.tools, …) + sum(count_message(m) for m in r.messages)`, but for
+    messages that the provider does not read (`Format.unread`), which cost nothing. A subclass gives
+    `count_message`, and whatever it knows better than the defaults.
     """
 
     # read-only above, where what it says may change with each answer; here users set them
@@ -276,6 +277,8 @@ class AdditiveCounter(RequestCounter):
         """
         dicts = [mapping_of(message) for message in request.messages]
         sizes: list[int | None] = [None] * len(dicts)
+        for index in self.format.unread(dicts):
+            sizes[index] = 0
         self.count_back(dicts, 0, len(dicts), UNLIMITED_TOKENS, sizes)
         has_system = bool(request.system) or bool(dicts and dicts[0].get("role") in SYSTEM_ROLES)
         fixed_tokens = self.fixed_tokens(

@@ -145,7 +145,7 @@ def count_of_request(
     if request is not None and not fixed.tools:
         made = made.without_tools()
     pieces = [form.pieces(entry) for entry in entries]
-    found = sizes_for(made, entries, fixed)
+    found = sizes_for(made, entries, fixed, unread=form.unread(entries))
     parts: dict[str, Any] = {}  # a black box says how much it is, and no more
     if isinstance(found, Shares):
         tokens = found.whole(entries)
@@ -177,7 +177,7 @@ def count_of_request(
         counter=counter_name(made),
         format=form.name,
         unknown=unknown.phrases,
-        notes=notes,
+        notes=(*notes, *unread_notes(form, entries)),
         **parts,
     )
 
@@ -208,12 +208,12 @@ def _parts(
 ) -> dict[str, Any]:
     """Tell what a request is made of, by the names that `Count` has for it."""
     counter: AdditiveCounter = found.counter
-    replaced = form.latest_compaction(found.messages) if form.rules.compaction_replaces else 0
-    sizes = [0 if index < replaced else found.of(index) for index in range(len(found.messages))]
+    sizes = [found.of(index) for index in range(len(found.messages))]
     if isinstance(counter, TextCounter):
         for index, tokens in _finished_thoughts(counter, form, found.messages, pieces):
             sizes[index] = max(0, sizes[index] - tokens)
-    media = [counter.media_tokens(medium) for one in pieces for medium in one.media]
+    read = (one for index, one in enumerate(pieces) if index not in found.unread)
+    media = [counter.media_tokens(medium) for one in read for medium in one.media]
     media_tokens = None if None in media else sum(tokens or 0 for tokens in media)
     # parts beside the messages are told apart by what each adds to those before it
     without_schema = {key: value for key, value in (fixed.extra or {}).items() if key != "response_format"}
@@ -306,6 +306,17 @@ def unknown_in(
 def unknown_notes(unknown: Sequence[str], /) -> tuple[str, ...]:
     """Say in a sentence what is unknown of a request; nothing where nothing is."""
     return (f"What this costs is not known from the request: {'; '.join(unknown)}.",) if unknown else ()
+
+
+def unread_notes(form: Format, messages: Sequence[Any], /) -> tuple[str, ...]:
+    """Say in a sentence how many messages cost nothing, since a compaction stands for them."""
+    number = len(form.unread(messages))
+    if not number:
+        return ()
+    return (
+        f"{_several(number, 'message')} {'stands' if number == 1 else 'stand'} before the provider's latest"
+        " compaction, which it reads in place of all that is before it: nothing is charged there.",
+    )
 
 
 def _several(number: int, one: str) -> str:

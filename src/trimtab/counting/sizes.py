@@ -78,6 +78,9 @@ class Sizes:
     counted: tuple[int | None, int] = (None, 0)
     """To which limit was counted back last, and how far."""
 
+    unread = range(0)
+    """Messages the provider neither reads nor charges, since a compaction stands for them."""
+
     def __init__(self, counter: AdditiveCounter, messages: list[Any], fixed: Fixed | None) -> None:
         self.counter: Any = counter
         self.messages = messages
@@ -93,6 +96,25 @@ class Sizes:
     def fixed(self) -> Fixed:
         """What stands beside the messages."""
         return self._fixed
+
+    def leave_unread(self, unread: range, /) -> None:
+        """Charge nothing for some messages, and for those the size again that were free before."""
+        for index in self.unread:
+            self.known[index] = None
+        self.unread = unread
+        for index in unread:
+            self.known[index] = 0
+
+    def take(self, known: Sequence[int | None], /) -> None:
+        """Take sizes that are known; what is unread stays free."""
+        self.known[:] = known
+        for index in self.unread:
+            self.known[index] = 0
+
+    @property
+    def known_read(self) -> list[int | None]:
+        """The known sizes of what is read: where something leaves, the rest may be read that was not."""
+        return [None if index in self.unread else size for index, size in enumerate(self.known)]
 
     def fixed_tokens(self, leads_system: bool, /) -> int:
         """Return what a request costs beside its messages: framing, tools, system text beside them.
@@ -157,6 +179,8 @@ class Sizes:
 
     def message(self, message: Any, index: int | None = None, /) -> int:
         """Count a message that may not be of the conversation (an edited one)."""
+        if index is not None and index in self.unread:
+            return 0
         if type(message) is not dict:
             message = mapping_of(message)
         return checked_count(lambda: self.counter.count_message(message), self.counter, index)
@@ -172,6 +196,9 @@ class Sizes:
         counts, bases, found = cast("dict[Any, int]", prices.counts), prices.bases, list[int | None]()
         text_tokens = counts[text]
         for index in indices:
+            if index in self.unread:
+                found.append(0)
+                continue
             message = messages[index]
             content = message.get("content") if type(message) is dict else None
             if type(content) is str and content and message.get("role") in bases:
@@ -227,10 +254,30 @@ class Sizes:
         if prices is None:
             return None
         try:
-            return history.walk(start, room_tokens, self.known, prices)
+            if not self.unread:
+                return history.walk(start, room_tokens, self.known, prices)
+            return self._walk_past_unread(history, start, room_tokens, prices)
         except (CountingError, FormatError) as error:
             at = next(i for i in range(history.walked_from - 1, -1, -1) if self.known[i] is None)
             raise with_index(error, at) from error.__cause__
+
+    def _walk_past_unread(
+        self, history: Walked, start: int, room_tokens: int, prices: Prices
+    ) -> int | None:
+        """Count back over what is read, what is not and costs nothing, and what is in front of it."""
+        unread, low = self.unread, history.walked_from
+        for stop, price in ((unread.stop, prices), (unread.start, prices.for_unread), (0, prices)):
+            to, high = max(start, stop), low
+            if to >= high:
+                continue
+            walked = history.walk(to, room_tokens, self.known, price)
+            if walked is None:
+                return None
+            low = walked
+            room_tokens -= self.total(low, high)
+            if room_tokens < 0:
+                break
+        return low
 
     def each(self, start: int, stop: int, /) -> list[int]:
         """Return the sizes of neighboring messages."""
@@ -398,14 +445,20 @@ class Shares(Sizes):
         return start
 
 
-def sizes_for(counter: RequestCounter, messages: list[Any], fixed: Fixed | None) -> Sizes:
+def sizes_for(
+    counter: RequestCounter, messages: list[Any], fixed: Fixed | None, *, unread: range = range(0)
+) -> Sizes:
     """Make the table of sizes for a counter: additive if it counts single messages.
 
-    Without `fixed` it is one of a part of a request, which is charged nothing beside its messages.
+    Without `fixed` it is one of a part of a request, which is charged nothing beside its messages. What is
+    `unread` is charged nothing either; a black box has its own mind about that.
     """
-    if isinstance(counter, AdditiveCounter):
-        return (TimedSizes if observers.active else Sizes)(counter, messages, fixed)
-    return Shares(counter, messages, fixed)
+    if not isinstance(counter, AdditiveCounter):
+        return Shares(counter, messages, fixed)
+    sizes = (TimedSizes if observers.active else Sizes)(counter, messages, fixed)
+    if unread:
+        sizes.leave_unread(unread)
+    return sizes
 
 
 def fixed_tokens_of(counter: AdditiveCounter, fixed: Fixed, has_system: bool, /) -> int:

@@ -196,14 +196,14 @@ class Summarize:
         limit = request.limit_tokens
         cap = self.max_summary_tokens
         cap = min(limit, int(limit * DEFAULT_SUMMARY_RATIO) if cap is None else cap)
-        kept, covered = _split(request, limit - cap)
+        kept, covered, unread = _split(request, limit - cap)
         if not covered:
             return (yield from self._fall_back(request, None))
         keys = _keys(request, covered)
         known = self._memory.find(keys)
         try:
             if known is not None:
-                again = self._reuse(request, covered[: known[0]], known[1], cap)
+                again = self._reuse(request, covered[: known[0]], unread, known[1], cap)
                 if again is not None:
                     return again
             insertion = yield from self._insertion(request, covered, kept, cap, keys=keys, known=known)
@@ -214,10 +214,15 @@ class Summarize:
         return self._result(request, covered, kept, insertion)
 
     def _reuse(
-        self, request: EvictionRequest, covered: Sequence[Unit], text: str, cap: int
+        self,
+        request: EvictionRequest,
+        covered: Sequence[Unit],
+        unread: Sequence[Unit],
+        text: str,
+        cap: int,
     ) -> EvictionResult | None:
         """Use a summary that was written before, if all that came since fits beside it."""
-        gone = set(map(unit_key, covered))
+        gone = {*map(unit_key, covered), *map(unit_key, unread)}
         kept = [unit for unit in request.units if unit_key(unit) not in gone]
         made = self._summary(request, covered, kept, text)
         tokens = request.inserted_tokens(made)
@@ -361,10 +366,16 @@ def _keys(request: EvictionRequest, units: Sequence[Unit]) -> list[bytes]:
     return keys
 
 
-def _split(request: EvictionRequest, room_tokens: int) -> tuple[list[Unit], list[Unit]]:
-    """Return the units that stay beside a summary, and those it would cover."""
+def _split(request: EvictionRequest, room_tokens: int) -> tuple[list[Unit], list[Unit], list[Unit]]:
+    """Return the units that stay beside a summary, those it would cover, and those that leave without one.
+
+    For these a compaction of the provider's stands already; a summary in their place would not be read.
+    """
     cuts = request.cuts
     cut = cuts.oldest(lambda cut: cuts.tokens(cut) <= room_tokens)
     kept = kept_units(request, EvictionResult(cut=cuts.end if cut is None else cut))
     stays = set(map(unit_key, kept))
-    return kept, [unit for unit in request.units if unit_key(unit) not in stays]
+    leaving = [unit for unit in request.units if unit_key(unit) not in stays]
+    read_from = request.sizes.unread.stop
+    covered = [unit for unit in leaving if unit.first >= read_from]
+    return kept, covered, [unit for unit in leaving if unit.first < read_from]

@@ -130,7 +130,8 @@ def eviction_request(
         history = conversation
     else:
         history = History(conversation, format=get_format(DEFAULT))
-    sizes = sizes_for(as_counter(counter), history.messages, None if block else Fixed())
+    fixed = None if block else Fixed()
+    sizes = sizes_for(as_counter(counter), history.messages, fixed, unread=history.unread)
     few, oldest_cut = None, 0
     if lazy and sizes.additive:
         counted = count_back(history, sizes, limit_tokens)
