@@ -151,6 +151,23 @@ def test_what_is_too_old_to_stay_is_not_read(form: str, options: dict[str, Any])
     assert lines(10_000) <= 1.2 * lines(1_000)
 
 
+@pytest.mark.parametrize("at", [0.1, 0.5, 0.95])
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
+def test_what_stands_before_a_compaction_is_fitted_in_linear_time(strategy: Any, at: float) -> None:
+    """Claude's: it costs nothing, so that counting back passes no limit there, wherever the compaction is."""
+
+    def case(count: int) -> Call:
+        messages = _talk_in("anthropic", count)
+        place = int(count * at) // 4 * 4 + 3
+        said_last = messages[place]["content"]
+        block = {"type": "compaction", "content": "They talked."}
+        messages[place] = {"role": "assistant", "content": [block, {"type": "text", "text": said_last}]}
+        budget = 4 * (count - place)
+        return lambda counter: _fit_or_error(messages, budget, counter, format="anthropic", strategy=strategy)
+
+    assert_linear(case, sizes=(500, 1_000))
+
+
 @pytest.mark.parametrize("form", formats())
 @pytest.mark.parametrize("part", [0.05, 0.6], ids=["a little stays", "most stays"])
 @pytest.mark.parametrize(

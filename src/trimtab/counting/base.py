@@ -238,8 +238,8 @@ class RequestCounter:
 class AdditiveCounter(RequestCounter):
     """A counter whose sizes of single messages, and a fixed part, add up to the whole.
 
-    `count_request(r) == fixed_tokens(r.system, r.tools, …) + sum(count_message(m) for m in r.messages)`, but for
-    messages that the provider does not read (`Format.unread`), which cost nothing. A subclass gives
+    `count_request(r) == fixed_tokens(r.system, r.tools, …) + sum(count_message(m) for m in r.messages)`, but
+    that messages which the provider does not read (`Format.unread`) cost nothing. A subclass gives
     `count_message`, and whatever it knows better than the defaults.
     """
 

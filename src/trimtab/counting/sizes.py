@@ -261,9 +261,7 @@ class Sizes:
             at = next(i for i in range(history.walked_from - 1, -1, -1) if self.known[i] is None)
             raise with_index(error, at) from error.__cause__
 
-    def _walk_past_unread(
-        self, history: Walked, start: int, room_tokens: int, prices: Prices
-    ) -> int | None:
+    def _walk_past_unread(self, history: Walked, start: int, room_tokens: int, prices: Prices) -> int | None:
         """Count back over what is read, what is not and costs nothing, and what is in front of it."""
         unread, low = self.unread, history.walked_from
         for stop, price in ((unread.stop, prices), (unread.start, prices.for_unread), (0, prices)):
