@@ -26,7 +26,7 @@ from trimtab import (
     fit,
     validate,
 )
-from trimtab.counting import TextCounter, counter_from_text, measure
+from trimtab.counting import TextCounter, UsageBaseline, counter_from_text, measure
 from trimtab.formats import get_format
 from trimtab.history import evict_messages
 from trimtab.strategies import ClampResults, Relevant
@@ -286,6 +286,14 @@ def test_the_view_of_a_session_is_counted_so() -> None:
     view = session.fit()
     assert view.report.tokens_after == READ
     assert session.messages() == TALK
+
+
+def test_a_bill_is_shared_among_what_was_read() -> None:
+    """Next to the bill nothing is left over for what is in front, whose size would not be asked for again."""
+    baseline = UsageBaseline(WORDS, format=FORM)
+    baseline.record(TALK, 90)
+    assert measure(TALK, counter=baseline, format=FORM).tokens == 90
+    assert fit(TALK, 500, counter=baseline, format=FORM).report.tokens_after == 90
 
 
 def test_functions_of_lists_count_so_too() -> None:

@@ -679,7 +679,9 @@ class UsageBaseline(AdditiveCounter):
         counter = self._counter.with_format(form)
         has_system = bool(beside.system or (messages and messages[0].get("role") in SYSTEM_ROLES))
         fixed = counter.fixed_tokens(beside.system, beside.tools, has_system=has_system, extra=beside.extra)
-        billed = read_billed(messages, form, counter, self._billed)
+        unread = form.unread(messages)
+        charged = [message for at, message in enumerate(messages) if at not in unread]
+        billed = read_billed(charged, form, counter, self._billed)
         bill = Bill(
             tokens=reported.input_tokens,
             counted={read.key: read.tokens for read in billed},

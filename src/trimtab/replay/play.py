@@ -153,6 +153,10 @@ class _Sizing:
             return lambda count: table.request_tokens(entries[:count])
         leads = bool(entries) and self._format.kind(entries[0]) == "system"
         beside = table.fixed_tokens(leads)
+        unread = self._format.unread(entries)
+        if unread:
+            sizes = [0 if at in unread else self.of(message) for at, message in enumerate(messages)]
+            return lambda count: beside + sum(sizes[:count])
         return lambda count: beside + sum(map(self.of, messages[:count]))
 
 
