@@ -279,13 +279,27 @@ def test_marks_for_the_cache_cost_what_they_did() -> None:
     assert len(made.messages) == len(TALK)
 
 
-def test_the_view_of_a_session_is_counted_so() -> None:
-    """The sizes it has noted are those of messages alone."""
+def test_a_session_counts_what_its_log_holds_and_says_so() -> None:
+    """It cuts early and never late: what it adds up is the sum of what was said."""
     session = Session(1_000, format=FORM, counter=WordCounter())
     session.extend(TALK)
     view = session.fit()
-    assert view.report.tokens_after == READ
-    assert session.messages() == TALK
+    assert view.report.tokens_after == session.token_count == sum(map(WORDS.count_message, TALK))
+    assert any(note.endswith("though it is counted here.") for note in view.report.notes)
+    session.add(user("w " * 300))
+    assert OLD[1] not in session.messages()
+    assert COMPACTED in session.messages()
+
+
+def test_a_black_box_is_believed() -> None:
+    """What it says of all is not taken apart."""
+
+    def words(messages: list[Any]) -> int:
+        return sum(map(WORDS.count_message, messages))
+
+    made = fit(TALK, 10_000, format=FORM, counter=words)
+    assert made.report.tokens_after == words(TALK)
+    assert any(note.endswith("though it is counted here.") for note in made.report.notes)
 
 
 def test_a_bill_is_shared_among_what_was_read() -> None:

@@ -195,7 +195,9 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
 
 
 def _sizes(ask: Ask, counter: RequestCounter, history: History, fixed: Fixed) -> Sizes:
-    sizes = sizes_for(counter, history.messages, fixed, unread=history.unread)
+    # a session adds up what its log holds, and its views are counted so
+    unread = history.unread if ask.sizes is None else range(0)
+    sizes = sizes_for(counter, history.messages, fixed, unread=unread)
     if ask.sizes is not None and sizes.additive:
         sizes.take(ask.sizes)
     return sizes
@@ -362,7 +364,8 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
         thinking=history.thinking,
         looked_over=True,
     )
-    sizes = sizes_for(work.counter, work.history.messages, fixed, unread=work.history.unread)
+    unread = work.history.unread if work.ask.sizes is None else range(0)
+    sizes = sizes_for(work.counter, work.history.messages, fixed, unread=unread)
     if sizes.additive:
         known = work.sizes.known_read
         sizes.take([None if index in shared else known[index] for index in indices])

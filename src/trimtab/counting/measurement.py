@@ -308,14 +308,21 @@ def unknown_notes(unknown: Sequence[str], /) -> tuple[str, ...]:
     return (f"What this costs is not known from the request: {'; '.join(unknown)}.",) if unknown else ()
 
 
-def unread_notes(form: Format, messages: Sequence[Any], /) -> tuple[str, ...]:
-    """Say in a sentence how many messages cost nothing, since a compaction stands for them."""
+def unread_notes(form: Format, messages: Sequence[Any], /, *, counted: bool = False) -> tuple[str, ...]:
+    """Say in a sentence how many messages cost nothing, since a compaction stands for them.
+
+    Args:
+        form: Their wire form.
+        messages: What is sent.
+        counted: Whether the total holds them all the same.
+    """
     number = len(form.unread(messages))
     if not number:
         return ()
     return (
         f"{_several(number, 'message')} {'stands' if number == 1 else 'stand'} before the provider's latest"
-        " compaction, which it reads in place of all that is before it: nothing is charged there.",
+        " compaction, which it reads in place of all that is before it: nothing is charged there"
+        f"{', though it is counted here' if counted else ''}.",
     )
 
 
