@@ -76,8 +76,8 @@ FRONT = (
         ("_go_on_without", "pending_calls=history.pending_calls", "pending_calls=()"),
         (
             "_go_on_without",
-            "[None if index in shared else work.sizes.known[index] for",
-            "[work.sizes.known[index] for",
+            "[None if index in shared else known[index] for",
+            "[known[index] for",
         ),
         ("_go_on_without", "    work.sizes = sizes\n", "    pass\n"),
     ),

@@ -604,7 +604,9 @@ class _Removals:
             thinking=self._format.thinking_rules(self._policy.model, None),
             looked_over=True,
         )
-        sizes = sizes_for(self._counter, history.messages, None, unread=history.unread)
+        sizes = sizes_for(
+            self._counter, history.messages, None, unread=history.format.unread(history.messages)
+        )
         budget = self._budget
         room = sys.maxsize if budget is None else budget.input_tokens
         context = TrimContext(history, sizes, budget=budget, limit_tokens=room)
@@ -730,7 +732,7 @@ def _parts(
 
 def _unread(format: Format, lists: Sequence[Sequence[Any]]) -> list[range]:
     """Tell of each block which of its messages a compaction stands for, its own or one further on."""
-    found = format.unread(list(chain.from_iterable(lists))) if format.rules.compaction_replaces else range(0)
+    found = format.unread(list(chain.from_iterable(lists)))
     starts = starts_of(lists)
     return [
         range(max(0, found.start - start), max(0, min(found.stop - start, len(messages))))

@@ -105,7 +105,6 @@ class History:
         self._newest: int | None = None
         self._last_mark: int | None = None
         """-1 where there is none."""
-        self._compaction: int | None = None
         self._alone: dict[int, bool] = {}
         self._marks: list[tuple[int, State]] = []
         self._units: tuple[Unit, ...] | None = None
@@ -160,21 +159,6 @@ class History:
         if has_no_key(self.messages[self.head :], self.format.rules.mark_keys):
             return -1
         return next((index for index in places if marks(self.message(index))), -1)
-
-    @property
-    def compaction(self) -> int:
-        """Where the provider's latest compaction stands; -1 if there is none."""
-        if self._compaction is None:
-            asks = self.format.rules.keeps_messages
-            self._compaction = self.format.latest_compaction(self.messages) if asks else -1
-        return self._compaction
-
-    @property
-    def unread(self) -> range:
-        """Messages the provider neither reads nor charges, since its compaction stands for them."""
-        if not self.format.rules.compaction_replaces:
-            return range(0)
-        return self.format.unread(self.messages, compaction=self.compaction)
 
     @property
     def walked_from(self) -> int:
@@ -610,7 +594,8 @@ class History:
             asked.update(self.holds)
         if self.format.rules.keeps_messages:
             walked_from = self.count if self.walked.odd else self._walked_from
-            if 0 <= (kept := self.compaction) < walked_from:  # one that was walked over is odd
+            unseen = self.messages[:walked_from]  # one that was walked over is odd
+            if (kept := self.format.latest_compaction(unseen)) >= 0:
                 self.structure.kept = {kept}  # it stands for what was before it
                 asked.add(kept)
         if self.pending_calls:

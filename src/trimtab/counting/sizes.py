@@ -191,14 +191,11 @@ class Sizes:
         Of a message with a price for its role and one text, that text alone is charged otherwise.
         """
         prices, messages, known = self.counter.prices, self.messages, self.known
-        if prices is None or not text or prices.scale != (1, 1):
+        if prices is None or not text or self.unread or prices.scale != (1, 1):
             return [None for _ in indices]
         counts, bases, found = cast("dict[Any, int]", prices.counts), prices.bases, list[int | None]()
         text_tokens = counts[text]
         for index in indices:
-            if index in self.unread:
-                found.append(0)
-                continue
             message = messages[index]
             content = message.get("content") if type(message) is dict else None
             if type(content) is str and content and message.get("role") in bases:
@@ -264,7 +261,7 @@ class Sizes:
     def _walk_past_unread(self, history: Walked, start: int, room_tokens: int, prices: Prices) -> int | None:
         """Count back over what is read, what is not and costs nothing, and what is in front of it."""
         unread, low = self.unread, history.walked_from
-        for stop, price in ((unread.stop, prices), (unread.start, prices.for_unread), (0, prices)):
+        for stop, price in ((unread.stop, prices), (unread.start, _free(prices)), (0, prices)):
             to, high = max(start, stop), low
             if to >= high:
                 continue
@@ -289,6 +286,29 @@ class Sizes:
             return int(sum(known[start:stop]))
         except TypeError:  # one is not known
             return sum(map(self.of, range(start, stop)))
+
+
+class _NoCounts(dict[Any, int]):
+    """Counts of texts that nobody reads: 0 each. As where texts are counted, other keys raise TypeError."""
+
+    def __missing__(self, text: Any) -> int:
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"a {type(text).__name__} is no text")
+        return 0
+
+
+def _free(prices: Prices) -> Prices:
+    """Return what messages cost that the provider does not read: nothing."""
+    return Prices(
+        bases=dict.fromkeys(prices.bases, 0),
+        counts=_NoCounts(),
+        in_full=lambda message: 0,
+        per_call_tokens=0,
+        name_factor=0,
+        parallel_tokens=0,
+        thoughts_counted=prices.thoughts_counted,
+        write_json=prices.write_json,
+    )
 
 
 class TimedSizes(Sizes):
@@ -451,12 +471,12 @@ def sizes_for(
     Without `fixed` it is one of a part of a request, which is charged nothing beside its messages. What is
     `unread` is charged nothing either; a black box has its own mind about that.
     """
-    if not isinstance(counter, AdditiveCounter):
-        return Shares(counter, messages, fixed)
-    sizes = (TimedSizes if observers.active else Sizes)(counter, messages, fixed)
-    if unread:
-        sizes.leave_unread(unread)
-    return sizes
+    if isinstance(counter, AdditiveCounter):
+        sizes = (TimedSizes if observers.active else Sizes)(counter, messages, fixed)
+        if unread:
+            sizes.leave_unread(unread)
+        return sizes
+    return Shares(counter, messages, fixed)
 
 
 def fixed_tokens_of(counter: AdditiveCounter, fixed: Fixed, has_system: bool, /) -> int:

@@ -10,7 +10,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from operator import is_
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -74,20 +73,6 @@ class Prices:
     sealed_free_chars: int = 0
     scale: tuple[int, int] = (1, 1)
 
-    @property
-    def for_unread(self) -> Prices:
-        """What a message costs that the provider does not read: nothing."""
-        return Prices(
-            bases=dict.fromkeys(self.bases, 0),
-            counts=_NoCounts(),
-            in_full=lambda message: 0,
-            per_call_tokens=0,
-            name_factor=0,
-            parallel_tokens=0,
-            thoughts_counted=self.thoughts_counted,
-            write_json=self.write_json,
-        )
-
     def sealed_tokens(self, chars: int, /) -> int:
         """Count the encrypted reasoning of a message.
 
@@ -102,15 +87,6 @@ class Prices:
         if not self.sealed_chars_per_token:
             return 0
         return math.ceil(max(0, chars - self.sealed_free_chars) / self.sealed_chars_per_token)
-
-
-class _NoCounts(dict[Any, int]):
-    """Counts of texts that nobody reads: 0 each. As where texts are counted, other keys raise TypeError."""
-
-    def __missing__(self, text: Any) -> int:
-        if text is not None and not isinstance(text, str):
-            raise TypeError(f"a {type(text).__name__} is no text")
-        return 0
 
 
 class TextSlot(NamedTuple):
@@ -205,7 +181,6 @@ class Rules:
         result_frame: What is charged around the text of a result, where that is written as JSON.
         results_follow_call: Every result stands directly after the message with its call (other results
             between).
-        compaction_replaces: The server does not read what stands before a compaction.
         results_lead: Results stand before all else in what answers a turn's calls, though they are parts of
             it.
         results_in_one: All results of one turn's calls stand in the one message behind it; `join_results`
@@ -245,7 +220,6 @@ class Rules:
     arguments_are_text: bool = False
     result_frame: str = ""
     results_follow_call: bool = True
-    compaction_replaces: bool = False
     results_lead: bool = False
     results_in_one: bool = False
     takes_apart: bool = False
@@ -423,22 +397,9 @@ class Format(ABC):
         """
         return -1
 
-    def unread(self, messages: Sequence[Any], /, *, compaction: int | None = None) -> range:
-        """Tell which messages the provider neither reads nor charges: a compaction behind stands for them.
-
-        Only one of the model's own does. System text in front is no part of what it stands for.
-
-        Args:
-            messages: The messages as they were given.
-            compaction: Where the latest compaction stands, if that is known; -1 if there is none.
-        """
-        if not self.rules.compaction_replaces:
-            return range(0)
-        at = self.latest_compaction(messages) if compaction is None else compaction
-        if at <= 0 or self.kind(mapping_of(messages[at])) != "assistant":
-            return range(0)
-        head = takewhile(lambda message: self.kind(mapping_of(message)) == "system", messages)
-        return range(min(at, sum(1 for _ in head)), at)
+    def unread(self, messages: Sequence[Any], /) -> range:
+        """Tell which messages the provider neither reads nor charges: a compaction stands for them."""
+        return range(0)
 
     def count_back(
         self,

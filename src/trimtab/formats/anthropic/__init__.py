@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from trimtab.formats.anthropic.edit import (
@@ -105,7 +106,6 @@ class Anthropic(Format):
     rules = Rules(
         system_in_messages=False,
         lifts_system=True,
-        compaction_replaces=True,
         results_lead=True,
         ordered=True,
         keeps_messages=True,
@@ -145,6 +145,17 @@ class Anthropic(Format):
                 if (block.__class__ is not dict or block.get("type") == "compaction") and compacts(block):
                     return index
         return -1
+
+    def unread(self, messages: Sequence[Any], /) -> range:
+        """Tell what stands before the latest compaction, if that is of the model's own.
+
+        System text in front is no part of what it stands for.
+        """
+        at = self.latest_compaction(messages)
+        if at <= 0 or kind_of(mapping_of(messages[at])) != "assistant":
+            return range(0)
+        head = takewhile(lambda message: kind_of(mapping_of(message)) == "system", messages)
+        return range(min(at, sum(1 for _ in head)), at)
 
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         Scan(messages, structure).read(start, stop)
