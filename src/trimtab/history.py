@@ -250,9 +250,7 @@ def evict_messages(
     items, roles = list_messages(messages), check_roles(protect_roles)
     limit_tokens = check_whole("limit_tokens", limit_tokens)
     history = History(items, format=detect(items), protect=False)
-    sizes = sizes_for(
-        as_counter(counter), history.messages, Fixed(), unread=history.format.unread(history.messages)
-    )
+    sizes = sizes_for(as_counter(counter), history.messages, Fixed(), unread=history.unread)
     request = EvictionRequest(history, sizes, limit_tokens=limit_tokens, led=True).protecting(roles)
     units = _may_leave(request)
     count, tokens = _exits(request, units)

@@ -39,7 +39,7 @@ def _lines(chat: list[Message], budget: int, strategy: Any) -> int:
     [
         ("openai_chat", 9_800, 36_100),
         ("openai_responses", 12_000, 99_600),
-        ("anthropic", 121_200, 305_000),
+        ("anthropic", 121_200, 320_000),
         ("gemini", 24_200, 267_400),
     ],
 )
@@ -48,7 +48,8 @@ def test_a_call_of_a_growing_chat_runs_few_lines(form: str, strides: int, agent:
 
     The bounds are a tenth above what was counted once. Without what is remembered, and with a unit looked
     up for each message cleared, it took 13,300, 61,600, 168,800 and 39,300 in strides, and 57,600, 227,600,
-    456,600 and 462,000 in those of an agent. Of Anthropic's 85,400 are spent on the look for a compaction.
+    456,600 and 462,000 in those of an agent. Of Anthropic's 85,400 are spent on the look for a compaction,
+    and 14,800 more since that looks at what is walked over, too, before it is counted.
     """
     chat = written(form, _chat(9_900))
     assert _lines(chat, 8_000, STRIDES) <= strides

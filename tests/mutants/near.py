@@ -90,7 +90,7 @@ NEAR = (
         "conversation/reader.py",
         "properties/test_keep_cached.py",
         (
-            "History._find_mark",
+            "History.last_mark",
             "range(self.count - 1, self.head - 1, -1)",
             "range(self.head, self.count)",
         ),

@@ -604,9 +604,7 @@ class _Removals:
             thinking=self._format.thinking_rules(self._policy.model, None),
             looked_over=True,
         )
-        sizes = sizes_for(
-            self._counter, history.messages, None, unread=history.format.unread(history.messages)
-        )
+        sizes = sizes_for(self._counter, history.messages, None, unread=history.unread)
         budget = self._budget
         room = sys.maxsize if budget is None else budget.input_tokens
         context = TrimContext(history, sizes, budget=budget, limit_tokens=room)
@@ -686,7 +684,7 @@ def _parts(
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     unread, source_unread = _unread(format, lists), _unread(format, sources)
     parts: list[Part] = []
-    followed, leaderless, base = False, False, Base()
+    followed, leaderless, sized = False, False, partial(_sizes_of_part, counter, Base())
     for at in range(len(blocks) - 1, -1, -1):
         block, rest, source = blocks[at], taken[at][1], sources[at]
         opener = opener_of(read(list(lists[at]))) if leaderless else []
@@ -705,13 +703,9 @@ def _parts(
             followed = followed or _has_turn(history)
             whole = block.pinned or (not ranked and _is_system(history))
         joint = joint_of(block, format, _text_role(block))
-        sizes = sizes_of(counter, history.messages, joint, unread=unread[at])
-        source_sizes = sizes
+        sizes = source_sizes = sized(history.messages, joint, unread[at])
         if "origin" in rest:
-            source_sizes = sizes_of(counter, list(source), joint, unread=source_unread[at])
-        for one in (sizes, source_sizes):
-            if isinstance(one, Shares):
-                one.base = base
+            source_sizes = sized([*source], joint, source_unread[at])
         part = Part(
             name=block.name,
             block=block,
@@ -728,6 +722,16 @@ def _parts(
         removals.fill(part, at)
         parts.append(part)
     return parts[::-1], bonds
+
+
+def _sizes_of_part(
+    counter: Any, base: Base, messages: list[Any], joint: Joint | None, unread: range
+) -> Sizes:
+    """Make the sizes of one block; the shares of all blocks have one base."""
+    sizes = sizes_of(counter, messages, joint, unread=unread)
+    if isinstance(sizes, Shares):
+        sizes.base = base
+    return sizes
 
 
 def _unread(format: Format, lists: Sequence[Sequence[Any]]) -> list[range]:

@@ -196,7 +196,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
 
 def _sizes(ask: Ask, counter: RequestCounter, history: History, fixed: Fixed) -> Sizes:
     # a session adds up what its log holds, and its views are counted so
-    unread = history.format.unread(history.messages) if ask.sizes is None else range(0)
+    unread = history.unread if ask.sizes is None else range(0)
     sizes = sizes_for(counter, history.messages, fixed, unread=unread)
     if ask.sizes is not None and sizes.additive:
         sizes.take(ask.sizes)
@@ -364,7 +364,7 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
         thinking=history.thinking,
         looked_over=True,
     )
-    unread = work.format.unread(work.history.messages) if work.ask.sizes is None else range(0)
+    unread = work.history.unread if work.ask.sizes is None else range(0)
     sizes = sizes_for(work.counter, work.history.messages, fixed, unread=unread)
     if sizes.additive:
         known = work.sizes.known_read

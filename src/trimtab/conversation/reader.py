@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from itertools import takewhile
 from operator import itemgetter
 from typing import Any
@@ -103,8 +104,6 @@ class History:
         self._last_turn_at: int | None = None
         self._turn = (-1, -1)
         self._newest: int | None = None
-        self._last_mark: int | None = None
-        """-1 where there is none."""
         self._alone: dict[int, bool] = {}
         self._marks: list[tuple[int, State]] = []
         self._units: tuple[Unit, ...] | None = None
@@ -146,19 +145,24 @@ class History:
         """Oldest message read or walked over so far, but for leading system messages."""
         return min(self._read_from, self._walked_from)
 
+    @cached_property
+    def compaction(self) -> int:
+        """The latest message that stands for those before it and may not leave; -1 where none does."""
+        return self.format.latest_compaction(self.messages) if self.format.rules.keeps_messages else -1
+
     @property
+    def unread(self) -> range:
+        """What the provider neither reads nor charges, since a compaction stands for it."""
+        at = self.compaction
+        return range(0) if at < 0 else self.format.unread(self.messages, compaction=at)
+
+    @cached_property
     def last_mark(self) -> int | None:
         """The newest message with a mark for a prompt cache, behind the head."""
-        if self._last_mark is None:
-            self._last_mark = self._find_mark()
-        return None if self._last_mark < 0 else self._last_mark
-
-    def _find_mark(self) -> int:
-        """Look for a mark from the newest message back; -1 if none has one."""
         marks, places = self.format.cache_marks, range(self.count - 1, self.head - 1, -1)
         if has_no_key(self.messages[self.head :], self.format.rules.mark_keys):
-            return -1
-        return next((index for index in places if marks(self.message(index))), -1)
+            return None
+        return next((index for index in places if marks(self.message(index))), None)
 
     @property
     def walked_from(self) -> int:
@@ -592,12 +596,9 @@ class History:
             asked.add(self.latest_user)
         if self.protect:
             asked.update(self.holds)
-        if self.format.rules.keeps_messages:
-            walked_from = self.count if self.walked.odd else self._walked_from
-            unseen = self.messages[:walked_from]  # one that was walked over is odd
-            if (kept := self.format.latest_compaction(unseen)) >= 0:
-                self.structure.kept = {kept}  # it stands for what was before it
-                asked.add(kept)
+        if 0 <= self.compaction < (self.count if self.walked.odd else self._walked_from):
+            self.structure.kept = {self.compaction}  # what was before is in it; walked over, it is odd
+            asked.add(self.compaction)
         if self.pending_calls:
             asked.update(self.walked.unanswered)
         # Each of them, and what is cut into, stays together with the message that opens its turn.

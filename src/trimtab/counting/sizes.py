@@ -179,8 +179,6 @@ class Sizes:
 
     def message(self, message: Any, index: int | None = None, /) -> int:
         """Count a message that may not be of the conversation (an edited one)."""
-        if index is not None and index in self.unread:
-            return 0
         if type(message) is not dict:
             message = mapping_of(message)
         return checked_count(lambda: self.counter.count_message(message), self.counter, index)
@@ -191,7 +189,7 @@ class Sizes:
         Of a message with a price for its role and one text, that text alone is charged otherwise.
         """
         prices, messages, known = self.counter.prices, self.messages, self.known
-        if prices is None or not text or self.unread or prices.scale != (1, 1):
+        if prices is None or not text or prices.scale != (1, 1):
             return [None for _ in indices]
         counts, bases, found = cast("dict[Any, int]", prices.counts), prices.bases, list[int | None]()
         text_tokens = counts[text]
@@ -251,28 +249,13 @@ class Sizes:
         if prices is None:
             return None
         try:
-            if not self.unread:
-                return history.walk(start, room_tokens, self.known, prices)
-            return self._walk_past_unread(history, start, room_tokens, prices)
+            return self._walk(history, start, room_tokens, prices)
         except (CountingError, FormatError) as error:
             at = next(i for i in range(history.walked_from - 1, -1, -1) if self.known[i] is None)
             raise with_index(error, at) from error.__cause__
 
-    def _walk_past_unread(self, history: Walked, start: int, room_tokens: int, prices: Prices) -> int | None:
-        """Count back over what is read, what is not and costs nothing, and what is in front of it."""
-        unread, low = self.unread, history.walked_from
-        for stop, price in ((unread.stop, prices), (unread.start, _free(prices)), (0, prices)):
-            to, high = max(start, stop), low
-            if to >= high:
-                continue
-            walked = history.walk(to, room_tokens, self.known, price)
-            if walked is None:
-                return None
-            low = walked
-            room_tokens -= self.total(low, high)
-            if room_tokens < 0:
-                break
-        return low
+    def _walk(self, history: Walked, start: int, room_tokens: int, prices: Prices) -> int | None:
+        return history.walk(start, room_tokens, self.known, prices)
 
     def each(self, start: int, stop: int, /) -> list[int]:
         """Return the sizes of neighboring messages."""
@@ -309,6 +292,34 @@ def _free(prices: Prices) -> Prices:
         thoughts_counted=prices.thoughts_counted,
         write_json=prices.write_json,
     )
+
+
+class UnreadSizes(Sizes):
+    """The same, where a compaction stands for a part of the messages, which costs nothing."""
+
+    def message(self, message: Any, index: int | None = None, /) -> int:
+        """Count a message that may not be of the conversation; one that is not read is free, edited too."""
+        return 0 if index in self.unread else super().message(message, index)
+
+    def with_text(self, indices: Iterable[int], text: str, /) -> list[int | None]:
+        """Return the sizes of messages with another text for content: each has to be counted."""
+        return [None for _ in indices]
+
+    def _walk(self, history: Walked, start: int, room_tokens: int, prices: Prices) -> int | None:
+        """Count back over what is read, what is not and costs nothing, and what is in front of it."""
+        unread, low = self.unread, history.walked_from
+        for stop, price in ((unread.stop, prices), (unread.start, _free(prices)), (0, prices)):
+            to, high = max(start, stop), low
+            if to >= high:
+                continue
+            walked = history.walk(to, room_tokens, self.known, price)
+            if walked is None:
+                return None
+            low = walked
+            room_tokens -= self.total(low, high)
+            if room_tokens < 0:
+                break
+        return low
 
 
 class TimedSizes(Sizes):
@@ -350,6 +361,10 @@ class TimedSizes(Sizes):
         """Count back on the way of reading."""
         with observers.CountTime():
             return super().walk(history, start, room_tokens)
+
+
+class _TimedUnreadSizes(TimedSizes, UnreadSizes):
+    """Both."""
 
 
 def shared_out(total_tokens: int, weights: Sequence[int], /) -> list[int]:
@@ -472,9 +487,10 @@ def sizes_for(
     `unread` is charged nothing either; a black box has its own mind about that.
     """
     if isinstance(counter, AdditiveCounter):
-        sizes = (TimedSizes if observers.active else Sizes)(counter, messages, fixed)
-        if unread:
-            sizes.leave_unread(unread)
+        if not unread:
+            return (TimedSizes if observers.active else Sizes)(counter, messages, fixed)
+        sizes = (_TimedUnreadSizes if observers.active else UnreadSizes)(counter, messages, fixed)
+        sizes.leave_unread(unread)
         return sizes
     return Shares(counter, messages, fixed)
 

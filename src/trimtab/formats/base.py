@@ -388,17 +388,20 @@ class Format(ABC):
             structure.kinds[index] = self.kind(structure.read_as_dict(messages, index))
 
     def latest_compaction(self, messages: Sequence[Any], /) -> int:
-        """Find the latest message that stands for those before it; -1 if none does.
-
-        It may not leave (`Rules.keeps_messages`), and is looked for among messages that are not read.
+        """Find the latest message that stands for those before it, and stays; or -1.
 
         Args:
             messages: The messages as they were given.
         """
         return -1
 
-    def unread(self, messages: Sequence[Any], /) -> range:
-        """Tell which messages the provider neither reads nor charges: a compaction stands for them."""
+    def unread(self, messages: Sequence[Any], /, *, compaction: int | None = None) -> range:
+        """Tell which messages cost nothing: a compaction is read in their place.
+
+        Args:
+            messages: In their order, as they are sent.
+            compaction: What `latest_compaction` says of them; None: it is asked.
+        """
         return range(0)
 
     def count_back(
@@ -426,11 +429,9 @@ class Format(ABC):
         * `odd`: where this does not tell what belongs together. A result that does not stand directly behind
           its call is noted at the nearest message before it that is none, or at the first of all; a message
           whose parts belong to several units, and one that `scan` takes for more than calls, results and
-          words, at itself. All from the user message before an odd one, of those that stand alone, to the
-          next is for `scan`. What is no odd one's is certain.
+          words, at itself. From the user message before it that stands alone to the next is for `scan`.
         * `foreign`, `replaced`: a message looked like one of another form; entries that were no dict.
-        * `kinds_back`, `callers`: of each message its `kind`, and whether it calls; or of none, where telling
-          that again takes next to nothing.
+        * `kinds_back`, `callers`: each message's `kind`, and whether it calls; of none, where that is cheap.
 
         Args:
             messages: All messages; entries that are read as dicts are replaced.
@@ -441,15 +442,12 @@ class Format(ABC):
             prices: What the counter charges.
 
         Returns:
-            The last position read, one past the span's first if the span is empty; None, as by default, if
-            the form does not count while it reads.
+            The last position read, one past the first of an empty span; None if the form does not count so.
         """
         return None
 
     def is_foreign(self, message: Dict, /) -> bool:
-        """Tell whether a message looks like one of another wire form.
-
-        Asked of a form that counts while it reads.
+        """Tell a form that counts as it reads whether a message is of another.
 
         Args:
             message: The message, as a dict.

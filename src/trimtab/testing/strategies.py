@@ -131,9 +131,7 @@ def eviction_request(
     else:
         history = History(conversation, format=get_format(DEFAULT))
     fixed = None if block else Fixed()
-    sizes = sizes_for(
-        as_counter(counter), history.messages, fixed, unread=history.format.unread(history.messages)
-    )
+    sizes = sizes_for(as_counter(counter), history.messages, fixed, unread=history.unread)
     few, oldest_cut = None, 0
     if lazy and sizes.additive:
         counted = count_back(history, sizes, limit_tokens)

@@ -146,14 +146,11 @@ class Anthropic(Format):
                     return index
         return -1
 
-    def unread(self, messages: Sequence[Any], /) -> range:
-        """Tell what stands before the latest compaction, if that is of the model's own.
-
-        System text in front is no part of what it stands for.
-        """
-        at = self.latest_compaction(messages)
+    def unread(self, messages: Sequence[Any], /, *, compaction: int | None = None) -> range:
+        at = self.latest_compaction(messages) if compaction is None else compaction
         if at <= 0 or kind_of(mapping_of(messages[at])) != "assistant":
             return range(0)
+        # system text in front is no part of what it stands for
         head = takewhile(lambda message: kind_of(mapping_of(message)) == "system", messages)
         return range(min(at, sum(1 for _ in head)), at)
 
