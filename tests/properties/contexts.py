@@ -272,12 +272,13 @@ class Plain:
         return Answer(kept=range(len(piece.messages)), tokens=self.need(piece))
 
     def _request(self, piece: Piece, limit: int) -> EvictionRequest:
-        case, span = self.case, self.case.span(piece)
+        case, span, form = self.case, self.case.span(piece), get_format("openai_chat")
+        asked = [form.full_text(message) for message in case.messages if message["role"] == "user"]
         states = {at: group.state for group in case.groups for at in group.indices}
         owner = oracle.owners(case.messages)
         history = History(
             list(piece.messages),
-            format=get_format("openai_chat"),
+            format=form,
             protect=False,
             pins=[at - piece.start for at in span if states[at] == "pinned"],
             holds=[at - piece.start for at in span if states[at] == "held"],
@@ -301,6 +302,7 @@ class Plain:
             lazy=False,
             block=True,
             constant_limit_tokens=self._own_cap(piece),
+            question=asked[-1] if asked else "",
         )
 
 

@@ -108,6 +108,7 @@ def eviction_request(
     lazy: bool = False,
     block: bool = False,
     constant_limit_tokens: int | None = None,
+    question: str | None = None,
 ) -> EvictionRequest:
     """Make what a strategy is asked, to try one of your own without a `fit` around it.
 
@@ -119,6 +120,7 @@ def eviction_request(
             among the units, and what stands far from the cut is not told apart. False: all are grouped.
         block: As a block of a `Context` is asked about: nothing is charged beside its messages.
         constant_limit_tokens: The limit that stays from call to call, where that is another.
+        question: What the user wrote last, where that stands in another block; None: it is looked for here.
 
     Example:
         >>> talk = [{"role": "user", "content": word} for word in ("one", "two", "three")]
@@ -143,6 +145,7 @@ def eviction_request(
         constant_limit_tokens=constant_limit_tokens,
         row=few,
         oldest_cut=oldest_cut,
+        question=None if question is None else lambda: question,
     )
 
 
