@@ -371,8 +371,7 @@ def test_a_fallback_model_is_sent_what_fits_its_smallest_window(models: Sequence
         process = history_processor("50%", on_fitted=seen.append)
         Agent(model, capabilities=[ProcessHistory(process)]).run_sync("And now?", message_history=_talk(3))
     assert [one.report.input_tokens for one in seen] == [4_096] * 6
-    is_known = all(one.model_name != "mine" for one in models)
-    assert all(one.report.exact is is_known for one in seen)
+    assert not any(one.report.exact for one in seen)  # no bill of gpt-4 is known
 
 
 JAPANESE = "これは日本語の文章です。" * 20
