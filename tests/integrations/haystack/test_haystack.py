@@ -256,7 +256,7 @@ def test_the_newest_answer_says_which_model_is_counted_for() -> None:
     seen: list[Any] = []
     model = MockChatGenerator("done", model="gpt-4o")
     made = Agent(chat_generator=model, hooks={"before_llm": [TrimHook("0.5%", on_fitted=seen.append)]})
-    with pytest.raises(ConfigurationError, match="is not known"):
+    with pytest.raises(ConfigurationError, match="no model is named"):
         made.run([NOW])
     answered = ChatMessage.from_assistant("Yes.", meta={"model": "gpt-4o"})
     made.run([NOW, answered, NOW])
