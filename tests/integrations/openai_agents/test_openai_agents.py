@@ -303,7 +303,7 @@ def test_a_budget_is_said_in_every_way() -> None:
     for budget in (640, 640.9, Budget(700, output_reserve=60), "0.5%"):
         sent(_talk(30), trim_filter(budget, model="gpt-4o", on_fitted=seen.append))
     assert {one.report.input_tokens for one in seen} == {640}
-    with pytest.raises(ConfigurationError, match="is not known"):
+    with pytest.raises(ConfigurationError, match="no model is named"):
         sent(_talk(3), trim_filter("80%"))
     with pytest.raises(BudgetExceededError):
         sent(_talk(3), trim_filter(5, model="gpt-4o"))
