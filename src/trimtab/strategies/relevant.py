@@ -71,7 +71,7 @@ class Relevant:
         >>> strategy = Relevant(gap="[… {count} left out …]")
         >>> fitted = fit(messages, 40, counter=FixedCounter(per_message=10), strategy=strategy)
         >>> [message["content"] for message in fitted.messages]
-        ['My cat is called Tom.', '[… 2 left out …]', 'It does.', 'What is my cat called?']
+        ['My cat is called Tom.', 'Nice.', '[… 2 left out …]', 'What is my cat called?']
     """
 
     query: str | None = None
