@@ -474,15 +474,16 @@ def _begun_with_thinking(
     Where an answer left, the words behind it may make one turn of the last and of what was before. What must
     stay there needs that answer: it comes back if there is room.
     """
-    gone: set[int] = set()
+    gone, there = set[int](), {unit.first for unit in kept}
     while (index := headless(request.history, kept)) is not None:
         at = next(at for at, unit in enumerate(kept) if index in unit.indices)
         if not request.stays(kept[at]):
             gone.update(kept.pop(at).indices)
             continue
         between = _answer_behind(request, index)
-        if between is None:
-            break
+        if between is None or between.first in there:
+            break  # it stands there, or was of no help
+        there.add(between.first)
         kept = sorted([*kept, between], key=lambda unit: unit.indices)
         tokens = request._sum(kept, edits, result.insertions)
         if tokens > request.limit_tokens:
