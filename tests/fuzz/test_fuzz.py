@@ -32,6 +32,11 @@ def test_nothing_comes_out_that_should_not() -> None:
     assert not failures, "\n".join([f"{len(failures)} of {CASES} (base {BASE})", *map(told, failures[:5])])
 
 
+def test_a_turn_that_never_thought_is_mended_once() -> None:
+    """The answer behind it stood there already, and was put back for ever: the fit did not end."""
+    assert problems(plan("anthropic", "5/10356")) == []
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_the_cases_hold_everything(form: str) -> None:
     """Valid and broken ones, through every door; what fits as it is, what is trimmed and what cannot fit."""
