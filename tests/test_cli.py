@@ -200,7 +200,7 @@ def test_one_line_that_looks_like_a_message_is_one_bad_line() -> None:
 def test_a_file_of_another_kind_is_refused_with_what_is_read(tmp_path: Path, command: str, name: str) -> None:
     """And with how a conversation is written."""
     (tmp_path / name).write_text("role,content\nuser,hi\n")
-    found = run(command, str(tmp_path / name), *CHARS)
+    found = run(command, str(tmp_path / name), *(() if command == "validate" else CHARS))
     assert found.exit_code == 2
     assert "conversations are read from JSON and JSONL" in " ".join(found.stderr.split())
     assert '"messages": [{"role": "user"' in " ".join(found.stderr.split())
