@@ -682,7 +682,8 @@ def _parts(
     holds = by_block(starts, ((index, index) for index in sorted(bonds.held | opening | ending)))
     sure = pinned | bonds.held
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
-    unread, source_unread = _unread(format, lists), _unread(format, sources)
+    unread = _unread(format, lists)
+    source_unread = _unread(format, sources) if any("origin" in rest for _, rest in taken) else unread
     parts: list[Part] = []
     followed, leaderless, sized = False, False, partial(_sizes_of_part, counter, Base())
     for at in range(len(blocks) - 1, -1, -1):
@@ -736,6 +737,8 @@ def _sizes_of_part(
 
 def _unread(format: Format, lists: Sequence[Sequence[Any]]) -> list[range]:
     """Tell of each block which of its messages a compaction stands for, its own or one further on."""
+    if not format.rules.keeps_messages:
+        return [range(0)] * len(lists)
     found = format.unread(list(chain.from_iterable(lists)))
     starts = starts_of(lists)
     return [

@@ -620,8 +620,7 @@ def _let_go_together(outcome: Outcome) -> None:
 def _let_go_misplaced(outcome: Outcome) -> None:
     """Take out what the provider would refuse where the blocks of the request now meet."""
     format, decisions, composition = outcome.format, outcome.decisions, outcome.composition
-    untouched = all(not one.settled.before and not one.settled.cut for one in decisions)
-    if not format.rules.ordered or outcome.error is not None or untouched:
+    if not format.rules.ordered or not _gives_way(outcome):
         return
     together = _Together(composition)
     rows, starts, begin = _rows(outcome, together), composition.starts, 0
@@ -633,6 +632,11 @@ def _let_go_misplaced(outcome: Outcome) -> None:
     let_go = row_or_before(together.may_leave)
     leave = find_misplaced(format, rows, first=begin, stands=stands_apart(format, begin), let_go=let_go)
     _take_out(outcome, together, rows, set(leave), reason="cannot_lead")
+
+
+def _gives_way(outcome: Outcome) -> bool:
+    """Tell whether the blocks fit, and any of them has let go of something."""
+    return outcome.error is None and any(one.settled.before or one.settled.cut for one in outcome.decisions)
 
 
 def _take_out(
@@ -670,8 +674,13 @@ def _let_go_of_last_turn(outcome: Outcome) -> None:
 
     That is what opens it without thinking, and the model's words at the end where it goes on with none.
     """
-    untouched = all(not one.settled.before and not one.settled.cut for one in outcome.decisions)
-    if outcome.error is not None or untouched or _refused_in_turn(outcome, _rows(outcome)) is None:
+    if not _gives_way(outcome):
+        return
+    last = outcome.decisions[-1]
+    history = last.portion.history
+    if last.settled.keeps(len(history) - 1) and not history.thinking.leads:
+        return
+    if _refused_in_turn(outcome, _rows(outcome)) is None:
         return
     together = _Together(outcome.composition)
     rows = _rows(outcome, together)
