@@ -76,10 +76,14 @@ FRONT = (
         ("_go_on_without", "pending_calls=history.pending_calls", "pending_calls=()"),
         (
             "_go_on_without",
-            "[None if index in shared else known[index] for",
-            "[known[index] for",
+            "[None if index in shared else read[index] for",
+            "[read[index] for",
         ),
-        ("_go_on_without", "    work.sizes = sizes\n", "    pass\n"),
+        (
+            "_go_on_without",
+            "    work.sizes = _sizes(work.ask, work.counter, work.history, fixed, known)\n",
+            "    pass\n",
+        ),
     ),
     module(
         "_fitting/breakpoints.py",

@@ -28,7 +28,7 @@ from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import assemble
-from trimtab.conversation.order import cannot_end
+from trimtab.conversation.order import cannot_end, newest_inside
 from trimtab.conversation.units import resolve_pins
 from trimtab.counting.base import RequestCounter
 from trimtab.counting.measurement import model_notes
@@ -167,7 +167,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
     else:
         fixed = Fixed(system=None if lead else body.system, tools=body.tools, extra=body.extra or None)
-    sizes = _sizes(ask, counter, history, fixed)
+    sizes = _sizes(ask, counter, history, fixed, ask.sizes)
     work = Work(
         name=BLOCK,
         ask=ask,
@@ -194,12 +194,14 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     return work
 
 
-def _sizes(ask: Ask, counter: RequestCounter, history: History, fixed: Fixed) -> Sizes:
+def _sizes(
+    ask: Ask, counter: RequestCounter, history: History, fixed: Fixed, known: list[int | None] | None
+) -> Sizes:
     # a session adds up what its log holds, and its views are counted so
     unread = history.unread if ask.sizes is None else range(0)
     sizes = sizes_for(counter, history.messages, fixed, unread=unread)
-    if ask.sizes is not None and sizes.additive:
-        sizes.take(ask.sizes)
+    if known is not None and sizes.additive:
+        sizes.take(known)
     return sizes
 
 
@@ -268,8 +270,8 @@ def _late(ask: Ask, lead: list[Any], origin: list[int] | None) -> list[int]:
     """Find the newest message where it does not stand last: a result that was moved behind its call."""
     if ask.newest is not None:
         return [ask.newest]
-    newest = max(range(len(origin)), key=origin.__getitem__) if origin else -1
-    return [newest + len(lead)] if origin and newest < len(origin) - 1 else []
+    newest = newest_inside(origin or ())
+    return [] if newest is None else [newest + len(lead)]
 
 
 def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
@@ -364,12 +366,11 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
         thinking=history.thinking,
         looked_over=True,
     )
-    unread = work.history.unread if work.ask.sizes is None else range(0)
-    sizes = sizes_for(work.counter, work.history.messages, fixed, unread=unread)
-    if sizes.additive:
-        known = work.sizes.known_read
-        sizes.take([None if index in shared else known[index] for index in indices])
-    work.sizes = sizes
+    known: list[int | None] | None = None
+    if work.sizes.additive:
+        read = work.sizes.known_read
+        known = [None if index in shared else read[index] for index in indices]
+    work.sizes = _sizes(work.ask, work.counter, work.history, fixed, known)
 
 
 def _latest_user(ask: Ask, indices: Sequence[int]) -> int | None:

@@ -20,6 +20,7 @@ __all__ = [
     "Stands",
     "cannot_end",
     "find_misplaced",
+    "newest_inside",
     "order_faults",
     "row_or_before",
     "stands_apart",
@@ -196,6 +197,16 @@ def cannot_end(format: Format, request: Request, message: Any) -> bool:
         for messages in ([entry], [entry, mapping_of(format.message("user", ["Go on."]))])
     )
     return not last <= inside
+
+
+def newest_inside(places: Sequence[int]) -> int | None:
+    """Return where the newest of some messages stands, if that is not the end: it was moved forward.
+
+    Args:
+        places: Where each of them stood before.
+    """
+    newest = max(range(len(places)), key=places.__getitem__, default=-1)
+    return newest if newest < len(places) - 1 else None
 
 
 def order_faults(format: Format, messages: Sequence[Any]) -> Iterator[tuple[int, str]]:

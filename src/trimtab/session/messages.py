@@ -206,7 +206,7 @@ class MessageReader:
         Args:
             message: The message, of whose thinking a view takes leave first where the model binds it.
         """
-        return self.tokens(message) - self.passing_tokens(message)
+        return self.tokens(self._bare(message))
 
     def passing_tokens(self, message: Dict, /) -> int:
         """Return what of a message is thinking that the model binds to what was before it.
@@ -214,8 +214,12 @@ class MessageReader:
         Args:
             message: The message; of one that is nothing else it is none.
         """
+        bare = self._bare(message)
+        return 0 if bare is message else self.tokens(message) - self.tokens(bare)
+
+    def _bare(self, message: Dict) -> Dict:
         bare = self.format.without_thinking(message) if self._binds_thinking else message
-        return 0 if bare is message or bare is None else self.tokens(message) - self.tokens(bare)
+        return message if bare is None else bare
 
     def read(self, message: Dict, /, behind: Iterable[Dict] = ()) -> Read:
         """Look a message over: whom it is from, which calls it makes or answers.

@@ -15,6 +15,7 @@ from trimtab._fitting.request import Ask, window_note
 from trimtab._shared import observers
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
+from trimtab.conversation.order import newest_inside
 from trimtab.conversation.repairs import Change, mend
 from trimtab.conversation.validity import is_paired
 from trimtab.errors import ConfigurationError
@@ -209,7 +210,6 @@ def _mend_pairs(listed: Listed, options: Options) -> Listed:
         return listed
     placed, changes = mend(format, listed.messages, pending_calls=options.pending_calls, shapes=False)
     places = [one.position for one in placed]
-    newest = max(range(len(places)), key=places.__getitem__) if places else 0
     return listed._replace(
         messages=[one.message for one in placed],
         origins=[listed.origins[at] for at in places],
@@ -221,7 +221,7 @@ def _mend_pairs(listed: Listed, options: Options) -> Listed:
         stable=sum(at < listed.stable for at in places),
         pins=[index for index, at in enumerate(places) if at in listed.pins],
         latest_user=next((index for index, at in enumerate(places) if at == listed.latest_user), None),
-        newest=newest if newest < len(places) - 1 else None,
+        newest=newest_inside(places),
         changes=changes,
     )
 
