@@ -453,7 +453,6 @@ STRATEGIES = (
         ("ClearToolResults._blank", "ceil(len(results) / _MOST_APART)", "1"),
         ("ClearToolResults._replacements", "put if slot is slots[0] else", "put if slot is slots[-1] else"),
         ("ClearToolResults._replacements", "if not put.strip() else", "if False else"),
-        ("_tool_names", "names[index, part] = called", "names[index, 0] = called"),
         (
             "ClearToolResults._blank_count",
             "min(request.limit_tokens, before",
@@ -595,7 +594,8 @@ STRATEGIES = (
     ),
     module(
         "conversation/assemble.py",
-        "test_runner.py test_summarize.py properties/test_toy_format.py",
+        "test_runner.py test_summarize.py properties/test_toy_format.py test_parallel_results.py",
+        ("tools_answered", "names[index, part] = called", "names[index, 0] = called"),
         ("owns_text", "return own is None or part_of", "return part_of"),
         ("assemble", "{*(kept.get(index) or ()), *part}", "{*part}"),
         ("keep_parts", "if gone else message", "if not gone else message"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from trimtab._shared.steps import Steps
 from trimtab.conversation import History
-from trimtab.conversation.assemble import put_in
+from trimtab.conversation.assemble import put_in, tools_answered
 from trimtab.counting.awaited import CountsNeeded
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import CountingError, FormatError, move_error
@@ -84,15 +84,12 @@ class Decision(Generic[P_co]):
 
     def _tools_answered(self, at: int) -> list[str]:
         """List the tools whose results a message holds; empty if it holds none."""
-        history, called = self.portion.history, dict[str, str]()
+        history = self.portion.history
         if not history.is_result(at):
             return []
-        for unit in self.request.units:
-            if at in unit.indices:
-                for index in unit.indices:
-                    called.update(history.format.tool_names(history.message(index)))
-        answered = (call_id for call_id, _ in history.structure.answers.get(at, ()))
-        return list(dict.fromkeys(called[call_id] for call_id in answered if call_id in called))
+        named = tools_answered(history, (unit for unit in self.request.units if at in unit.indices))
+        answers = [(at, part) for _, part in history.structure.answers.get(at, ())]
+        return list(dict.fromkeys(named[one] for one in answers if one in named))
 
     def positions(self) -> list[int | None]:
         """List, for each message that comes out, its position in the request; None: trimtab put it in."""

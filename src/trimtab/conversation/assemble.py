@@ -23,6 +23,7 @@ __all__ = [
     "owns_text",
     "part_of",
     "put_in",
+    "tools_answered",
 ]
 
 
@@ -58,6 +59,19 @@ class Document(dict[str, Any]):
 def part_of(path: Path) -> int | None:
     """Return the part of its message that a text is in; None where it is no part's."""
     return next((key for key in path if isinstance(key, int)), None)
+
+
+def tools_answered(history: History, units: Iterable[Unit]) -> dict[tuple[int, int | None], str]:
+    """Map results, by message and part, to the names of the tools that gave them."""
+    names: dict[tuple[int, int | None], str] = {}
+    for unit in units:
+        called: dict[str, str] = {}
+        for index in unit.indices:
+            called.update(history.format.tool_names(history.message(index)))
+            for call_id, part in history.structure.answers.get(index, ()):
+                if call_id in called:
+                    names[index, part] = called[call_id]
+    return names
 
 
 def owns_text(unit: Unit, index: int, path: Path) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from trimtab._shared.checks import check_fraction, check_roles, check_whole
 from trimtab.conversation import History, Unit
-from trimtab.conversation.assemble import merge_edits, part_of
+from trimtab.conversation.assemble import merge_edits, part_of, tools_answered
 from trimtab.conversation.units import unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path, TextSlot
@@ -179,7 +179,7 @@ class ClearToolResults:
                 for at in unit.indices:
                     spared.setdefault(at, set()).update(unit.parts.get(at, (None,)))
         if self.exclude_tools:
-            for (at, part), name in _tool_names(request).items():
+            for (at, part), name in tools_answered(request.history, request.history.units).items():
                 if name in self.exclude_tools:
                     spared.setdefault(at, set()).add(part)
         may = messages[: newest + 1] if end in spared else messages[:newest]
@@ -304,19 +304,6 @@ def _results_in(history: History, index: int) -> list[int | None]:
     if history.format.rules.results_are_messages:
         return [None] if history.is_result(index) else []
     return [part for _, part in history.answers_in(index)] if history.is_result(index) else []
-
-
-def _tool_names(request: EvictionRequest) -> dict[tuple[int, int | None], str]:
-    """Map results, by message and part, to the names of the tools that gave them."""
-    history, names = request.history, dict[tuple[int, int | None], str]()
-    for unit in history.units:
-        called: dict[str, str] = {}
-        for index in unit.indices:
-            called.update(history.format.tool_names(history.message(index)))
-            for call_id, part in history.structure.answers.get(index, ()):
-                if call_id in called:
-                    names[index, part] = called[call_id]
-    return names
 
 
 def _edits(blanks: _Blanks) -> list[Edit]:
