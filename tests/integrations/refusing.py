@@ -11,6 +11,7 @@ from typing import Any
 from tests.judge.server import answered, form_of, is_streamed
 from tests.judge.streams import streamed
 from tests.loopback import JSONHandler, loopback
+from trimtab import Fitted
 
 LIMIT_TOKENS = 2_000
 """What a request may have, by the server's own count."""
@@ -125,3 +126,16 @@ def refusing(words: str, **options: Any) -> Iterator[Refusing]:
 
     with loopback(Answering) as state.address:
         yield state
+
+
+def hold_left_out(served: Refusing, later: Fitted[Any]) -> None:
+    """Hold two calls to what was said of them, of which the first was refused for its old thinking.
+
+    It was sent once more, and the later call left that thinking out at once and said so; the newer one and
+    all words were sent.
+    """
+    assert (len(served.bodies), served.refused) == (3, 1)
+    assert "EqQBnew" in str(served.bodies[2])
+    assert all("In Utrecht." in str(body) for body in served.bodies)
+    told = "Without the thinking of 1 message, which the provider refused"
+    assert later.report.notes[-1].startswith(told)

@@ -42,11 +42,16 @@ def whole_of(value: Any, /) -> int | None:
 
 def number_of(value: Any, /) -> float | None:
     """Return a finite number of any make, as numpy's, as a plain one; None for flags and anything else."""
-    if not isinstance(value, (int, float)) and (value := whole_of(given := value)) is None:
-        from numbers import Real  # not above: only what is no number of Python's needs it
-
-        value = float(given) if isinstance(given, Real) else None
+    if not isinstance(value, (int, float)):
+        whole = whole_of(value)
+        value = _real_of(value) if whole is None else whole
     return value if is_number(value) else None
+
+
+def _real_of(value: Any) -> float | None:
+    from numbers import Real  # not above: only what is no number of Python's needs it
+
+    return float(value) if isinstance(value, Real) else None
 
 
 def is_whole(value: object, /, *, least: float = -math.inf) -> TypeGuard[int]:

@@ -9,7 +9,7 @@ from inspect import signature
 from itertools import groupby
 from operator import is_
 from os import PathLike
-from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypedDict, TypeVar, Unpack, cast
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.breakpoints import check_breakpoints
@@ -345,20 +345,15 @@ class Trimmer(Generic[M]):
             return messages, range(len(messages)), 0
         left, stay, count = list[M](), list[int](), 0
         for at, message in enumerate(messages):
-            wires, one = self._wires(message), message
-            if any(form.thinking_key(wire) in known for wire in wires):
+            wires, made = self._wires(message), cast("M | None", message)
+            bare = [form.without_thinking(one) if form.thinking_key(one) in known else one for one in wires]
+            if not all(map(is_, bare, wires)):
                 count += 1
-                bare = [
-                    form.without_thinking(wire) if form.thinking_key(wire) in known else wire
-                    for wire in wires
-                ]
-                rest = [wire for wire in bare if wire is not None]
+                rest = [one for one in bare if one is not None]
                 made = write(message, rest) if rest else None
-                if made is None:
-                    continue
-                one = made
-            left.append(one)
-            stay.append(at)
+            if made is not None:
+                left.append(made)
+                stay.append(at)
         return left, stay, count
 
     def warn_stored(self, what: str, /, *, instead: str) -> None:

@@ -547,10 +547,10 @@ def _blocks(message: BaseMessage, parts: list[Any]) -> list[Any]:
         if _is_beside(block):
             made.append(block)
             continue
-        block, part = pairs.pop(0)
+        own, part = pairs.pop(0)
         if left and (part == left[0] or len(pairs) < len(left)):
             now = left.pop(0)
-            made.append(block if part == now else _rewrite(block, part, now))
+            made.append(own if part == now else _rewrite(own, part, now))
     return made
 
 

@@ -141,7 +141,8 @@ class _Attempt:
 
     trimmer: Trimmer[Any]
     call: _Call
-    tools: list[Any]
+    beside: dict[str, Any]
+    """What the trimmer is told beside the messages."""
     outcome: Outcome[Any]
 
     @property
@@ -151,14 +152,12 @@ class _Attempt:
 
     def fit_again(self, error: Exception) -> dict[str, Any]:
         """Fit the call otherwise, which was refused; the very error where that cannot be."""
-        given = {**self.call.beside, "tools": self.tools}
-        self.outcome = self.trimmer.fit_again(error, self.outcome, self.call.messages, **given)
+        self.outcome = self.trimmer.fit_again(error, self.outcome, self.call.messages, **self.beside)
         return self.arguments
 
     async def afit_again(self, error: Exception) -> dict[str, Any]:
         """Do what `fit_again` does; wait for what is async."""
-        given = {**self.call.beside, "tools": self.tools}
-        self.outcome = await self.trimmer.afit_again(error, self.outcome, self.call.messages, **given)
+        self.outcome = await self.trimmer.afit_again(error, self.outcome, self.call.messages, **self.beside)
         return self.arguments
 
 
@@ -257,9 +256,9 @@ class TrimHandler(CustomLogger):
             call = _Call(form, kwargs)
             trimmer = self._trimmers[form]
             call.warn_stored(trimmer)
-            tools = call.tools(trimmer)
-            sent = await trimmer.afit(call.messages, **call.beside, tools=tools)
-        attempt = _Attempt(trimmer, call, tools, sent)
+            beside = {**call.beside, "tools": call.tools(trimmer)}
+            sent = await trimmer.afit(call.messages, **beside)
+        attempt = _Attempt(trimmer, call, beside, sent)
         if log is not None:
             self._done[log] = _Done(form, attempt, is_whole=not kwargs.get("previous_response_id"))
             if log.litellm_call_id in _WATCHED:
@@ -278,7 +277,7 @@ class TrimHandler(CustomLogger):
         done = None if log is None else self._done.get(log)
         if done is not None:
             one = done.attempt
-            model = one.call.beside["model"]
+            model = one.beside["model"]
             one.trimmer.learn(exception, one.outcome, one.call.messages, model=model)
 
     def fit_call(
@@ -304,9 +303,9 @@ class TrimHandler(CustomLogger):
             call = _Call(format, kwargs, others)
             trimmer = self._trimmers[format]
             call.warn_stored(trimmer)
-            tools = call.tools(trimmer)
-            sent = trimmer.fit(call.messages, **call.beside, tools=tools)
-        return _Attempt(trimmer, call, tools, sent)
+            beside = {**call.beside, "tools": call.tools(trimmer)}
+            sent = trimmer.fit(call.messages, **beside)
+        return _Attempt(trimmer, call, beside, sent)
 
     async def async_post_call_response_headers_hook(
         self,

@@ -18,7 +18,9 @@ from trimtab.report.text import plural
 
 _log = logging.getLogger("trimtab.integrations")
 
+K = TypeVar("K")
 R = TypeVar("R")
+V = TypeVar("V")
 
 MOST_ROOMS = 1_024
 """Conversations of which a room is remembered, those that were refused last."""
@@ -61,21 +63,13 @@ class Refused:
 
     def learn_room(self, model: str | None, conversation: str, room: int) -> None:
         """Take in what a conversation may have, as it is counted here."""
-        known = self._rooms
-        known[model, conversation] = room
-        known.move_to_end((model, conversation))
-        while len(known) > MOST_ROOMS:
-            known.popitem(last=False)
+        _remember(self._rooms, (model, conversation), room, most=MOST_ROOMS)
 
     def learn_thinking(self, keys: Iterable[str | None]) -> None:
         """Take in whose thinking was refused, by `Format.thinking_key`."""
-        known = self._thinking
         for key in keys:
             if key is not None:
-                known[key] = None
-                known.move_to_end(key)
-        while len(known) > MOST_THINKING:
-            known.popitem(last=False)
+                _remember(self._thinking, key, None, most=MOST_THINKING)
 
     def room(
         self,
@@ -96,8 +90,18 @@ class Refused:
             window, has_answers = heard
             rooms.append(max(1, window - (output_tokens or 0 if has_answers else 0)))
         if conversation is not None and any(name == model for name, _ in tuple(self._rooms)):
-            rooms += [room for room in (self._rooms.get((model, conversation())),) if room is not None]
+            room = self._rooms.get((model, conversation()))
+            if room is not None:
+                rooms.append(room)
         return min(rooms, default=None)
+
+
+def _remember(known: OrderedDict[K, V], key: K, value: V, *, most: int) -> None:
+    """Take in what is the newest; of so many the oldest is forgotten."""
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > most:
+        known.popitem(last=False)
 
 
 def ask_again(
@@ -171,7 +175,7 @@ def note_in(fitted: Fitted[Any], refusal: Refusal) -> None:
     """
     said = _say(refusal)
     _log.warning("%s", said)
-    fitted._report = replace(fitted.report, notes=(*fitted.report.notes, said))
+    _add_note(fitted, said)
 
 
 def note_left_out(fitted: Fitted[Any], count: int) -> None:
@@ -182,11 +186,15 @@ def note_left_out(fitted: Fitted[Any], count: int) -> None:
         count: Of how many messages; 0: nothing is told.
     """
     if count:
-        said = (
+        _add_note(
+            fitted,
             f"Without the thinking of {plural(count, 'message')}, which the provider refused in a call before"
-            " as made for another conversation."
+            " as made for another conversation.",
         )
-        fitted._report = replace(fitted.report, notes=(*fitted.report.notes, said))
+
+
+def _add_note(fitted: Fitted[Any], said: str) -> None:
+    fitted._report = replace(fitted.report, notes=(*fitted.report.notes, said))
 
 
 @contextmanager

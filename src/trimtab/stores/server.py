@@ -123,9 +123,8 @@ class Connections(ABC, Generic[C]):
             said = mask(str(error), self._place)
             # a password that is not written as a URL wants it is read as another part, and quoted
             raise self._our_error(error, said) from (error if said == str(error) else None)
-        except (
-            UnicodeError
-        ):  # from the resolver: it may quote a password that is not written as a URL wants it
+        except UnicodeError:
+            # from the resolver, which may quote a password that is not written as a URL wants it
             raise ConfigurationError(f"{self.name}: its host is no name that a host may have") from None
 
 
