@@ -63,7 +63,8 @@ def _brute_scores(texts: list[str | None], question: str, limit: int) -> dict[in
     """Score each text by the formula as it is written in books, one text and one term after the other.
 
     Not in the books: what stands beside the best hits says half or a quarter as much; and of two texts that
-    say as much, the one that takes less room is worth more. No index knows how long one without the terms is.
+    say as much, the one that takes less room is worth more. No index knows how long one without the terms is:
+    as long as usual, and not shorter than what it stands beside.
     """
     messages = {version: text for version, text in enumerate(texts, 1) if text is not None}
     mean = sum(len(text) for text in messages.values()) / len(messages)
@@ -87,16 +88,16 @@ def _brute_scores(texts: list[str | None], question: str, limit: int) -> dict[in
         if score:
             scores[version] = score
     order, first = sorted(messages), sorted(scores, key=lambda one: (scores[one], one))[-limit:]
-    near = {
-        version: max(
-            scores.get(order[other], 0.0) / 2 ** abs(other - at)
-            for other in range(max(0, at - 2), min(len(order), at + 3))
-            if other == at or order[other] in first
-        )
-        for at, version in enumerate(order)
-    }
-    rooms = {version: len(texts[version - 1] or "") if version in scores else mean for version in order}
-    return {version: score / max(40, rooms[version]) ** 0.5 for version, score in near.items() if score}
+    found = {}
+    for at, version in enumerate(order):
+        for other in range(max(0, at - 2), min(len(order), at + 3)):
+            hit = order[other]
+            if hit in scores and (hit in first or hit == version):
+                known = [len(texts[one - 1] or "") for one in (version, hit)]
+                room = max(40, known[0] if version in scores else max(mean, known[1]))
+                said = scores[hit] / 2 ** abs(other - at) / room**0.5
+                found[version] = max(found.get(version, 0.0), said)
+    return found
 
 
 def _check(store: Store, texts: list[str | None], question: str, limit: int) -> None:
@@ -213,6 +214,17 @@ def test_an_answer_without_the_words_of_its_question_is_found_beside_it(place: P
         assert _found(store, "cat", 9, session=session) == ([1, 65] if apart == 64 else [1])
         assert _found(store, "barn", 9, session=session) == ([65, 1] if apart == 64 else [66])
     store.close()
+
+
+def test_what_stands_beside_a_long_hit_never_comes_before_it(place: Place) -> None:
+    """However long the hit is; one with words of its own may: it takes less room, and says something."""
+    long = f"otter {'river and bank ' * 3_000}"
+    with place.make() as store:
+        _fill(store, ["hm", "hm", long, "hm", "hm", *["rain"] * 40])
+        for limit in (1, 2, 9):
+            assert _found(store, "otter", limit) == [3, 4, 2, 5, 1][:limit]
+        _fill(store, ["an otter", *["rain"] * 40, "hm", "an otter?", long], session="own")
+        assert _found(store, "otter", 2, session="own") == [1, 43]
 
 
 def test_nothing_is_found_beside_a_fact_nor_a_fact_beside_a_message(place: Place) -> None:

@@ -218,10 +218,11 @@ class Store(Protocol):
 
         That is by BM25 over the texts of the session's messages, as `trimtab.relevance.Index` has it: terms
         that few messages have count more, a long text has to say more. The message next to
-        another has at least half of its score, the one behind that a quarter; events of other kinds are no
-        step, as far as 64 versions, and nothing stands beside a fact. Newer before older where they score
-        the same. Of a term that 1,000 messages or more have, only the newest 1,000 are looked at, and
-        it counts for as rare as it is among the versions since the oldest of these.
+        another has at least half of its score, the one behind that a quarter, and without a term of its own
+        it comes behind that one; events of other kinds are no step, as far as 64 versions, and nothing
+        stands beside a fact. Newer before older where they score the same. Of a term that 1,000 messages or
+        more have, only the newest 1,000 are looked at, and it counts for as rare as it is among the versions
+        since the oldest of these.
 
         Args:
             request: The session, the terms, and how many messages.

@@ -174,18 +174,18 @@ class Ranking:
         Yields lists of versions, and is sent the kinds of the events that have them, by version.
         """
         hits = self._scores()
-        usual = self.sum_chars / max(1, self.texts)  # of a text without the terms, whose length is not known
-
-        def rank(version: int) -> tuple[float, int]:
-            return worth(found[version], self.chars[version] if version in hits else usual), version
-
+        usual = self.sum_chars / max(1, self.texts)
         # Who has neighbors is bounded: those that say most, however long they are.
         first = heapq.nlargest(limit, hits, key=lambda version: (hits[version], version))
-        found = hits.copy()
+        found = {version: worth(score, self.chars[version]) for version, score in hits.items()}
         for version, messages in (yield from self._beside(first)):
             for step, near in enumerate(messages, 1):
-                found[near] = max(found.get(near, 0.0), hits[version] * NEIGHBOR_SHARE**step)
-        return heapq.nlargest(limit, found, key=rank)
+                # One without the terms, whose length is not known, is as long as usual, and no shorter than
+                # the hit: it never stands before what it was found by.
+                length = self.chars[near] if near in hits else max(usual, self.chars[version])
+                share = worth(hits[version] * NEIGHBOR_SHARE**step, length)
+                found[near] = max(found.get(near, 0.0), share)
+        return heapq.nlargest(limit, found, key=lambda version: (found[version], version))
 
     def _beside(self, versions: Sequence[int]) -> Steps[list[tuple[int, list[int]]]]:
         """List the nearest messages on each side of those versions that are messages; facts have none."""
