@@ -103,8 +103,9 @@ def python_of(name: str) -> Path:
     """Return the interpreter of an environment; makes it where it is missing or old."""
     place, pins = ENVIRONMENTS / name, HERE / name / "constraints.txt"
     python, stamp = place / "bin" / "python", place / ".ready"
-    sources = (pins, ROOT / "pyproject.toml", HERE / name / "requirements.txt")
-    if stamp.exists() and all(stamp.stat().st_mtime > source.stat().st_mtime for source in sources):
+    own = HERE / name / "sources.txt"
+    made_from = [pins, ROOT / "pyproject.toml", HERE / name / "requirements.txt", *[own][: own.exists()]]
+    if stamp.exists() and all(stamp.stat().st_mtime > source.stat().st_mtime for source in made_from):
         return python
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
@@ -113,8 +114,17 @@ def python_of(name: str) -> Path:
     subprocess.run(
         [*install, "--editable", f".[exact,{EXTRAS.get(name, name.replace('_', '-'))}]"], cwd=ROOT, check=True
     )
+    if own.exists():
+        _get_sources(python, pins, own)
     stamp.touch()
     return python
+
+
+def _get_sources(python: Path, pins: Path, listed: Path) -> None:
+    """Get the source distributions of packages whose own tests are run; see `sdist.py`."""
+    get = [python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    get += ["--no-binary", ":all:", "--constraint", pins, "--requirement", listed]
+    subprocess.run([*get, "--dest", python.parents[1] / "sources"], check=True)
 
 
 def run(name: str) -> bool:

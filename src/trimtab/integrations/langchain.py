@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from inspect import signature
+from itertools import takewhile
 from operator import is_
 from types import SimpleNamespace
-from typing import Any, Unpack, cast, overload
+from typing import Any, TypeAlias, Unpack, cast, overload
 
+from trimtab._shared.checks import check_flag
 from trimtab._shared.lazy import package_of
-from trimtab.counting import CounterLike
+from trimtab.context import Context
+from trimtab.conversation import Unit
+from trimtab.counting import CounterLike, EstimateCounter
 from trimtab.counting.base import counter_name
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import (
@@ -25,6 +30,7 @@ from trimtab.integrations.base import (
     FORCED,
     STEADY,
     AdapterBudget,
+    CallOptions,
     FitOptions,
     OnFitted,
     Outcome,
@@ -33,7 +39,8 @@ from trimtab.integrations.base import (
     known_facts,
 )
 from trimtab.integrations.recovery import last_try
-from trimtab.strategies import Strategy
+from trimtab.policy.conversations import HISTORY
+from trimtab.strategies import DropNewest, Edit, EvictionRequest, EvictionResult, Strategy, TruncateText
 
 package_of("langchain", package="langchain", needed_by="trimtab.integrations.langchain")
 
@@ -143,7 +150,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._persist(request, fits, answer)
 
     def _call(self, request: ModelRequest[Any]) -> dict[str, Any]:
-        sent = {"model": _model_name(request.model), "sent_as": _form_of(request.model)}
+        sent: Any = {"model": _model_name(request.model), "sent_as": _form_of(request.model)}
         _warn_stored(self._trimmer, request.model, request.model_settings)
         tools = self._tools.of(request.tools)
         answers = self._answers.of([request.response_format])
@@ -164,16 +171,29 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         return ExtendedModelResponse(model_response=response, command=Command(update={"messages": kept}))
 
 
+Kinds: TypeAlias = str | type[BaseMessage] | Sequence[str | type[BaseMessage]]
+"""LangChain's words for kinds of messages, as `"human"`, or their classes; one or several."""
+
+
 class TrimOptions(FitOptions, total=False):
     """Keyword arguments of `trim_messages`: those of `fit`, and langchain-core's that mean something."""
 
     max_tokens: int | None
     """LangChain's word for a budget in tokens."""
     token_counter: Any
-    """LangChain's word for `counter`: a chat model, `"approximate"`, or a function over a list of messages,
-    or over one, which it annotates as `BaseMessage`. A model that trimtab knows names its counter; another is
-    asked `get_num_tokens_from_messages`, unless `model`, `counter` or `charge_as` says how to count, and
-    estimated where its class has no such method of its own, or that does not know it."""
+    """LangChain's word for `counter`: a chat model, `"approximate"` (an `EstimateCounter`, called so in
+    reports), or a function over a list of messages, or over one, which it annotates as `BaseMessage`. A model
+    that trimtab knows names its counter; another is asked `get_num_tokens_from_messages`, unless `model`,
+    `counter` or `charge_as` says how to count, and estimated where its class has no such method of its own,
+    or that does not know it."""
+    start_on: Kinds | None
+    """What stays begins with a message of these kinds, behind the system messages; `"human"` is among them.
+    With `strategy="last"`, and without `pin`."""
+    end_on: Kinds | None
+    """What stands behind the last message of these kinds leaves."""
+    allow_partial: bool
+    """Texts are cut before whole messages leave, and each cut leaves a marker. With `strategy="first"` the
+    first message that does not fit is cut; of one with several blocks the last leave, without a marker."""
     include_system: bool
     """Must be True: a system message never leaves."""
     on_fitted: OnFitted | None
@@ -197,10 +217,12 @@ def trim_messages(messages: Any = None, budget: AdapterBudget = None, **options:
         messages: LangChain's messages, or what it makes them from; None: a `Runnable` that trims what it is
             given, for `trim_messages(max_tokens=32_000) | model`.
         budget: As for `TrimMiddleware`.
-        options: See `TrimOptions`. `strategy="last"` is the default, and `"first"` is `"drop_newest"`.
+        options: See `TrimOptions`. `strategy="last"` is the default; `"first"` is the beginning of the
+            conversation, without the question at its end if that does not fit.
 
     Raises:
-        ConfigurationError: An argument of langchain-core's that means nothing here; says which is ours.
+        ConfigurationError: An argument of langchain-core's that means nothing here; says which is ours. Or no
+            message is of the kinds that were asked for.
         BudgetExceededError: What must stay does not fit.
     """
     max_tokens, token_counter = options.pop("max_tokens", None), options.pop("token_counter", None)
@@ -210,53 +232,232 @@ def trim_messages(messages: Any = None, budget: AdapterBudget = None, **options:
         raise ConfigurationError(
             "include_system=False: a system message never leaves; leave it out of the messages instead"
         )
-    for name, ours in _NOT_OURS.items():
-        if options.pop(name, None):
-            raise ConfigurationError(f"{name} is langchain-core's: {ours}")
-    if options.get("strategy") in ("first", "last") and options.pop("strategy") == "first":
-        options["strategy"] = "drop_newest"
+    if options.pop("text_splitter", None):
+        raise ConfigurationError(
+            "text_splitter is langchain-core's: texts are cut between words and sentences by TruncateText"
+        )
     if counter := _counter_given(token_counter):
         if options.get("counter") is not None:
             raise ConfigurationError("token_counter is LangChain's word for counter: give one of them")
         options["counter"] = counter
     tokens, on_fitted = max_tokens if budget is None else budget, options.pop("on_fitted", None)
+    part = _part_asked(options)
+    tokens = _with_strategy(tokens, options, part)
     trimmer = _trimmer_beside(token_counter, tokens, on_fitted, options)
-    model, sent_as = _model_name(token_counter), _form_of(token_counter)
+    call: CallOptions = {"model": _model_name(token_counter), "sent_as": _form_of(token_counter)}
 
     _warn_stored(trimmer, token_counter, {})
 
+    def part_of(given: Any) -> list[BaseMessage]:
+        _check_counts(token_counter)
+        return part.of(convert_to_messages(given))
+
     def trim(given: Any) -> list[BaseMessage]:
-        return trimmer.fit(convert_to_messages(given), model=model, sent_as=sent_as).messages
+        return trimmer.fit(part_of(given), **call).messages
 
     async def atrim(given: Any) -> list[BaseMessage]:
-        return (await trimmer.afit(convert_to_messages(given), model=model, sent_as=sent_as)).messages
+        return (await trimmer.afit(part_of(given), **call)).messages
 
     return RunnableLambda(trim, atrim, name="trim_messages") if messages is None else trim(messages)
 
 
-_NOT_OURS = {
-    "allow_partial": "texts are shortened when nothing else helps; strategy='truncate_text' begins with that",
-    "start_on": "what is left is valid for the provider, whatever it begins with;"
-    " strategy=SlidingWindow(keep_turns=True) begins at a user's message",
-    "end_on": "the newest messages stay; give those up to the one that the answer is for",
-    "text_splitter": "texts are cut between words and sentences by TruncateText",
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Which part of a conversation is asked for, by the kinds of messages it begins and ends with."""
+
+    start_on: tuple[type[BaseMessage], ...] = ()
+    end_on: tuple[type[BaseMessage], ...] = ()
+    is_partial: bool = False
+    """Whether texts are cut before whole messages leave."""
+
+    def of(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        """Leave out what stands behind the last message of a kind, and before the first of another.
+
+        Raises:
+            ConfigurationError: There is no such message.
+        """
+        head = len([*takewhile(lambda one: isinstance(one, SystemMessage), messages)])
+        first, stop = head, len(messages)
+        if self.end_on:
+            stop = next((at + 1 for at in reversed(range(stop)) if self.ends(messages[at])), 0)
+            if messages and not stop:
+                raise _none_of("end_on", self.end_on)
+        if self.start_on and head < stop:
+            first = next((at for at in range(head, stop) if isinstance(messages[at], self.start_on)), stop)
+            if first == stop:
+                raise _none_of("start_on", self.start_on)
+        return [*messages[: min(head, stop)], *messages[first:stop]]
+
+    def ends(self, message: BaseMessage) -> bool:
+        """Tell whether what stays may end with a message."""
+        return not self.end_on or isinstance(message, self.end_on)
+
+
+def _none_of(name: str, kinds: Iterable[type[BaseMessage]]) -> ConfigurationError:
+    return ConfigurationError(f"{name}: there is no {' or '.join(kind.__name__ for kind in kinds)}")
+
+
+def _part_asked(options: dict[str, Any]) -> _Part:
+    """Take LangChain's words for a part of a conversation out of the options."""
+    start_on, end_on = _kinds("start_on", options), _kinds("end_on", options)
+    is_partial = check_flag("allow_partial", options.pop("allow_partial", False))
+    strategy = options.get("strategy") or "last"
+    if start_on:
+        if strategy != "last":
+            raise ConfigurationError("start_on is only valid with strategy='last'")
+        if not issubclass(HumanMessage, start_on):
+            raise ConfigurationError(
+                "start_on lacks 'human': the user's message that opened a turn stays with what is kept of it"
+            )
+        if options.get("pin") is not None:
+            raise ConfigurationError(
+                "start_on and pin: what stands before the first message of the user's leaves, and a pin says"
+                " what stays; give one of them"
+            )
+    if is_partial and strategy not in ("first", "last"):
+        raise ConfigurationError(
+            "allow_partial is only valid with strategy='last' and 'first'; of ours TruncateText cuts texts"
+        )
+    if strategy == "first" and not set(end_on).issubset(_KINDS.values()):
+        raise ConfigurationError(f"end_on is one of {_KINDS_IN_WORDS} with strategy='first'")
+    return _Part(start_on, end_on, is_partial)
+
+
+_KINDS: dict[str, type[BaseMessage]] = {
+    "human": HumanMessage,
+    "ai": AIMessage,
+    "tool": ToolMessage,
+    "system": SystemMessage,
+    "function": FunctionMessage,
+    "chat": ChatMessage,
 }
-"""Arguments of langchain-core's that mean nothing here, and what does."""
+"""Kinds of messages by LangChain's words."""
+
+_KINDS_IN_WORDS = ", ".join(map(repr, _KINDS))
+
+
+def _kinds(name: str, options: dict[str, Any]) -> tuple[type[BaseMessage], ...]:
+    """Take LangChain's kinds of messages out of the options.
+
+    Raises:
+        ConfigurationError: One is no kind: langchain-core would find no message of it.
+    """
+    given: Any = options.pop(name, None) or ()
+    found: list[type[BaseMessage]] = []
+    for kind in given if isinstance(given, list | tuple | set | frozenset) else [given]:
+        known = _KINDS.get(kind) if isinstance(kind, str) else kind
+        if not isinstance(known, type) or not issubclass(known, BaseMessage):
+            raise ConfigurationError(
+                f"{name}={kind!r:.80} is no kind of LangChain's messages: it is one of {_KINDS_IN_WORDS},"
+                " or a class of messages"
+            )
+        found.append(known)
+    return tuple(found)
+
+
+def _with_strategy(tokens: AdapterBudget, options: dict[str, Any], part: _Part) -> AdapterBudget:
+    """Put the strategy for LangChain's word into the options, or into a budget of blocks.
+
+    The question at the end of a conversation leaves a block, and no list that is fitted by itself.
+    """
+    strategy = options.get("strategy")
+    if strategy == "first" and isinstance(tokens, Context):
+        options["strategy"] = _Beginning(part)  # and is told that blocks say how they give way
+    elif strategy == "first":
+        del options["strategy"]
+        others = sorted(name for name in options if options[name] is not None and name not in _OF_FIRST)
+        if others:
+            raise ConfigurationError(
+                f"{', '.join(others)}: not with strategy='first', which is LangChain's; strategy="
+                "'drop_newest' takes it, and keeps the latest message of the user"
+            )
+        return Context(cast("Any", tokens)).add(HISTORY, [], strategy=_Beginning(part))
+    if strategy == "last":
+        del options["strategy"]
+    if part.is_partial and not part.start_on:
+        options["strategy"] = TruncateText()
+    return tokens
+
+
+_OF_FIRST = ("charge_as", "counter", "model", "pending_calls", "strict")
+"""Options of `fit` that go with LangChain's `strategy="first"`."""
+
+
+class _Gone(str):
+    """The text of a block that leaves: it is neither counted nor sent."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """Keep the beginning of a conversation, as langchain-core's `strategy="first"` does."""
+
+    part: _Part
+    name = "first"
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Drop the newest units that do not fit, and those behind the last that may be the end."""
+        dropped = DropNewest().evict(request)
+        kept, edits = list(dropped.kept), list[Edit]()
+        gone = next((unit for unit in request.units if unit not in kept), None)
+        if dropped.fits and self.part.is_partial and gone is not None and not gone.parts:
+            edits = _edits_that_fit(request, kept, gone)
+            kept += [gone] if edits else []
+        ends = self.part.ends
+        while (
+            kept and not request.stays(kept[-1]) and not ends(_write(None, request.messages(kept[-1])[-1:]))
+        ):
+            if kept.pop() is gone:
+                edits = []
+        actions = ("evicted", "shortened") if edits else ("evicted",)
+        return EvictionResult(kept=kept, edits=edits, fits=dropped.fits, actions=actions)
+
+
+def _edits_that_fit(request: EvictionRequest, kept: list[Unit], unit: Unit) -> list[Edit]:
+    """Cut a message so that it fits behind others: its last blocks leave, then its text; or not at all."""
+    if len(unit.indices) > 1:  # a call with its results
+        return []
+    [index], units = unit.indices, [*kept, unit]
+    slots = request.texts(index)
+    for count in range(len(slots) - 1, 0, -1):
+        texts: dict[Any, str] = {slot.path: _Gone() for slot in slots[count:]}
+        if request.fits(units, edits={index: texts}):
+            return [Edit(index=index, texts=texts)]
+    for slot in slots[:1]:
+        bare: dict[Any, str] = {slot.path: "", **{other.path: _Gone() for other in slots[1:]}}
+        room = request.limit_tokens - request.total(units, edits={index: bare})
+        text = request.shorten(slot.text, room, keep="start") if room > 0 else None
+        if text and request.fits(units, edits={index: {**bare, slot.path: text}}):
+            return [Edit(index=index, texts={**bare, slot.path: text})]
+    return []
 
 
 def _counter_given(token_counter: Any) -> CounterLike | None:
     """Make LangChain's function one over wire messages; None where none is given, or a chat model."""
-    if token_counter is None or token_counter == "approximate":
+    if isinstance(token_counter, str):
+        if token_counter != "approximate":
+            raise ConfigurationError(
+                f"Invalid token_counter shortcut {token_counter!r:.80}: it is 'approximate', a chat model or"
+                " a function"
+            )
+        return EstimateCounter(name="approximate")
+    if token_counter is None or hasattr(token_counter, _COUNTS) or not callable(token_counter):
         return None
-    if hasattr(token_counter, _COUNTS):
-        return None
-    if not callable(token_counter):
-        raise ConfigurationError(
-            f"token_counter is a chat model, 'approximate', or a function, not {token_counter!r:.80}"
-        )
     if _takes_one(token_counter):
         return _counter(token_counter, lambda messages: sum(map(token_counter, messages)), each=True)
     return _counter(token_counter, token_counter)
+
+
+def _check_counts(token_counter: Any) -> None:
+    """Refuse what cannot count where it is asked to, as langchain-core does: not where a chain is made."""
+    if token_counter is None or isinstance(token_counter, str) or callable(token_counter):
+        return
+    if not hasattr(token_counter, _COUNTS):
+        raise ConfigurationError(
+            f"'token_counter' expected to be a model that implements '{_COUNTS}()' or a function. Received"
+            f" object of type {type(token_counter)}."
+        )
 
 
 def _answers(asked: Any) -> list[list[Any]]:
@@ -311,12 +512,22 @@ def _counter(named: Any, count: Callable[[list[BaseMessage]], int], *, each: boo
 
     def over_wire(wire: Any) -> int:
         # Some are read only when they are looked at, and LangChain takes dicts alone.
-        return count(convert_to_messages(map(dict, [wire] if isinstance(wire, Mapping) else wire)))
+        return count(convert_to_messages(map(_wire_of, [wire] if isinstance(wire, Mapping) else wire)))
 
     counter: Any = SimpleNamespace(name=counter_name(named), count=over_wire)
     if each:
         counter.count_message = over_wire
     return cast("CounterLike", counter)
+
+
+def _wire_of(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a wire message without the blocks that leave."""
+    content = wire["content"]
+    return {**wire, "content": _without_gone(content) if isinstance(content, list) else content}
+
+
+def _without_gone(parts: list[Any]) -> list[Any]:
+    return [one for one in parts if not isinstance(one, Mapping) or not isinstance(one.get("text"), _Gone)]
 
 
 def _takes_one(token_counter: Callable[..., Any]) -> bool:
@@ -550,7 +761,8 @@ def _blocks(message: BaseMessage, parts: list[Any]) -> list[Any]:
         own, part = pairs.pop(0)
         if left and (part == left[0] or len(pairs) < len(left)):
             now = left.pop(0)
-            made.append(own if part == now else _rewrite(own, part, now))
+            if _without_gone([now]):
+                made.append(own if part == now else _rewrite(own, part, now))
     return made
 
 
