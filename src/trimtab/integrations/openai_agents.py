@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from trimtab._fit import Fitted
 from trimtab._shared.lazy import package_of
@@ -135,13 +135,17 @@ class TrimSession:
     Args:
         session: It has `format="openai_responses"`. Its budget is for the items alone: instructions and tools
             are sent beside them.
-        session_settings: The SDK's own; a limit cuts anywhere, and may take a call from its result.
+        session_settings: The SDK's own, or what it makes them from, as `{"limit": 50}`; None: its default. A
+            limit cuts anywhere, and may take a call from its result.
 
     Raises:
         ConfigurationError: The session is of another wire form.
+        TypeError: The SDK's own, for settings that it does not have.
     """
 
-    def __init__(self, session: Session, *, session_settings: SessionSettings | None = None) -> None:
+    def __init__(
+        self, session: Session, *, session_settings: SessionSettings | Mapping[str, Any] | None = None
+    ) -> None:
         if session.format.name != "openai_responses":
             raise ConfigurationError(
                 f"the Agents SDK writes items of Responses, and the session is of {session.format.name!r}:"
@@ -149,7 +153,9 @@ class TrimSession:
             )
         self.session = session
         self.session_id = session.id
-        self.session_settings = session_settings
+        is_own = isinstance(session_settings, SessionSettings)
+        own: Any = session_settings if is_own else SessionSettings().resolve(cast("Any", session_settings))
+        self.session_settings: SessionSettings | None = own
         self._known: list[list[TResponseInputItem]] = []
         """What whoever asked for the items has by now: these, and all that was added since."""
 
