@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from trimtab import Budget, Context, Fitted, fit
-from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.integrations.base import BudgetLike, OnFitted, Outcome, Schemas, Trimmer
+from trimtab.errors import ConfigurationError, MissingExtraError, UnknownNameError
+from trimtab.integrations.base import AdapterBudget, OnFitted, Outcome, Schemas, Trimmer
+from trimtab.integrations.bodies import Bodies
+from trimtab.models import facts_for, register_model
 from trimtab.strategies import Summarize
+from trimtab.testing.hooks import nothing_loaded
 
 TALK: list[dict[str, Any]] = [
     {"role": "assistant" if at % 2 else "user", "content": f"m{at} {'word ' * 30}"} for at in range(21)
@@ -22,7 +27,7 @@ LOOK = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
 
 
 def adapter(
-    budget: BudgetLike = 300, *, on_fitted: OnFitted | None = None, **options: Any
+    budget: AdapterBudget = 300, *, on_fitted: OnFitted | None = None, **options: Any
 ) -> Trimmer[dict[str, Any]]:
     """Make what an adapter of OpenAI's messages has."""
     given: Any = {"model": "gpt-4o", **options}
@@ -346,3 +351,65 @@ def test_what_the_user_counts_by_counts_for_every_model(options: Any) -> None:
     trimmer = Trimmer[Any](900, format="openai_chat", on_fitted=None, options=options)
     alone = trimmer.fit(SPOKEN, model="gpt-4o").fitted.report
     assert trimmer.fit(SPOKEN, model="gpt-4o", others=[("claude-opus-4-5", None)]).fitted.report == alone
+
+
+@pytest.fixture
+def without_tekken(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Name a model whose tokenizer is not installed, and whose counts are exact where it is."""
+    monkeypatch.setitem(sys.modules, "mistral_common.tokens.tokenizers.tekken", None)
+    facts = facts_for("mistral-large-latest")
+    register_model(replace(facts, name="acme-tekken", exact=True), replace=True)
+    with nothing_loaded():
+        yield "acme-tekken"
+
+
+def test_a_known_model_whose_tokenizer_is_missing_is_estimated_and_said(without_tekken: str) -> None:
+    """A gateway asks models that its program does not name; fit in a program of one's own raises."""
+    with pytest.raises(MissingExtraError):
+        fit(TALK, 300, model=without_tekken)
+    budgets: list[AdapterBudget] = [300, Context(300).add("history", [])]
+    for budget in budgets:
+        shared = adapter(budget, model=None)
+        with pytest.warns(UserWarning, match=r"acme-tekken is counted by an estimate.*trimtab\[m"):
+            report = shared.fit(TALK, model=without_tekken).fitted.report
+        assert not report.exact
+        assert report.tokens_after <= 300
+        assert any("'trimtab[mistral]'" in note for note in report.notes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # said once
+            asyncio.run(shared.afit(TALK, model=without_tekken))
+            beside = shared.fit(TALK, model="gpt-4o", others=[(without_tekken, None)]).fitted.report
+            alone = shared.fit(TALK, model="gpt-4o").fitted.report
+        assert any("'trimtab[mistral]'" in note for note in beside.notes)
+        assert (alone.exact, alone.notes) == (True, ())
+
+
+def test_a_model_that_options_or_a_context_name_is_estimated_too(without_tekken: str) -> None:
+    """Whoever names it; a counter of the user's own is asked, and nothing is said."""
+    context = Context(300, model=without_tekken).add("history", [])
+    for one in (adapter(model=without_tekken), adapter(context, model=None)):
+        with pytest.warns(UserWarning, match="counted by an estimate"):
+            assert one.fit(TALK).fitted.report.notes
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        own = adapter(model=without_tekken, counter="estimate")
+        assert own.fit(TALK).fitted.report.notes == ()
+
+
+def test_a_client_that_learns_from_bills_estimates_such_a_model_too(without_tekken: str) -> None:
+    """What with_budget and a gateway's handler do: what is billed is learned."""
+    bodies = Bodies(
+        300,
+        format="openai_chat",
+        target_ratio=0.75,
+        most_output=(),
+        retry_overflow=False,
+        on_fitted=None,
+        options={},
+    )
+    body = {"model": without_tekken, "messages": TALK}
+    with pytest.warns(UserWarning, match="acme-tekken is counted by an estimate"):
+        sent = bodies.fit_body(body, model=without_tekken)
+    assert sent.fitted is not None
+    assert any("'trimtab[mistral]'" in note for note in sent.fitted.report.notes)
+    assert len(sent.body["messages"]) < len(TALK)

@@ -119,15 +119,7 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
 def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> TextCounter | MistralCounter:
     loaded = _tokenizer_for(facts, tokenizer)
     if loaded is None:
-        # the margin of a model whose own or nearest encoding is missing is not one of estimates
-        by_estimate = facts.encoding is None and facts.near_encoding is None
-        return EstimateCounter(
-            name=facts.name,
-            framing=facts.framing,
-            media=facts.media,
-            margin=facts.margin if by_estimate else None,
-            format=facts.format,
-        )
+        return _estimate_of(facts)
     if loaded.encoding == "tekken":
         from trimtab.counting.tokenizers.mistral import MistralCounter
 
@@ -156,6 +148,30 @@ def _counter_by(facts: ModelFacts, tokenizer: str | None, _replaced: int) -> Tex
         exact_features=exact_features_for(facts) if facts.exact and own else None,
         format=facts.format,
         cache=cache,
+    )
+
+
+def estimate_for(model: str, /) -> EstimateCounter:
+    """Return what estimates for a known model, whatever is installed.
+
+    Args:
+        model: As for `counter_for`.
+
+    Raises:
+        UnknownNameError: Nobody registered the model.
+    """
+    return _estimate_of(facts_for(model))
+
+
+def _estimate_of(facts: ModelFacts) -> EstimateCounter:
+    # the margin of a model whose own or nearest encoding is missing is not one of estimates
+    by_estimate = facts.encoding is None and facts.near_encoding is None
+    return EstimateCounter(
+        name=facts.name,
+        framing=facts.framing,
+        media=facts.media,
+        margin=facts.margin if by_estimate else None,
+        format=facts.format,
     )
 
 

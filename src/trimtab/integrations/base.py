@@ -20,13 +20,13 @@ from trimtab._shared.steps import Steps, arun, run
 from trimtab.budget import Budget, BudgetLike, check_words, is_words, needs_model, share_of_window
 from trimtab.context import Context
 from trimtab.conversation.units import pins_given, resolve_pins
-from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter
+from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter, estimate_for
 from trimtab.counting.base import SYSTEM_ROLES
 from trimtab.counting.baseline import key_of_message
 from trimtab.counting.dearest import DearestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, known_fixed_count
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.formats import Format, get_format, mapping_of
 from trimtab.formats.api_errors import Refusal
 from trimtab.formats.base import output_schema
@@ -34,6 +34,7 @@ from trimtab.formats.origin import OriginOf
 from trimtab.history import ReadCache
 from trimtab.integrations.recovery import (
     Refused,
+    add_note,
     ask_again,
     is_below,
     note_in,
@@ -189,6 +190,8 @@ class Trimmer(Generic[M]):
         self._refused = Refused()
         self._options = _options_given(options, self._format)
         self._has_warned = False
+        self._missing: dict[str, str] = {}
+        """What is said of known models whose tokenizer is not installed."""
         if isinstance(self._budget, Context):
             others = sorted(self._options.keys() - _OF_CONTEXTS)
             if others:
@@ -311,6 +314,7 @@ class Trimmer(Generic[M]):
                 partial(fit, messages, budget, **given), partial(afit, messages, budget, **given)
             )
         note_left_out(fitted, left_out)
+        self._note_missing(fitted, self._name_of(self._model(model)), *(one for one, _ in others))
         if why is not None:
             note_in(fitted, why)
         yield from self._tell(fitted)
@@ -440,9 +444,41 @@ class Trimmer(Generic[M]):
         if self._counts:
             sent_as = None
         elif len(sent) > 1 and "model" not in self._options:
-            counters: list[Any] = [counter_of(None, one, self._format, charge_as=form) for one, form in sent]
+            counters: list[Any] = [
+                counter_of(self._estimate(one), one, self._format, charge_as=form) for one, form in sent
+            ]
             sent_as, given["counter"] = None, DearestCounter(counters, format=self._format)
+        elif (estimate := self._estimate(self._name_of(name))) is not None:
+            given["counter"] = estimate
         return {"charge_as": sent_as, **self._options, **given}
+
+    def _name_of(self, name: str | None) -> str | None:
+        """Name the model that a `Context` is of, where a call says none."""
+        of_context = self._budget._policy.model if isinstance(self._budget, Context) else None
+        return of_context if name is None else name
+
+    def _estimate(self, name: str | None) -> EstimateCounter | None:
+        """Return what counts for a known model whose tokenizer is not installed; None where it is.
+
+        A gateway asks models that its program does not name: one of them, perhaps a fallback, may not take
+        the others down. It is warned of once.
+        """
+        if name is None:
+            return None
+        try:
+            counter_of(None, name)
+        except MissingExtraError as error:
+            if name not in self._missing:
+                self._missing[name] = f"{name} is counted by an estimate, which errs high: {error}"
+                warnings.warn(self._missing[name], stacklevel=2)
+            return estimate_for(name)
+        return None
+
+    def _note_missing(self, fitted: Fitted[Any], *models: str | None) -> None:
+        """Tell in a report which models of a call were estimated, since their tokenizer is not installed."""
+        for name in dict.fromkeys(known_name(one) for one in models) if self._missing else ():
+            if name in self._missing and not self._counts:
+                add_note(fitted, f"{self._missing[name]}.")
 
     @property
     def _counts(self) -> bool:

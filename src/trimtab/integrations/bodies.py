@@ -250,7 +250,7 @@ class Bodies(Trimmer[Any]):
         counter: Any = self._own
         if counter is None:
             known = known_name(name)
-            counter = EstimateCounter() if known is None else counter_for(known)
+            counter = EstimateCounter() if known is None else self._estimate(known) or counter_for(known)
         try:
             return TotalBaseline(as_additive(counter).with_format(self._format))
         except ConfigurationError:  # it counts whole requests, or is awaited: such counts need no bill
@@ -305,6 +305,7 @@ class Bodies(Trimmer[Any]):
         why: Refusal | None,
     ) -> Steps[Sent]:
         note_left_out(fitted, call.left_out)
+        self._note_missing(fitted, self._name_of(self._model(call.model)))
         if why is not None:
             note_in(fitted, why)
         yield from self._tell(fitted)

@@ -111,8 +111,8 @@ class FitResult(_Result):
     """The messages that stay, ready to send."""
     system: Any
     """System text to send beside them; null if there is none."""
-    tokens_before: int | None
-    """Tokens of all that was given; null where nobody had to count it."""
+    tokens_before: int
+    """Tokens of all that was given."""
     tokens_after: int
     """Tokens of what stays, with system text and tools."""
     positions: list[int | None]
@@ -272,7 +272,8 @@ class _Library:
         fitted = fit(
             messages, budget, model=model, system=system, tools=tools, format=format, strategy=strategy
         )
-        report = fitted.report
+        report = fitted.count_all()
+        assert report.tokens_before is not None  # a model's counter and the estimate count single messages
         return _answer(
             FitResult(
                 messages=fitted.messages,

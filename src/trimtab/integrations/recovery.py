@@ -175,7 +175,7 @@ def note_in(fitted: Fitted[Any], refusal: Refusal) -> None:
     """
     said = _say(refusal)
     _log.warning("%s", said)
-    _add_note(fitted, said)
+    add_note(fitted, said)
 
 
 def note_left_out(fitted: Fitted[Any], count: int) -> None:
@@ -186,14 +186,20 @@ def note_left_out(fitted: Fitted[Any], count: int) -> None:
         count: Of how many messages; 0: nothing is told.
     """
     if count:
-        _add_note(
+        add_note(
             fitted,
             f"Without the thinking of {plural(count, 'message')}, which the provider refused in a call before"
             " as made for another conversation.",
         )
 
 
-def _add_note(fitted: Fitted[Any], said: str) -> None:
+def add_note(fitted: Fitted[Any], said: str) -> None:
+    """Tell something in a report.
+
+    Args:
+        fitted: Whose report.
+        said: A sentence.
+    """
     fitted._report = replace(fitted.report, notes=(*fitted.report.notes, said))
 
 

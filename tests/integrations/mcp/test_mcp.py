@@ -22,6 +22,7 @@ from mcp.types import CallToolResult, ResourceTemplateReference
 
 from tests.judge import newly_refused
 from trimtab import Session, counter_for
+from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, StoreUnavailableError
 from trimtab.formats import get_format
 from trimtab.integrations.mcp import make_server
@@ -157,6 +158,9 @@ def test_what_fits_is_valid_and_within_the_budget(form: str) -> None:
             continue
         found, fits = data_of(result), fits + 1
         assert found["tokens_after"] <= 400
+        if "system" not in given:
+            whole = EstimateCounter().with_format(get_format(form)).count(request.messages)
+            assert found["tokens_before"] == whole
         sent = get_format(form).write_request(request, found["messages"])
         assert newly_refused(form, body, sent) == []
         for at, position in enumerate(found["positions"]):
