@@ -15,13 +15,19 @@ RUN_READY := .venv/.ready-run
 DEV_READY := .venv/.ready-dev
 BENCH_READY := .venv-bench/.ready
 
-.PHONY: demo test test-integrations lint types docs bench accuracy mutants all clean
+.PHONY: demo test test-long fuzz test-integrations lint types docs bench accuracy mutants all clean
 
 demo: $(RUN_READY)  ## fit the recorded agent session into a small budget and print the report
 	$(BIN)/python examples/demo.py
 
 test: $(DEV_READY)  ## tests and doctests; TESTS="tests/test_units.py -k pinned" for some, WORKERS=0 for a debugger
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(TESTS)
+
+test-long: $(DEV_READY)  ## what takes minutes: the fuzz at size, random histories, processes that are killed
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m long $(TESTS)
+
+fuzz: $(DEV_READY)  ## random requests for as long as one likes; FUZZ="--cases 1000000 --base 7" for others than those of CI
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 test-integrations: $(DEV_READY)  ## adapters, each in an environment of its own; ADAPTERS="langchain" for some, ALL=1 for all
 	$(BIN)/python tests/integrations/run.py $(ADAPTERS)
@@ -61,7 +67,7 @@ models: $(BENCH_READY)  ## windows, limits and prices of every row against litel
 mutants: $(DEV_READY)  ## one-token mutants of the decision modules; all must die
 	$(BIN)/python tests/mutants/run.py
 
-all: test lint types docs
+all: test test-long lint types docs
 
 clean:  ## remove the environments and every cache
 	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -530,3 +530,14 @@ def test_a_block_that_holds_what_it_may_not_is_counted(key: str, held: Any) -> N
     fitted = fit(messages, 5_000, model="us.anthropic.claude-sonnet-4-5-20250929-v1:0", format="bedrock")
     assert fitted.messages == messages
     assert fitted.report.tokens_after > 0
+
+
+def test_blank_text_beside_disabled_reasoning_leaves_with_it() -> None:
+    """Beside other blocks the API takes a blank text; alone it refuses it, as `validate` and the judge say."""
+    off = {"additionalModelRequestFields": {"thinking": {"type": "disabled"}}}
+    body = {**off, "messages": [user("a"), model(THOUGHT, " "), user("b")]}
+    assert FORM.without_thinking(body["messages"][1]) is None
+    assert FORM.without_thinking(model(THOUGHT, "w")) == model("w")
+    said = {**off, "messages": [user("a"), model(THOUGHT, " ")]}
+    written = fit(said, 5_000, counter=CharCounter(4, format="bedrock"), format="bedrock").request
+    assert written["messages"] == [user("a")]

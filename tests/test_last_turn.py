@@ -2,7 +2,7 @@
 
 A differential over random agent turns: callbacks of a fit, a Context, its blocks and a session take out any
 messages, and blocks of any rank and strategy leave. What is left has nothing that the judge refuses and the
-input did not have. TRIMTAB_THINKING sets how many conversations.
+input did not have.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tests import judge
+from tests.sizes import sizes
 from tests.test_thinking_turns import (
     FORMS,
-    SIZE,
     STALE,
     Body,
     bodies,
@@ -80,24 +80,26 @@ def left_by_callbacks(body: Body, budget: int, random: Random) -> Iterator[tuple
         yield "session", {**body, "messages": view.messages}
 
 
+@sizes(20, 400)
 @pytest.mark.parametrize("form", FORMS)
-def test_what_callbacks_leave_is_taken(form: str) -> None:
+def test_what_callbacks_leave_is_taken(form: str, size: int) -> None:
     """Whatever they take: the thinking that opens a turn, the user's last words, or anything."""
     tried = 0
-    for at, body in enumerate(bodies(form, SIZE, seed=3)):
+    for at, body in enumerate(bodies(form, size, seed=3)):
         for budget in (10**5, shares(body)[2]):
             for door, request in left_by_callbacks(body, budget, Random(f"{at}/{budget}")):
                 refused = judge.newly_refused(form, body, request)
                 assert off(body) or refused == [], (door, budget, refused, request["messages"], body)
                 tried += 1
-    assert tried > 5 * SIZE
+    assert tried > 5 * size
 
 
+@sizes(20, 400)
 @pytest.mark.parametrize("form", FORMS)
-def test_what_blocks_leave_is_taken(form: str) -> None:
+def test_what_blocks_leave_is_taken(form: str, size: int) -> None:
     """Blocks are cut anywhere, have any rank and strategy; one is pinned, if its end may be one."""
     tried = 0
-    for at, body in enumerate(bodies(form, SIZE, seed=4)):
+    for at, body in enumerate(bodies(form, size, seed=4)):
         model, messages = body.get("model") or body["modelId"], body["messages"]
         for budget in shares(body):
             random = Random(f"{at}/{budget}")
@@ -117,7 +119,7 @@ def test_what_blocks_leave_is_taken(form: str) -> None:
             tried += 1
             refused = judge.newly_refused(form, body, {**body, "messages": made.messages})
             assert refused == [], (refused, budget, context, made.positions, body)
-    assert tried > SIZE
+    assert tried > size
 
 
 def test_a_turn_leaves_with_its_thinking() -> None:

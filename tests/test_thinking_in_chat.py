@@ -7,18 +7,17 @@ content) or LangChain (parts of the content); what is sent is what these make of
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from tests import judge
+from tests.sizes import sizes
 from tests.test_thinking_turns import STRATEGIES, bodies, shares
 from trimtab import BudgetExceededError, Fitted, fit
 from trimtab.counting import CharCounter
 
-SIZE = int(os.environ.get("TRIMTAB_THINKING", "60"))
 Body = dict[str, Any]
 
 
@@ -91,11 +90,12 @@ def _fitted(messages: list[Body], budget: int, strategy: Any, model: str) -> Fit
     return fit(messages, budget, model=model, counter=CharCounter(4), format="openai_chat", **chosen)
 
 
+@sizes(20, 400)
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_left_of_a_turn_begins_with_thinking(way: str) -> None:
+def test_what_is_left_of_a_turn_begins_with_thinking(way: str, size: int) -> None:
     """Whatever the strategy: what the judge refuses of a request, it refused of all messages before."""
     tried = cut = 0
-    for body in bodies("anthropic", SIZE):
+    for body in bodies("anthropic", size):
         messages = [one for message in body["messages"] for one in _in_chat(message, WAYS[way])]
         if judge.judge("anthropic", {**body, "messages": _sent(messages)}):
             continue  # words stand behind results here, and not before them
@@ -110,8 +110,8 @@ def test_what_is_left_of_a_turn_begins_with_thinking(way: str) -> None:
                 assert "thinking_must_lead" not in refusals, (strategy, budget, sent)
                 tried += 1
                 cut += len(fitted.messages) < len(messages)
-    assert tried > SIZE * 20
-    assert cut > SIZE * 10
+    assert tried > size * 20
+    assert cut > size * 10
 
 
 def test_thinking_that_opens_a_turn_stays_beside_the_cut() -> None:

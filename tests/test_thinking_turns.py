@@ -3,13 +3,11 @@
 A differential over random agent turns, by model, thinking setting and strategy. Read back from the newest
 message as far as there is room, or read whole, a conversation is fitted alike; what comes out has nothing
 that the judge or `validate` refuses and the input did not have; and nothing is refused whose least fits.
-TRIMTAB_THINKING sets how many conversations: 60 take some seconds.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests import judge
+from tests.sizes import sizes
 from trimtab import BudgetExceededError, Context, Fitted, Session, fit, validate
 from trimtab.counting import CharCounter, CountRequest
 from trimtab.errors import StrategyContractError
@@ -36,8 +35,6 @@ from trimtab.strategies import (
     Summarize,
     TruncateText,
 )
-
-SIZE = int(os.environ.get("TRIMTAB_THINKING", "60"))
 
 FORMS = ["anthropic", "bedrock"]
 Body = dict[str, Any]
@@ -193,11 +190,12 @@ def shares(body: Body) -> list[int]:
     return [max(1, int(most * share)) for share in (0.15, 0.4, 0.7, Random(most).random())]
 
 
+@sizes(20, 400)
 @pytest.mark.parametrize("form", FORMS)
-def test_read_lazily_or_whole_a_body_is_fitted_alike(form: str) -> None:
+def test_read_lazily_or_whole_a_body_is_fitted_alike(form: str, size: int) -> None:
     """Whatever the strategy: one answer, and one that both the judge and `validate` take."""
     tried = 0
-    for body in bodies(form, SIZE):
+    for body in bodies(form, size):
         budgets = shares(body)
         for strategy in STRATEGIES:
             read = fitted(body, 10**5, strategy)
@@ -218,7 +216,7 @@ def test_read_lazily_or_whole_a_body_is_fitted_alike(form: str) -> None:
                 assert judge.newly_refused(form, body, fresh.request) == [], what
                 assert fresh.request["messages"] == fresh.messages or off(body), what
                 assert fresh.report.tokens_after == whole_tokens(body, fresh.messages), what
-    assert tried > SIZE
+    assert tried > size
 
 
 def tokens_needed(fit_it: Callable[[], Fitted[Any]]) -> tuple[Fitted[Any] | None, int | None]:
@@ -247,10 +245,11 @@ def whole_tokens(body: Body, messages: list[Any]) -> int:
     return int(counter(body).count_request(request))
 
 
+@sizes(20, 400)
 @pytest.mark.parametrize("form", FORMS)
-def test_lists_and_contexts_are_told_by_the_model(form: str) -> None:
+def test_lists_and_contexts_are_told_by_the_model(form: str, size: int) -> None:
     """Without a body the model says what it takes; where it thinks with a budget, the turn begins so."""
-    for body in bodies(form, SIZE, seed=1):
+    for body in bodies(form, size, seed=1):
         model, messages = body.get("model") or body["modelId"], body["messages"]
         given: Body = {"format": form, "model": model, "counter": counter(body)}
         for budget in shares(body):
@@ -270,11 +269,12 @@ def test_lists_and_contexts_are_told_by_the_model(form: str) -> None:
                     assert [one for one in made.report.violations if one.fault] == []
 
 
+@sizes(20, 400)
 @pytest.mark.parametrize("form", FORMS)
-def test_a_turn_is_refused_only_if_its_newest_step_does_not_fit(form: str) -> None:
+def test_a_turn_is_refused_only_if_its_newest_step_does_not_fit(form: str, size: int) -> None:
     """The least is the question, the thinking that opens what is left, and the newest step."""
     fits = 0
-    for body in bodies(form, SIZE, seed=2):
+    for body in bodies(form, size, seed=2):
         messages = body["messages"]
         if kind(messages[-1]) != "results":
             continue
@@ -288,7 +288,7 @@ def test_a_turn_is_refused_only_if_its_newest_step_does_not_fit(form: str) -> No
         budget = whole_tokens(body, [messages[at] for at in least])
         assert set(fitted(body, budget, None).positions) >= set(least), (body, least)
         fits += 1
-    assert fits > SIZE // 8
+    assert fits > size // 8
 
 
 def kind(message: Body) -> str:

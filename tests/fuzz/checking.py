@@ -84,14 +84,15 @@ def _refusal(plan: Plan, error: InvalidHistoryError) -> list[str]:
 UNJUDGED: Mapping[str, frozenset[str]] = {
     "openai_chat": frozenset({"duplicate_call_id", "misplaced_part"}),
     "openai_responses": frozenset(),
-    "anthropic": frozenset({"duplicate_call_id", "bad_source"}),
+    "anthropic": frozenset({"duplicate_call_id", "bad_source", "bad_block", "blank_text"}),
     "gemini": frozenset({"wrong_order"}),
     "bedrock": frozenset({"final_thinking"}),
 }
 """Rules that cannot be mended and that the judge has none of, or not for all: two calls of one message with
 one id (the judge looks at results, and at no call of the provider's own), a sound in system text (it knows
-parts, and not whose they are), what the source of a document lacks, contents that begin with the model's
-words (the form quotes a report), and reasoning at the end (the judge has that for Claude's own API).
+parts, and not whose they are), what the source of a document or a compaction lacks, blank text beside other
+blocks, contents that begin with the model's words (the form quotes a report), and reasoning at the end (the
+judge has that for Claude's own API).
 """
 
 
@@ -252,9 +253,12 @@ def _again(plan: Plan, fitted: Fitted[Any], fits: bool) -> list[str]:
         )
     except Exception as error:
         return [f"A7: fitted again it raised {type(error).__name__}: {error}"]
-    same = len(again.messages) == len(fitted.messages) and all(
-        one is other for one, other in zip(again.messages, fitted.messages, strict=True)
-    )
+    if plan.door == "body":  # thinking that the body disables leaves copies of messages
+        same = again.request == fitted.request
+    else:
+        same = len(again.messages) == len(fitted.messages) and all(
+            one is other for one, other in zip(again.messages, fitted.messages, strict=True)
+        )
     return [] if same else ["A7: fitted again it changed"]
 
 

@@ -38,8 +38,10 @@ NOT_MENDED = (
     "trailing_whitespace",
     "thinking_disabled",
     "response_of_another_function",
+    "ends_with_assistant",
 )
-"""What a repair leaves: the shape of one message, also of one that is the last by it; a function's name.
+"""What a repair leaves: the shape of one message, also of one that is the last by it; a function's name; and
+a call at the end, whose result can still come.
 
 Thinking at the end leaves where the body says "disabled"; to the judge it is off also where nothing is said,
 which with the newer models means that it is on.
@@ -77,11 +79,7 @@ def newly_refused(
             return True
         if one.rule in SHARED_IDS and one.about in unsure:  # two such turns meet where a result was missing
             return True
-        if ended and one.rule == "ends_with_thinking":  # SPEC A4: blocks may lose all that nobody pinned
-            return True
-        if one.rule == "thinking_must_lead" and any(
-            map(_words_behind_results, (before["messages"], after["messages"]))
-        ):
+        if _is_at_the_end(one, ended=ended, waits=bool(unsure)) or _is_disputed_thinking(one, before, after):
             return True
         if one.rule not in PAIR_RULES[form]:
             return one.rule in NO_PLACE and bool(was)
@@ -92,6 +90,27 @@ def newly_refused(
         return one.about in pairs or _names(one.about, unsure)
 
     return [_told(one) for one in new if not is_old(one)]
+
+
+def _is_at_the_end(refusal: judge.Refusal, *, ended: bool, waits: bool) -> bool:
+    """Tell whether a refusal is of what stands last, which may be so.
+
+    Blocks may lose all that nobody pinned (SPEC A4), and the result of an open call can still come.
+    """
+    return (ended and refusal.rule == "ends_with_thinking") or (
+        waits and refusal.rule == "ends_with_assistant"
+    )
+
+
+def _is_disputed_thinking(
+    refusal: judge.Refusal, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> bool:
+    """Tell whether a refusal is of thinking that stands where nobody thinks, or behind words and results."""
+    if refusal.rule == "bound_thinking":
+        return _of_user(refusal.where, after)
+    return refusal.rule == "thinking_must_lead" and any(
+        map(_words_behind_results, (before["messages"], after["messages"]))
+    )
 
 
 def _rules_of_space(was: Iterable[judge.Refusal]) -> tuple[str, ...]:
@@ -133,6 +152,12 @@ def _words_behind_results(messages: Any) -> bool:
 def _calls_of_users(messages: Any) -> bool:
     """Tell whether a user's message makes a call of the provider's own, which the form takes for no call."""
     return any(one.get("role") == "user" and _holds(one, "server_tool_use") for one in messages)
+
+
+def _of_user(where: str, body: Mapping[str, Any]) -> bool:
+    """Tell whether a place is in a user's message: "messages.0.content.3"."""
+    found = re.match(r"messages\.(\d+)", where)
+    return found is not None and body["messages"][int(found[1])].get("role") == "user"
 
 
 def _ids(body: Mapping[str, Any], kind: str, key: str) -> set[str]:
@@ -186,9 +211,7 @@ def refused(
     def waits(one: judge.Refusal) -> bool:
         if one.rule in (*ONLY_SPACE, *NOT_MENDED) or _is_disputed(form, one, body):
             return True
-        if one.rule == "thinking_must_lead" and any(
-            map(_words_behind_results, (origin["messages"], body["messages"]))
-        ):
+        if _is_disputed_thinking(one, origin, body):
             return True
         return one.rule in PAIR_RULES[form] and (
             _names(one.about, waiting) or bool(form == "gemini" and waiting)

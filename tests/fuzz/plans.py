@@ -11,9 +11,9 @@ from typing import Any
 from trimtab import BudgetExceededError, Context, ContextError, Fitted, fit
 from trimtab.counting import CountRequest
 from trimtab.formats import Request, Structure, get_format
-from trimtab.strategies import Strategy
+from trimtab.strategies import Edit, EvictionRequest, EvictionResult, Strategy, create_strategy
 from trimtab.testing import request_bodies
-from trimtab.testing.corpus import COUNTERS, Case, strategy_of
+from trimtab.testing.corpus import COUNTERS, NAMES, Case
 
 FORMS = ("openai_chat", "openai_responses", "anthropic", "gemini", "bedrock")
 
@@ -56,6 +56,52 @@ STRATEGIES: tuple[dict[str, Any] | str | None, ...] = (
     {"kind": "cascade", "steps": ["drop_newest", {**_CUT, "keep": "start"}]},
     {"kind": "cascade", "steps": [_CLEAR, {"kind": "summarize", "summarizer": "gist"}, _CUT]},
     "oldest_first",
+)
+_MODELS: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("claude-sonnet-4-5", "claude-opus-4-7", "claude-opus-5-5", "claude-fable-5-1"),
+    "bedrock": ("us.anthropic.claude-sonnet-4-5-v1:0", "us.anthropic.claude-opus-5-5-v1:0"),
+}
+_THINKING = ({"type": "enabled", "budget_tokens": 1024}, {"type": "disabled"}, {"type": "adaptive"}, None)
+
+
+class EverySecond:
+    """A strategy of somebody's own that thins the middle out, and says whether that was enough."""
+
+    name = "every_second"
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Keep what must stay and every second of the others."""
+        kept = [unit for at, unit in enumerate(request.units) if at % 2 or request.stays(unit)]
+        return EvictionResult(kept=kept, fits=request.fits(kept))
+
+
+class FirstWords:
+    """A strategy of somebody's own that shortens texts, and leaves the rest to the next step."""
+
+    name = "first_words"
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Leave three words of what every unit that may leave says, but of the newest."""
+        history = request.history
+        free = [unit for unit in request.units[:-1] if not request.stays(unit) and not unit.parts]
+        edits = []
+        for at in sorted({at for unit in free for at in unit.indices}):
+            slots = history.format.texts(request.message(at))
+            texts = {one.path: " ".join(one.text.split()[:3]) + " …" for one in slots if len(one.text) > 40}
+            if texts:
+                edits.append(Edit(index=at, texts=texts))
+        return EvictionResult(kept=list(request.units), edits=edits, fits=False)
+
+
+OWN: Mapping[str, Any] = {"every_second": EverySecond(), "first_words": FirstWords()}
+_OWN_STEPS: tuple[list[Any], ...] = (
+    ["oldest_first", _CUT],
+    ["every_second"],
+    ["every_second", "oldest_first"],
+    [_CLEAR, "every_second", _WINDOW],
+    ["first_words", _WINDOW],
+    ["first_words", "every_second", {"kind": "summarize", "summarizer": "gist"}],
+    [{"kind": "clamp_results", "max_tokens": 9}, "first_words", "drop_newest"],
 )
 DOORS = ("list", "list", "list", "body", "body", "context")
 
@@ -162,7 +208,7 @@ class Plan:
 
     def make_strategy(self) -> Strategy | None:
         """Make the strategy."""
-        return None if self.strategy is None else strategy_of(self.strategy)
+        return None if self.strategy is None else create_strategy(self.strategy, names={**NAMES, **OWN})
 
     @property
     def asks_again(self) -> bool:
@@ -222,7 +268,19 @@ def plan(form: str, seed: str) -> Plan:
         made.pin = ()
     else:
         made.repair = random.random() < 0.15
+    if random.random() < 0.1:
+        made.strategy = {"kind": "cascade", "steps": random.choice(_OWN_STEPS)}
+    if form in _MODELS and made.door == "body" and random.random() < 0.5:
+        made.body = _told(form, made.body, random.choice(_MODELS[form]), random.choice(_THINKING))
     return made
+
+
+def _told(form: str, body: dict[str, Any], model: str, thinking: dict[str, Any] | None) -> dict[str, Any]:
+    """Say in a body which model it is for, and whether that thinks."""
+    if form == "anthropic":
+        return {**body, "model": model} | ({"thinking": thinking} if thinking else {})
+    fields = {"additionalModelRequestFields": {"thinking": thinking}} if thinking else {}
+    return {**body, "modelId": model, **fields}
 
 
 def _before_no_result(made: Plan, cut: int) -> int:

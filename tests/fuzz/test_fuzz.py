@@ -1,35 +1,32 @@
 """Random requests in every form, every strategy, budget and door: nothing over budget, nothing newly refused.
 
-`TRIMTAB_FUZZ_CASES` says how many; in CI 100,000. `python -m tests.fuzz` runs others, and makes what fails
-small.
+`make test` runs some, `make test-long` 100,000; `make fuzz` runs others, and makes what fails small.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
-from tests.conftest import IN_CI
 from tests.fuzz.__main__ import told
 from tests.fuzz.checking import problems
 from tests.fuzz.plans import FORMS, Plan, plan
 from tests.fuzz.running import BASE, run
 from tests.fuzz.shrinking import shrink
+from tests.sizes import sizes
 from trimtab import BudgetExceededError, Fitted, validate
 from trimtab.errors import InvalidHistoryError
 from trimtab.formats import get_format
 
-CASES = int(os.environ.get("TRIMTAB_FUZZ_CASES", "100000" if IN_CI else "3000"))
-
 WELL_RUN = Plan.run
 
 
-def test_nothing_comes_out_that_should_not() -> None:
+@sizes(3_000, 100_000)
+def test_nothing_comes_out_that_should_not(size: int) -> None:
     """SPEC A1 to A5 and A7, and the judge; a failure prints its seed and a small case for the corpus."""
-    failures = list(run(CASES, base=BASE))
-    assert not failures, "\n".join([f"{len(failures)} of {CASES} (base {BASE})", *map(told, failures[:5])])
+    failures = list(run(size, base=BASE))
+    assert not failures, "\n".join([f"{len(failures)} of {size} (base {BASE})", *map(told, failures[:5])])
 
 
 def test_a_turn_that_never_thought_is_mended_once() -> None:

@@ -12,6 +12,7 @@ from trimtab.formats.bedrock.read import (
     RESULT,
     THOUGHT,
     blocks_of,
+    is_blank,
     is_cache_point,
     key_of,
     kind_of,
@@ -157,13 +158,16 @@ def with_allowed_thoughts(thinking: object, messages: list[object]) -> list[obje
 
 
 def without_thoughts(message: object) -> object | None:
-    """Return a message without its reasoning, and the cache points behind that; None if nothing is left."""
+    """Return a message without its reasoning, and the cache points behind that; None if nothing is left.
+
+    Blank text is nothing: the API takes it beside other blocks, and refuses it alone.
+    """
     blocks = blocks_of(message)
     gone = frozenset(at for at, block in enumerate(blocks) if key_of(block) == THOUGHT)
     if not gone:
         return message
     left = with_tidy_points(without_indices(blocks, gone))
-    return with_values(message, {("content",): left}) if left else None
+    return None if all(map(is_blank, left)) else with_values(message, {("content",): left})
 
 
 def redacted_of(message: Dict) -> Dict:
