@@ -47,7 +47,7 @@ types: $(DEV_READY)  ## mypy and pyright, both strict, on src/, tests/typing, ex
 	$(BIN)/python -m tests.docs.typed
 
 docs: $(DEV_READY)  ## examples run, links resolve, CLI help is current; the site is built into build/site
-	$(BIN)/python -m pytest tests/docs
+	$(BIN)/python -m pytest -m 'long or not long' tests/docs
 	$(MAKE) site
 
 .PHONY: site

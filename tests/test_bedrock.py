@@ -533,7 +533,7 @@ def test_a_block_that_holds_what_it_may_not_is_counted(key: str, held: Any) -> N
 
 
 def test_blank_text_beside_disabled_reasoning_leaves_with_it() -> None:
-    """Beside other blocks the API takes a blank text; alone it refuses it, as `validate` and the judge say."""
+    """Beside other blocks the API takes a blank text, and refuses it alone, as `validate` says."""
     off = {"additionalModelRequestFields": {"thinking": {"type": "disabled"}}}
     body = {**off, "messages": [user("a"), model(THOUGHT, " "), user("b")]}
     assert FORM.without_thinking(body["messages"][1]) is None

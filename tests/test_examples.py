@@ -184,6 +184,7 @@ def test_the_same_tree_gives_the_same_messages(small_session: dict[str, Any], tm
     assert _recorded_in(tmp_path)["messages"] == small_session["messages"]
 
 
+@pytest.mark.long
 def test_recording_stops_after_the_scenes_asked_for(tmp_path: Path) -> None:
     """`--turns 1` gives the first scene: one user message, its calls answered."""
     output = tmp_path / "short.json"

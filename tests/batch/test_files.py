@@ -142,6 +142,7 @@ def test_a_type_that_the_run_alone_knows_comes_through(tmp_path: Path) -> None:
         pa.unregister_extension_type("tests.tag")
 
 
+@pytest.mark.long
 def test_a_piece_that_was_damaged_goes_into_no_file(chats: Path) -> None:
     """The run that finds it says which, and what was there before stays."""
     out = chats.with_name("out.parquet")
@@ -171,6 +172,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_lines_take_no_more_memory_than_parquet(tmp_path: Path) -> None:
     """A worker makes Python objects of some rows at a time, not of the row group."""
     others = pa.array([[[]] * 200] * 9_000, pa.list_(pa.list_(pa.int8())))
@@ -184,6 +186,7 @@ def test_lines_take_no_more_memory_than_parquet(tmp_path: Path) -> None:
     assert peaks[1] < 1.4 * peaks[0]
 
 
+@pytest.mark.long
 def test_twenty_thousand_rows_are_all_there(tmp_path: Path) -> None:
     """Each once and in its place, with the number the bare kernel has for it."""
     texts = [json.dumps(CHAT * (1 + at % 9)) for at in range(20_000)]
@@ -367,6 +370,7 @@ def test_what_a_row_may_bring_is_not_missed_before_it_comes(tmp_path: Path, opti
 # What stops a run, and how it goes on.
 
 
+@pytest.mark.long
 def test_a_killed_worker_is_replaced(chats: Path) -> None:
     """The table is the same, byte for byte."""
     run_batch(FIT, chats, target=chats.with_name("whole.parquet"), workers=2)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.batch.large import run
 
 
+@pytest.mark.long
 def test_twenty_thousand_conversations_are_the_same_bytes_after_every_accident(
     data_dir: Path, tmp_path: Path
 ) -> None:

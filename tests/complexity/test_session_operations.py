@@ -180,6 +180,7 @@ class Away:
         return words(20)
 
 
+@pytest.mark.long
 def test_a_summary_after_a_long_outage_reads_what_it_covers() -> None:
     """Not all that waits: one budget's worth a time, however much it is."""
     read = []
@@ -260,6 +261,7 @@ def test_recall_costs_what_is_found() -> None:
         assert more <= MOST_GROWTH_OF_ORDERS * less, costs
 
 
+@pytest.mark.long
 def test_a_view_with_recall_reads_what_it_shows_and_the_index() -> None:
     """A question whose word few messages have: 100 times the log, at most 1.3 times lines and events."""
     costs = []
@@ -343,6 +345,7 @@ def test_an_add_does_not_go_through_what_is_in_view() -> None:
     assert many[0] <= MOST_GROWTH * few[0], (few, many)
 
 
+@pytest.mark.long
 def test_a_stride_costs_each_add_the_same_however_much_it_takes_out() -> None:
     """From one cut to the one after the next: 2,000 messages in view are cut seldom, 100 often."""
     lines = []
@@ -379,6 +382,7 @@ class ReadsAll:
         return words(20)
 
 
+@pytest.mark.long
 def test_who_reads_all_reads_no_more_of_a_long_session_than_of_a_short_one() -> None:
     """Sixteen budgets of what was summarized before, however long it is: events read and messages given."""
     found = []

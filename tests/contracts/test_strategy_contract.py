@@ -6,6 +6,7 @@ import pytest
 
 from tests.builders import without_address
 from tests.properties.cases import DEFAULT, GAPS, MINIMUMS, OTHERS, STRIDES, SUMMARIES, WINDOWS
+from tests.sizes import sizes
 from trimtab import Drop, SlidingWindow, strategies
 from trimtab.strategies import Cascade, Cheapest, Strategy
 from trimtab.testing import WordCounter, check_strategy, conversations
@@ -24,12 +25,13 @@ def _is_thrifty(strategy: Strategy) -> bool:
     return strategy not in WASTEFUL and not (isinstance(strategy, SlidingWindow) and strategy.keep_turns)
 
 
+@sizes(6, 60)
 @pytest.mark.parametrize(
     "strategy", [*WINDOWS, *STRIDES[::3], *MINIMUMS, *OTHERS, *GAPS, *SUMMARIES], ids=without_address
 )
-def test_every_strategy_keeps_the_contract(strategy: Strategy) -> None:
+def test_every_strategy_keeps_the_contract(strategy: Strategy, size: int) -> None:
     """Within the limit, whole units, in order, nothing pinned, input unchanged, deterministic."""
-    check_strategy(strategy, samples=conversations(16, seed=3), thrifty=_is_thrifty(strategy))
+    check_strategy(strategy, samples=conversations(size, seed=3), thrifty=_is_thrifty(strategy))
 
 
 @pytest.mark.parametrize("strategy", [SlidingWindow(), DEFAULT], ids=without_address)

@@ -41,6 +41,7 @@ def test_python_examples_run_and_print_what_is_shown(path: Path) -> None:
     assert run_python(path) == []
 
 
+@pytest.mark.long
 @every_document
 def test_commands_print_what_is_shown(path: Path) -> None:
     """CLI help in the documents is the help the command gives."""

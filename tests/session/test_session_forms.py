@@ -25,7 +25,7 @@ KEYS = {
     "openai_responses": "input",
     "gemini": "contents",
 }
-BUDGETS = (130, 260)
+BUDGETS = (130, pytest.param(260, marks=pytest.mark.long))
 every_form = pytest.mark.parametrize("form", FORMS)
 
 

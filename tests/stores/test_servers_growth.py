@@ -69,6 +69,7 @@ def _cost(served: Served, relay: Relay, call: Callable[[], Any]) -> Cost:
     )
 
 
+@pytest.mark.long
 def test_appends_and_loads_cost_the_same_however_long_the_log(served: Served) -> None:
     """Bytes to and from the server, requests, and bytes the server writes: at most 1.2 times."""
     with Relay(served.port) as relay, served.make(port=relay.port, max_connections=1) as store:

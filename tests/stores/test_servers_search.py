@@ -76,6 +76,7 @@ def _search_cost(served: Served, word: str, version: int) -> Cost:
     return Cost(requests=requests, bytes=sent, operations=_operations(served) - before)
 
 
+@pytest.mark.long
 def test_the_first_search_costs_what_it_finds(served: Served) -> None:
     """One event of a thousand or of a hundred thousand: requests, bytes, and what the server counts."""
     costs = []

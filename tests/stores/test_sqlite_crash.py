@@ -6,6 +6,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from tests.stores.crash import STEPS, kill_writers
 from tests.stores.stores import placed, sqlite_file
 
@@ -14,6 +16,7 @@ LANES = 4
 """Files that are written to at the same time, as a kill waits for a process to start."""
 
 
+@pytest.mark.long
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
     """At the start, in appends of every size, while indexing, erasing, closing and opening."""
 
