@@ -218,6 +218,17 @@ def test_words_are_overwritten_and_sessions_deleted(any_url: str) -> None:
 # --- what comes in
 
 
+def test_recall_says_on_standard_error_what_was_not_looked_at(url: str) -> None:
+    """The answer is as ever: a list of events."""
+    session = Session(200, counter=FixedCounter(20), store=url, id="ada")
+    session.extend([{"role": "user", "content": "The belt is dry"} for _ in range(1_100)])
+    versions = [event.version for event in session.history()]
+    found = run("recall", *at(url), "belt")
+    assert len(said(found)) == 5
+    assert f"before message {versions[-1_000]} not all of them were looked at" in found.stderr
+    assert "looked at" not in run("recall", *at(url), "zebra").stderr
+
+
 @pytest.mark.parametrize(
     ("data", "extra", "count"),
     [

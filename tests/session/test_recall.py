@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +17,7 @@ from tests.stores.stores import holders
 from trimtab import ConfigurationError, Session, validate
 from trimtab.formats import OpenAIChat
 from trimtab.relevance import question_terms, text_terms
-from trimtab.stores import MemoryStore, SQLiteStore, Store, searchable_text
+from trimtab.stores import MemoryStore, SearchRequest, SQLiteStore, Store, searchable_text
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -115,6 +117,62 @@ def test_an_answer_is_found_beside_its_question_in_the_log_of_a_real_loop(store:
     assert session.recall("zebra", 2) == [question, answer]
     session.add(user("Tell me of the zebra!"))
     assert "Ferdinand stayed in Lisbon." in str(session.messages()[-2])
+
+
+def _long(store: Store) -> Session:
+    """A session of 3,301 messages, in each third of which one of three words is."""
+    session = Session(200, counter=WORDS, id="s", store=store)
+    lines = ["There is a cat over there", "Nobody has a name in here", "Again there was rain today"]
+    session.add(user("The name of my cat is Tom."))
+    for _ in range(11):
+        session.extend([user(line) for line in lines * 100])
+    return session
+
+
+def test_what_very_many_messages_have_is_found_by_two_words_and_else_it_is_said(store: Store) -> None:
+    """In the list, awaited or not, and to the model: nothing is missed in silence."""
+    session = _long(store)
+    both = session.recall("What is the name of my cat?", 10)
+    first = next(session.history())
+    assert (both[0], both.complete, both.since) == (first, True, 1)
+    one = session.recall("cat", 10)
+    assert (one.complete, first in one) == (False, False)
+    with_cat = [event.version for event in session.history() if "cat" in event.message["content"]]
+    assert one.since == with_cat[-1_000]
+    assert asyncio.run(session.arecall("cat", 10)).since == one.since
+    told = f"before message {one.since} not all of them were looked at"
+    tool = session.recall_tool()
+    assert told in tool("cat")
+    assert told in asyncio.run(tool.acall("cat"))
+    assert "looked at" not in tool("name of the cat")
+    assert session.recall("nothing").complete is session.recall("").complete is True
+    ranked = Session(id="s", store=store, counter=WORDS, ranker=lambda query, messages: [1.0] * len(messages))
+    assert ranked.recall("cat").complete is True  # every message was ranked
+    few = Session(id="s", store=store, counter=WORDS, ranker=len_ranker, max_candidates=20)
+    assert few.recall("cat").since == one.since
+
+
+def len_ranker(query: str, messages: Sequence[Any]) -> list[float]:
+    """Rank the longest first."""
+    return [float(len(message["content"])) for message in messages]
+
+
+class Silent(MemoryStore):
+    """A store somebody wrote, whose searches answer a list and no more."""
+
+    def search(self, request: SearchRequest, /) -> Any:
+        """Find messages."""
+        return list(super().search(request))
+
+
+def test_a_store_that_does_not_say_how_far_it_looked_is_not_said_to_have_looked_at_all() -> None:
+    """It works as before; nobody knows what it left out."""
+    session = Session(100, counter=WORDS, store=Silent())
+    added = session.add(user("apple one"))
+    session.extend([user(words(12)) for _ in range(10)])
+    one = session.recall("apple", 1)
+    assert (one, one.complete, one.since) == ([added], None, None)
+    assert "looked at" not in session.recall_tool()("apple")
 
 
 def test_what_is_redacted_is_found_no_more(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import random
 from dataclasses import replace
@@ -71,16 +72,18 @@ def _brute_scores(texts: list[str | None], question: str, limit: int) -> dict[in
     have = {version: list(text_terms(text)) for version, text in messages.items()}
     terms = question_terms(question)
     who = {term: sorted((one for one in have if term in have[one]), reverse=True) for term in terms}
+    common = sum(len(holders) > 1_000 for holders in who.values())
+    most = max(1_000, 20_000 // max(1, common)) if sum(map(bool, who.values())) > 1 else 1_000
     scores = {}
     for version, text in messages.items():
         score = 0.0
         for term in terms:
             holders = who[term]
-            if term not in have[version] or (len(holders) > 999 and version < holders[999]):
+            if term not in have[version] or (len(holders) > most and version < holders[most - 1]):
                 continue
             count = float(len(holders))
-            if len(holders) >= 1_000:
-                count = 1_000 * len(texts) / (len(texts) - holders[999] + 1)
+            if len(holders) > most:
+                count = most * len(texts) / (len(texts) - holders[most - 1] + 1)
             rarity = math.log((len(messages) - count + 0.5) / (count + 0.5) + 1)
             often = have[version].count(term)
             norm = 1 - 0.75 + 0.75 * len(text) / mean
@@ -150,6 +153,44 @@ def test_a_word_that_most_messages_have_is_looked_at_in_the_newest_thousand(plac
     for question in ("tea", "tea kettle", "tea rain", "pot"):
         _check(store, [*texts], question, 1_400)
     store.close()
+
+
+def test_a_message_with_two_common_words_is_found_however_old(place: Place) -> None:
+    """Each of them is in more messages than are looked at for one word: many more of them are for two."""
+    texts = [
+        "The name of my cat is Tom",
+        *("There is a cat over there", "Nobody has a name in here", "Again there was rain today") * 1_100,
+    ]
+    with place.make() as store:
+        _fill(store, [*texts], batch=500)
+        for question in ("What is the name of my cat?", "name cat rain", "cat Tom"):
+            _check(store, [*texts], question, 20)
+            found = store.search(SearchRequest(session="s", terms=question_terms(question), limit=1))
+            assert ([one.version for one in found], found.complete, found.since) == ([1], True, 1)
+        found = store.search(SearchRequest(session="s", terms=("cat",), limit=1))
+        assert (found.complete, found.since) == (False, 302)  # 1,100 have it, each third, from 2 on
+        assert asyncio.run(_of_loop(store, "cat")) == (False, 302)
+
+
+async def _of_loop(store: Store, term: str) -> tuple[bool | None, int | None]:
+    """Say how far a search looked that was awaited."""
+    found = await store.asearch(SearchRequest(session="s", terms=(term,), limit=1))
+    await store.aclose()
+    return found.complete, found.since
+
+
+def test_of_many_common_words_each_is_looked_at_as_far_as_the_others(place: Place) -> None:
+    """What is read for a question is bounded: of nineteen such words the newest 1,052 messages of each."""
+    words = [f"{one}word" for one in "abcdefghijklmnopqrs"]
+    line = " ".join(words)
+    texts = ["aword", *[line if at % 2 else "rain" for at in range(2_160)]]
+    with place.make() as store:
+        _fill(store, [*texts], batch=500)
+        for asked in (words, words[:18], [*words, "rain"]):
+            _check(store, [*texts], " ".join(asked), 1_500)
+        found = store.search(SearchRequest(session="s", terms=tuple(words), limit=1))
+        assert found.since == len(texts) - 2 * 1_051
+        assert store.search(SearchRequest(session="s", terms=("aword", "rain"), limit=1)).since == 1
 
 
 def test_a_rewrite_leaves_nothing_of_the_old_text(place: Place) -> None:

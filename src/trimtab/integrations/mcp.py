@@ -168,6 +168,9 @@ class RecallResult(_Result):
     """How many more were found for which max_tokens has no room."""
     next_offset: int | None
     """Where to go on reading a message that is longer; null at its end."""
+    not_all_before: int | None = None
+    """Before this version not every message that has words of the query was looked at, since very many have
+    them: more words, or rarer ones, find more. Null where all were."""
 
 
 def make_server(
@@ -328,9 +331,17 @@ class _Library:
             max_tokens = min(RECALL_TOKENS, self.max_tokens)
         most_tokens, one = self._most("max_tokens", max_tokens), self._session(session)
         if query is not None and id is None:
-            said = [_line(one, event) for event in one.recall(query, limit)]
+            events = one.recall(query, limit)
+            said = [_line(one, event) for event in events]
             found = _within(said, most_tokens)
-            return _answer(RecallResult(found=found, left_out=len(said) - len(found), next_offset=None))
+            return _answer(
+                RecallResult(
+                    found=found,
+                    left_out=len(said) - len(found),
+                    next_offset=None,
+                    not_all_before=events.since if events.complete is False else None,
+                )
+            )
         if id is not None and query is None:
             return _answer(self._part(one, id, offset, most_tokens))
         raise ConfigurationError("give query, words to search for, or id, a message to read: one of them")

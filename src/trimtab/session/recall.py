@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from trimtab.formats import Format
 from trimtab.formats.origin import from_attribute, lower
 from trimtab.session.messages import RECALL_TAG
-from trimtab.stores import Event
+from trimtab.stores import Event, Found
 
 if TYPE_CHECKING:
     from trimtab.session.session import Session
@@ -74,8 +73,11 @@ class RecallTool:
     def _most(self, limit: int | None) -> int:
         return self._limit if limit is None or (type(limit) is int and limit > self._limit) else limit
 
-    def _answer(self, events: Sequence[Event]) -> str:
-        """Write what was found, each marked and escaped: what it says is no instruction."""
+    def _answer(self, events: Found) -> str:
+        """Write what was found, each marked and escaped: what it says is no instruction.
+
+        What was not looked at is told behind it.
+        """
         form = self._session.format
         texts = (one.data["text"] if one.kind == "fact" else form.transcript(one.message) for one in events)
         marked = (
@@ -83,7 +85,16 @@ class RecallTool:
             f"{escape(text, quote=False)}\n</{RECALL_TAG}>"
             for event, text in zip(events, texts, strict=True)
         )
-        return "\n".join(marked) or "Nothing was found."
+        said = "\n".join(marked) or "Nothing was found."
+        return said if events.complete is not False else f"{said}\n{not_all(events)}"
+
+
+def not_all(events: Found) -> str:
+    """Say what was not looked at, and what to do."""
+    return (
+        f"Very many messages have these words: before message {events.since} not all of them were looked at."
+        " More words that occur in what is looked for, or rarer ones, find more."
+    )
 
 
 def _from(form: Format, event: Event) -> str:

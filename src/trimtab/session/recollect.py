@@ -33,7 +33,7 @@ from trimtab.session.recollection import (
     unit_text,
 )
 from trimtab.session.working_set import WorkingSet
-from trimtab.stores import Event, LoadRequest, SearchRequest
+from trimtab.stores import Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.search import fact_key
 
 PAGE = 256
@@ -67,17 +67,17 @@ _ASSENTS = frozenset(form for word in _WORDS.split() for form in (word, stem(wor
 """Words of an answer that asks for nothing; stems of them, too."""
 
 
-def recall_messages(core: Core, query: str, limit: int) -> Steps[list[Event]]:
+def recall_messages(core: Core, query: str, limit: int) -> Steps[Found]:
     """Find messages that are not in view, and facts in force that are not."""
     if not isinstance(query, str):
         raise ConfigurationError(f"a query is a text, not {query!r:.80}")
     limit = check_whole("limit", limit, least=1)
     working_set = yield from core.ready()
     if (one := (yield from _by_handle(core, query))) is not None:
-        return [one]
+        return Found([one])
     terms = question_terms(query)
     if not terms or not working_set.version:
-        return []
+        return Found()
     return (yield from _rank(core, working_set, query, terms, limit=limit, after=0, facts=True))
 
 
@@ -102,7 +102,7 @@ def _rank(
     limit: int,
     after: int,
     facts: bool = False,
-) -> Steps[list[Event]]:
+) -> Steps[Found]:
     """List messages, and facts if asked, that are out of view and newer than a version, the best first."""
     options = core.in_force
     ranker, most = options.ranker, options.max_candidates
@@ -110,9 +110,10 @@ def _rank(
         return (yield from _by_words(core, working_set, terms, limit=limit, after=after, facts=facts))
     if most is not None:
         found = yield from _by_words(core, working_set, terms, limit=most, after=after, facts=facts)
-        return (yield from _best(core, query, found, limit)) if found else []
+        scores = yield from _score(core, query, found)
+        return Found(_top(scores, found, limit), since=found.since)
     best: list[Event] = []
-    scores: dict[int, float] = {}
+    scores = dict[int, float]()
     said, back = set[str](), WayBack()
     pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=True)
     while events := (yield from pages.next()):
@@ -123,13 +124,13 @@ def _rank(
             page = listed[at : at + PAGE]
             scores.update((yield from _score(core, query, page)))
             best = _top(scores, [*best, *page], limit)
-    return best
+    return Found(best)
 
 
 def _by_words(
     core: Core, working_set: WorkingSet, terms: Sequence[str], *, limit: int, after: int, facts: bool = False
-) -> Steps[list[Event]]:
-    """Ask the index of the store."""
+) -> Steps[Found]:
+    """Ask the index of the store; one that answers a plain list does not say how far it looked."""
     asked = limit + sum(len(unit.members) for unit in working_set.in_view())
     while True:
         found: list[Event] = yield SearchRequest(session=core.session, terms=tuple(terms), limit=asked)
@@ -141,7 +142,7 @@ def _by_words(
         new = [event for event in _unseen(working_set, living, hidden) if event.version > after]
         others = sum(event.kind == "fact" for event in found) + len(found) - len(living)
         if len(new) >= limit or len(found) < asked or not others:
-            return new[:limit]
+            return Found(new[:limit], since=found.since if isinstance(found, Found) else None)
         asked *= 2  # facts that are not wanted, or what was popped, stood in front
 
 
@@ -175,10 +176,6 @@ def _hidden_facts(
             said.add(key)
             hidden.add(event.version)
     return hidden
-
-
-def _best(core: Core, query: str, found: Sequence[Event], limit: int) -> Steps[list[Event]]:
-    return _top((yield from _score(core, query, found)), found, limit)
 
 
 def _score(core: Core, query: str, events: Sequence[Event]) -> Steps[dict[int, float]]:

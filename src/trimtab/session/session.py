@@ -57,7 +57,7 @@ from trimtab.session.view import (
 )
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import TokenBreakdown, Zones
-from trimtab.stores import Event, Retry, Store, StoreLike, acopy_session, copy_session
+from trimtab.stores import Event, Found, Retry, Store, StoreLike, acopy_session, copy_session
 from trimtab.strategies.cheapest import Cheapest
 from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
 from trimtab.strategies.summarizer import SummarizerLike
@@ -626,7 +626,7 @@ class Session:
                 if kinds is None or event.kind in kinds:
                     yield event
 
-    def recall(self, query: str, /, limit: int = 5) -> list[Event]:
+    def recall(self, query: str, /, limit: int = 5) -> Found:
         """Find messages and facts that are not in view.
 
         Those the `ranker` gives the best scores (what it does wrong is a
@@ -634,13 +634,17 @@ class Session:
         they have as many. A query that is the id of a message finds that one,
         in view or not, unless `max_result_ratio` is None.
 
+        The list says how far the search looked: `complete` is False where very
+        many messages have the words of the query and not all were looked at;
+        from the version `since` on, all were. Rarer words find more.
+
         Args:
             query: Words to look for, or the id of a message.
             limit: Most events to give.
         """
         return self._runner.run(recall_messages, query, limit)
 
-    async def arecall(self, query: str, /, limit: int = 5) -> list[Event]:
+    async def arecall(self, query: str, /, limit: int = 5) -> Found:
         """Find messages that are no longer in view; see `recall`."""
         return await self._runner.arun(recall_messages, query, limit)
 

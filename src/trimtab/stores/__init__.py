@@ -10,7 +10,16 @@ from trimtab._shared.checks import unknown_name
 from trimtab._shared.lazy import later
 from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab.errors import ConfigurationError
-from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, Retry, SearchRequest, Store
+from trimtab.stores.base import (
+    Appended,
+    AppendRequest,
+    Event,
+    Found,
+    LoadRequest,
+    Retry,
+    SearchRequest,
+    Store,
+)
 from trimtab.stores.copy import acopy_session, copy_session
 from trimtab.stores.memory import MemoryStore
 from trimtab.stores.search import searchable_text
@@ -20,6 +29,7 @@ __all__ = [
     "AppendRequest",
     "Appended",
     "Event",
+    "Found",
     "LoadRequest",
     "MemoryStore",
     "PostgresStore",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
@@ -176,6 +176,33 @@ class SearchRequest:
         object.__setattr__(self, "limit", check_whole("limit", self.limit, least=0))
 
 
+class Found(list[Event]):
+    """The events that a search found, the best first, and how far it looked.
+
+    Args:
+        events: What was found.
+        since: Every message from this version on that has a word asked for was looked at, and of older ones
+            those that have a rarer word. 1: all were; None: the store does not say.
+
+    Example:
+        >>> Found([], since=1).complete, Found([], since=15_203).complete
+        (True, False)
+    """
+
+    __slots__ = ("since",)
+
+    def __init__(self, events: Iterable[Event] = (), /, *, since: int | None = 1) -> None:
+        super().__init__(events)
+        self.since = since
+        """Every message from this version on that has a word asked for was looked at, and of older ones those
+        that have a rarer word. 1: all were; None: the store does not say."""
+
+    @property
+    def complete(self) -> bool | None:
+        """Whether every message with a word asked for was looked at; None: unknown."""
+        return None if self.since is None else self.since <= 1
+
+
 @runtime_checkable
 class Store(Protocol):
     """Keeps the logs of sessions.
@@ -220,9 +247,12 @@ class Store(Protocol):
         that few messages have count more, a long text has to say more. The message next to
         another has at least half of its score, the one behind that a quarter, and without a term of its own
         it comes behind that one; events of other kinds are no step, as far as 64 versions, and nothing
-        stands beside a fact. Newer before older where they score the same. Of a term that 1,000 messages or
-        more have, only the newest 1,000 are looked at, and it counts for as rare as it is among the versions
-        since the oldest of these.
+        stands beside a fact. Newer before older where they score the same.
+
+        Of a term that more than 1,000 messages have, only the newest 1,000 are looked at; where several terms
+        are asked for, the newest of all such terms, 20,000 in equal shares. The term counts for as rare as it
+        is among the versions since the oldest of these. A `Found` says how far the search looked; a store
+        that answers a plain list does not say it, and a session says that it is not known.
 
         Args:
             request: The session, the terms, and how many messages.

@@ -7,7 +7,15 @@ from threading import RLock
 
 from trimtab._shared.steps import run
 from trimtab.relevance.index import Index
-from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
+from trimtab.stores.base import (
+    Appended,
+    AppendRequest,
+    Event,
+    Found,
+    LoadRequest,
+    SearchRequest,
+    ThreadedStore,
+)
 from trimtab.stores.fork import Forked
 from trimtab.stores.rows import (
     Row,
@@ -121,16 +129,19 @@ class MemoryStore(Forked, ThreadedStore):
         events = [from_row(row, session=request.session, incarnation=log.incarnation) for row in rows]
         return without_gaps(events, request, version=version)
 
-    def search(self, request: SearchRequest, /) -> list[Event]:
+    def search(self, request: SearchRequest, /) -> Found:
         check_session_name(request.session)
         with self._lock:
             log = self._log(request)
-            index = log.index
-            postings = {term: index.newest(term, MAX_POSTINGS) for term in usable_terms(request.terms)}
+            index, terms = log.index, usable_terms(request.terms)
+            postings = {term: dict(index.newest(term, MAX_POSTINGS + 1)) for term in terms}
             ranking = Ranking(len(log.rows), len(index), index.sum_chars, index.chars, postings)
+            for term in ranking.look_further():
+                postings[term] = dict(index.newest(term, ranking.most + 1))
             best = run(ranking.best(request.limit), log.kinds)
             rows = [log.rows[version - 1] for version in best]
-        return [from_row(row, session=request.session, incarnation=log.incarnation) for row in rows]
+        events = (from_row(row, session=request.session, incarnation=log.incarnation) for row in rows)
+        return Found(events, since=ranking.since)
 
     def _log(self, request: AppendRequest | LoadRequest | SearchRequest) -> _Log:
         """Find what a request is about; an empty log where there is none."""

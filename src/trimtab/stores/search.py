@@ -17,11 +17,15 @@ from typing import Any
 from trimtab._shared.steps import Steps
 from trimtab.relevance.index import NEIGHBOR_SHARE, add_scores, worth
 from trimtab.relevance.terms import text_terms
-from trimtab.stores.base import Event
+from trimtab.stores.base import Event, Found
 
 MAX_POSTINGS = 1_000
-"""Of a term that so many messages have, only the newest so many are looked at: what a search reads does not
+"""Of a term that more messages have, only the newest so many are looked at: what a search reads does not
 grow with the log. How rare it is, is then known from how close together these stand."""
+
+MAX_SHARED_POSTINGS = 20_000
+"""Where several terms are asked for, so many are looked at of all that more messages have, the same part of
+each: one message may have two words that very many have one by one."""
 
 NEIGHBOR_STEPS = 2
 """How many messages on either side of one that has a term are found with it: the next has half of its score,
@@ -139,34 +143,59 @@ class Ranking:
     """How many messages have a text."""
     sum_chars: int
     """How long these are together."""
-    chars: Mapping[int, int] = field(default_factory=dict)
+    chars: dict[int, int] = field(default_factory=dict)
     """How long each is that has a term, by version."""
-    postings: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """By term: at least the newest `MAX_POSTINGS` versions that have it, in any order, and how often."""
+    postings: dict[str, dict[int, int]] = field(default_factory=dict)
+    """By term: the newest versions that have it, one more than `most` if there are, and how often."""
+    most: int = MAX_POSTINGS
+    """So many of the newest postings of a term count."""
 
     @classmethod
     def of_rows(
         cls, head: tuple[int, int, int], terms: Sequence[str], rows: Iterable[Sequence[Any]], /
     ) -> Ranking:
         """Make one of (version, texts, sum of characters) and rows of (term, version, often, characters)."""
-        chars: dict[int, int] = {}
-        postings: dict[str, list[tuple[int, int]]] = {term: [] for term in terms}
-        for term, version, often, length in rows:
-            postings[term].append((version, often))
-            chars[version] = length
-        return cls(*head, chars, postings)
+        ranking = cls(*head, {}, {term: {} for term in terms})
+        ranking.add_rows(rows)
+        return ranking
 
-    def with_events(self, events: Iterable[Event], /) -> Ranking:
-        """Return it with events that the index does not know yet."""
-        chars, postings = dict(self.chars), {term: list(them) for term, them in self.postings.items()}
-        texts, sum_chars = self.texts, self.sum_chars
+    def add_rows(self, rows: Iterable[Sequence[Any]], /) -> None:
+        """Take in rows of (term, version, often, characters); some may be known."""
+        for term, version, often, length in rows:
+            self.postings[term][version] = often
+            self.chars[version] = length
+
+    def add_events(self, events: Iterable[Event], /) -> None:
+        """Take in events that the index does not know yet."""
         for event in events:
             length, terms = event_terms(event)
-            texts, sum_chars = texts + (length > 0), sum_chars + length
-            chars[event.version] = length
-            for term in postings.keys() & terms.keys():
-                postings[term].append((event.version, terms[term]))
-        return Ranking(self.version, texts, sum_chars, chars, postings)
+            self.texts, self.sum_chars = self.texts + (length > 0), self.sum_chars + length
+            self.chars[event.version] = length
+            for term in self.postings.keys() & terms.keys():
+                self.postings[term][event.version] = terms[term]
+
+    def look_further(self) -> list[str]:
+        """Say of which terms `most + 1` postings are to be read now: of two or more that are common.
+
+        A term that stands alone says the same of each message: the newest are as good as any.
+        """
+        common = [term for term, them in self.postings.items() if len(them) > MAX_POSTINGS]
+        most = MAX_SHARED_POSTINGS // max(1, len(common))
+        if most <= MAX_POSTINGS or sum(map(bool, self.postings.values())) < 2:
+            return []
+        self.most = most
+        return common
+
+    @property
+    def since(self) -> int:
+        """The version from which on every message was looked at that has a term; 1: all were."""
+        return max(
+            (self._newest(them)[0] for them in self.postings.values() if len(them) > self.most), default=1
+        )
+
+    def _newest(self, them: Mapping[int, int]) -> list[int]:
+        """List the newest versions that have a term, ascending: those that count."""
+        return sorted(them)[-self.most :]
 
     def best(self, limit: int, /) -> Steps[list[int]]:
         """Return the versions to answer with, the best first, newer before older where they are as good.
@@ -214,18 +243,23 @@ class Ranking:
         """Return what each message that has a term scores, by version."""
         scores: dict[int, float] = {}
         for them in self.postings.values():
-            newest = sorted(them)[-MAX_POSTINGS:]
+            newest = self._newest(them)
             holders = float(len(newest))
-            if len(newest) == MAX_POSTINGS:
-                span = self.version - newest[0][0] + 1
+            if len(them) > self.most:
+                span = self.version - newest[0] + 1
                 holders = min(float(self.texts), holders * self.version / span)
             add_scores(
-                scores, newest, self.chars, texts=self.texts, sum_chars=self.sum_chars, holders=holders
+                scores,
+                [(version, them[version]) for version in newest],
+                self.chars,
+                texts=self.texts,
+                sum_chars=self.sum_chars,
+                holders=holders,
             )
         return scores
 
 
-def events_in_order(versions: Iterable[int], events: Iterable[Event], /) -> list[Event]:
+def found_in_order(versions: Iterable[int], events: Iterable[Event], /, *, since: int) -> Found:
     """Return the events that are there, in the order of these versions."""
     at = {event.version: event for event in events}
-    return [at[version] for version in versions if version in at]
+    return Found((at[version] for version in versions if version in at), since=since)

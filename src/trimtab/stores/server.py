@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.errors import ConfigurationError, ContextError
-from trimtab.stores.base import Appended, AppendRequest, ClosedStore, Event, LoadRequest, SearchRequest
+from trimtab.stores.base import Appended, AppendRequest, ClosedStore, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.secrets import mask
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class _Operations(Protocol):
 
     def append(self, request: AppendRequest) -> Steps[Appended]: ...
     def load(self, request: LoadRequest) -> Steps[list[Event]]: ...
-    def search(self, request: SearchRequest) -> Steps[list[Event]]: ...
+    def search(self, request: SearchRequest) -> Steps[Found]: ...
     def delete(self, session: str, incarnation: str | None) -> Steps[None]: ...
     def sessions(self) -> Steps[list[str]]: ...
     def scrub(self) -> Steps[None]: ...
@@ -167,7 +167,7 @@ class ServedStore(ClosedStore):
     def load(self, request: LoadRequest, /) -> list[Event]:
         return self._connections.run(self._operations.load(request))
 
-    def search(self, request: SearchRequest, /) -> list[Event]:
+    def search(self, request: SearchRequest, /) -> Found:
         """Find messages by an index of terms; see `Store.search`.
 
         Appends fill the index, a batch of events at a time. A log of an older trimtab catches up by a part
@@ -207,7 +207,7 @@ class ServedStore(ClosedStore):
     async def aload(self, request: LoadRequest, /) -> list[Event]:
         return await self._connections.arun(self._operations.load(request))
 
-    async def asearch(self, request: SearchRequest, /) -> list[Event]:
+    async def asearch(self, request: SearchRequest, /) -> Found:
         return await self._connections.arun(self._operations.search(request))
 
     async def adelete(self, session: str, /, *, incarnation: str | None = None) -> None:

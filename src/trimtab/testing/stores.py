@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from trimtab.errors import ConfigurationError, CorruptSessionError, SessionDeletedError, VersionConflictError
 from trimtab.relevance import question_terms
-from trimtab.stores import Appended, AppendRequest, Event, LoadRequest, Retry, SearchRequest, Store
+from trimtab.stores import Appended, AppendRequest, Event, Found, LoadRequest, Retry, SearchRequest, Store
 from trimtab.stores.search import NEIGHBOR_REACHES
 from trimtab.testing.errors import ContractBroken, ask, fail
 
@@ -464,6 +464,19 @@ def check_search(check: _Check) -> None:
     check.search(check.new_session(), "heron", [])
     _check_relevance(check)
     _check_neighbors(check)
+    _check_common_words(check)
+
+
+def _check_common_words(check: _Check) -> None:
+    """One message has two words that very many have one by one: it is found, or what is left out is told."""
+    session = check.new_session()
+    texts = ["The heron and the otter", *("Heron by the long river", "Otter by the long river") * 1_001]
+    check.store.append(append_request(session, 0, [entry({"content": one}) for one in texts]))
+    found = check.store.search(check.query(session, "heron otter", limit=1))
+    if not isinstance(found, Found) or found.complete is not False:
+        check.equal(
+            "search", [event.version for event in found], [1], "a search that does not say what it left out"
+        )
 
 
 def _check_neighbors(check: _Check) -> None:

@@ -219,6 +219,18 @@ def test_recall_finds_what_is_no_longer_in_view(store: Store) -> None:
     assert found["left_out"] == 0
 
 
+def test_recall_says_before_which_message_not_all_were_looked_at() -> None:
+    """Where more than a thousand have the one word of the query."""
+    with MemoryStore() as store:
+        session = Session(200, counter="chars:4", store=store, id="ada")
+        session.extend([{"role": "user", "content": "The belt is dry"} for _ in range(1_100)])
+        versions = [event.version for event in session.history()]
+        server = make_server(store)
+        found = data_of(call(server, "recall", session="ada", query="belt"))
+        assert found["not_all_before"] == versions[-1_000]
+        assert data_of(call(server, "recall", session="ada", query="zebra"))["not_all_before"] is None
+
+
 @pytest.mark.parametrize("max_tokens", [100, 300, 1_000, 8_000])
 def test_a_result_of_recall_has_no_more_tokens_than_asked_for(max_tokens: int) -> None:
     """As JSON and all, by the model's own tokenizer; short texts stay whole where a huge one is cut."""

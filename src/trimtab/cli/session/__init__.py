@@ -41,6 +41,7 @@ from trimtab.formats.origin import ORIGINS, OriginName
 from trimtab.report.text import plain, plural
 from trimtab.session import Session
 from trimtab.session.log import KINDS
+from trimtab.session.recall import not_all
 from trimtab.stores import Event
 
 __all__ = ["session"]
@@ -201,6 +202,8 @@ def recall(one: Session, query: str, limit: int) -> Answer:
     Those that say most about QUERY come first.
     """
     events = one.recall(query, limit)
+    if events.complete is False:
+        click.echo(f"trimtab: {not_all(events)}", err=True)
     return Answer(
         [event_data(event) for event in events],
         lambda: "\n".join(map(event_line, events)) or "nothing found outside the view",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
-from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
+from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.rows import (
     Row,
     check_incarnation,
@@ -23,7 +23,7 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, events_in_order, usable_terms
+from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, found_in_order, usable_terms
 
 # Tables, and the migrations that make them.
 #
@@ -332,7 +332,7 @@ class Operations:
         ]
         return without_gaps(events, request, version=version) if rows else []
 
-    def search(self, request: SearchRequest) -> Steps[list[Event]]:
+    def search(self, request: SearchRequest) -> Steps[Found]:
         """Find messages."""
         check_session_name(request.session)
         terms = usable_terms(request.terms)
@@ -340,30 +340,34 @@ class Operations:
         rows = yield Execute(sql, (request.session,))
         check_incarnation(request.session, request.incarnation, _incarnation(rows[0][0] if rows else None))
         if not rows or not terms or not request.limit:
-            return []
+            return Found()
         key, version, indexed, *_ = rows[0]
         while indexed < version:
             indexed = yield from self._fill(key, request.session)
             rows = yield Execute(sql, (request.session,))
             if not rows:
-                return []  # it was deleted meanwhile
+                return Found()  # it was deleted meanwhile
         head = (rows[0][1], *rows[0][3:])
-        # Each term by itself, from its newest place on: the rest of its places is not read.
-        sql = f"""
-            SELECT q.term, t.version, t.often, t.chars
-            FROM unnest(%s::text[]) AS q(term) CROSS JOIN LATERAL (
-                SELECT version, often, chars FROM {self._tables.terms}
-                WHERE session = %s AND term = q.term ORDER BY version DESC LIMIT %s
-            ) t"""
-        postings = yield Execute(sql, (list(terms), key, MAX_POSTINGS))
-        ranking = Ranking.of_rows(head, terms, postings)
+        ranking = Ranking.of_rows(head, terms, (yield self._postings(key, terms, MAX_POSTINGS)))
+        if common := ranking.look_further():
+            ranking.add_rows((yield self._postings(key, common, ranking.most)))
         best: list[int] = yield from relay(
             ranking.best(min(request.limit, MOST)), lambda versions: self._kinds(key, versions)
         )
         sql = f"SELECT {_COLUMNS} FROM {self._tables.events} e WHERE e.session = %s AND e.version = ANY(%s)"
         rows = yield Execute(sql, (key, best))
         events = [from_row(row, session=request.session, incarnation=str(key)) for row in rows]
-        return events_in_order(best, events)
+        return found_in_order(best, events, since=ranking.since)
+
+    def _postings(self, key: int, terms: Sequence[str], most: int) -> Execute:
+        """Read the newest places of each term by itself: the rest of its places is not read."""
+        sql = f"""
+            SELECT q.term, t.version, t.often, t.chars
+            FROM unnest(%s::text[]) AS q(term) CROSS JOIN LATERAL (
+                SELECT version, often, chars FROM {self._tables.terms}
+                WHERE session = %s AND term = q.term ORDER BY version DESC LIMIT %s
+            ) t"""
+        return Execute(sql, (list(terms), key, most + 1))
 
     def _kinds(self, key: int, versions: Sequence[int]) -> Steps[dict[int, str]]:
         """Say of what kind events are."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from trimtab._shared.steps import Pause, Steps, relay
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreUnavailableError
-from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest
+from trimtab.stores.base import Appended, AppendRequest, Event, Found, LoadRequest, SearchRequest
 from trimtab.stores.rows import (
     Row,
     check_incarnation,
@@ -28,7 +28,7 @@ from trimtab.stores.rows import (
     to_rows,
     without_gaps,
 )
-from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, events_in_order, usable_terms
+from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, found_in_order, usable_terms
 
 # Scripts. Each touches one key, so that it runs on any cluster.
 #
@@ -530,29 +530,35 @@ class Operations:
                 break
         return without_gaps(events, request, version=head.version if head else 0)  # unread if the limit is 0
 
-    def search(self, request: SearchRequest) -> Steps[list[Event]]:
+    def search(self, request: SearchRequest) -> Steps[Found]:
         """Find messages by the index, and by reading what is not in it from its newest event on."""
         check_session_name(request.session)
         terms = usable_terms(request.terms)
         if not terms or not request.limit:
-            return []
-        head, ranking = yield from self._look_up(request, terms)
+            return Found()
+        head, rows = yield from self._look_up(request, terms, MAX_POSTINGS)
         if head.version - head.indexed.version >= FILL_EVENTS:
             yield from self._fill(request.session, head)
-            head, ranking = yield from self._look_up(request, terms)
+            head, rows = yield from self._look_up(request, terms, MAX_POSTINGS)
+        ranking = Ranking.of_rows((head.version, head.indexed.texts, head.indexed.chars), terms, rows)
         at = head.indexed.version
         while at < head.version:
             page = LoadRequest(
                 session=request.session, after=at, limit=PAGE_EVENTS, incarnation=head.incarnation
             )
             events = yield from self.load(page)
-            ranking = ranking.with_events(events)
+            ranking.add_events(events)
             at = events[-1].version if events else head.version
+        if common := ranking.look_further():
+            now, rows = yield from self._look_up(request, common, ranking.most)
+            if now.incarnation != head.incarnation:
+                return (yield from self.search(request))  # it was removed, and perhaps begun again
+            ranking.add_rows(rows)
         best: list[int] = yield from relay(
             ranking.best(min(request.limit, MOST)), lambda versions: self._kinds(request.session, versions)
         )
         _, _, events = yield from self._read(request.session, "versions", *best, wanted=head.incarnation)
-        return events_in_order(best, events)
+        return found_in_order(best, events, since=ranking.since)
 
     def _kinds(self, session: str, versions: Sequence[int]) -> Steps[dict[int, str]]:
         """Say of what kind events are."""
@@ -564,20 +570,21 @@ class Operations:
                 kinds[int(place)] = _columns(row)[2]
         return kinds
 
-    def _look_up(self, request: SearchRequest, terms: Sequence[str]) -> Steps[tuple[_Head, Ranking]]:
+    def _look_up(
+        self, request: SearchRequest, terms: Sequence[str], most: int
+    ) -> Steps[tuple[_Head, Iterable[Sequence[Any]]]]:
         """Ask the index which events have the terms."""
-        words = (MAX_POSTINGS, *terms)
+        words = (most + 1, *terms)
         version, told, progress, *found = yield from self._script(FIND, self._key(request.session), words)
         incarnation = _incarnation(told)
         check_incarnation(request.session, request.incarnation, incarnation)
-        head = _Head(version, incarnation, _text(progress))
         rows = (
             (term, int(span) * SPAN_EVENTS + offset, often, chars)
             for term, spans in zip(terms, found, strict=True)
             for span, postings in zip(spans[::2], spans[1::2], strict=True)
             for offset, often, chars in POSTING.iter_unpack(postings)
         )
-        return head, Ranking.of_rows((version, head.indexed.texts, head.indexed.chars), terms, rows)
+        return _Head(version, incarnation, _text(progress)), rows
 
     def delete(self, session: str, incarnation: str | None) -> Steps[None]:
         """Remove the key of a session."""

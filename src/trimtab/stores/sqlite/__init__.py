@@ -15,7 +15,15 @@ from typing import Any, Literal, TypeVar, get_args
 
 from trimtab._shared.checks import check_choice, number_of
 from trimtab.errors import ConfigurationError, CorruptSessionError, StoreError, StoreUnavailableError
-from trimtab.stores.base import Appended, AppendRequest, Event, LoadRequest, SearchRequest, ThreadedStore
+from trimtab.stores.base import (
+    Appended,
+    AppendRequest,
+    Event,
+    Found,
+    LoadRequest,
+    SearchRequest,
+    ThreadedStore,
+)
 from trimtab.stores.fork import Forked
 from trimtab.stores.rows import Row, check_session_name, from_row, to_rows, without_gaps
 from trimtab.stores.search import usable_terms
@@ -208,7 +216,7 @@ class SQLiteStore(Forked, ThreadedStore):
         events = [from_row(row, session=session, incarnation=head.incarnation) for row in rows]
         return without_gaps(events, request, version=head.version)
 
-    def search(self, request: SearchRequest, /) -> list[Event]:
+    def search(self, request: SearchRequest, /) -> Found:
         """Find messages with any of the terms; see `Store.search`.
 
         What is added is put into an index every 200 events. A log that an older trimtab wrote is put into it
@@ -217,15 +225,16 @@ class SQLiteStore(Forked, ThreadedStore):
         session = check_session_name(request.session)
         terms = usable_terms(request.terms)
         if not terms or not request.limit:
-            return []
+            return Found()
         self._index(session)
 
-        def work(connection: sqlite3.Connection) -> tuple[Head, list[Row]]:
+        def work(connection: sqlite3.Connection) -> tuple[Head, list[Row], int]:
             head = head_of(connection, session, request.incarnation) or Head(0, "")
-            return head, best_rows(connection, session, terms, limit=request.limit)
+            return head, *best_rows(connection, session, terms, limit=request.limit)
 
-        head, rows = self._run(work)
-        return [from_row(row, session=session, incarnation=head.incarnation) for row in rows]
+        head, rows, since = self._run(work)
+        events = (from_row(row, session=session, incarnation=head.incarnation) for row in rows)
+        return Found(events, since=since)
 
     def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
         """Remove a session; no byte of it is left in the files.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 from trimtab._shared.steps import run
@@ -123,23 +122,30 @@ def _row(connection: sqlite3.Connection, session: str, version: int) -> Row | No
 
 def best_rows(
     connection: sqlite3.Connection, session: str, terms: Sequence[str], /, *, limit: int
-) -> list[Row]:
-    """Return the rows to answer with, by the index and by reading what is not in it."""
+) -> tuple[list[Row], int]:
+    """Return the rows to answer with, and since which version all were looked at.
+
+    By the index and by reading what is not in it.
+    """
     known = _progress(connection, session)
-    query = (
-        "SELECT term, version, often, chars FROM trimtab_terms WHERE number = ? AND term = ?"
-        " ORDER BY version DESC LIMIT ?"
-    )
-    found = chain.from_iterable(
-        connection.execute(query, (known.number, term, MAX_POSTINGS)) for term in terms
-    )
-    postings = ((term, *_whole(session, numbers)) for term, *numbers in found)
+
+    def postings(terms: Sequence[str], most: int) -> Iterator[Sequence[Any]]:
+        query = (
+            "SELECT term, version, often, chars FROM trimtab_terms WHERE number = ? AND term = ?"
+            " ORDER BY version DESC LIMIT ?"
+        )
+        for term in terms:
+            for _, *numbers in connection.execute(query, (known.number, term, most + 1)):
+                yield term, *_whole(session, numbers)
+
     head = (_head_version(connection, session), known.texts, known.chars)
-    waiting = (from_row(row, session=session) for row in _rows(connection, session, after=known.version))
-    ranking = Ranking.of_rows(head, terms, postings).with_events(waiting)
+    ranking = Ranking.of_rows(head, terms, postings(terms, MAX_POSTINGS))
+    rows = _rows(connection, session, after=known.version)
+    ranking.add_events(from_row(row, session=session) for row in rows)
+    ranking.add_rows(postings(ranking.look_further(), ranking.most))
     best = run(ranking.best(limit), partial(_kinds, connection, session))
-    rows = (_row(connection, session, version) for version in best)
-    return [row for row in rows if row is not None]
+    found = (_row(connection, session, version) for version in best)
+    return [row for row in found if row is not None], ranking.since
 
 
 def _kinds(connection: sqlite3.Connection, session: str, versions: Sequence[int]) -> dict[int, str]:
