@@ -717,7 +717,7 @@ def test_every_kind_of_event_may_be_asked_for(url: str) -> None:
         (b"[]", "a snapshot is a mapping"),
         (b'{"version": 99}', "version 99"),
         (b'{"version": 1, "id": "a", "events": [5]}', "cannot be read"),
-        (b'{"version": 1, "id": "a", "events": []}', "no options"),
+        (b'{"version": 1, "id": "a", "events": []}', "has options None"),
     ],
 )
 def test_what_was_not_exported_is_not_imported(url: str, data: bytes, why: str) -> None:

@@ -319,6 +319,21 @@ SESSIONS = (
         ("_number", "int(number) if number.is_integer() else number", "number"),
     ),
     module(
+        "session/schema.py",
+        "session/test_hostile_snapshots.py",
+        ("_whole", "type(value) is int", "isinstance(value, int)"),
+        ("check_events", "if wrong is not None:", "if False:"),
+        ("check_state", "if unknown:", "if False:"),
+        ("check_log", "event.id in seen", "False"),
+        (
+            "check_log",
+            "if wrong is not None:\n                    raise",
+            "if False:\n                    raise",
+        ),
+        ("_other_kind", "if check is _ANSWER and value[1]:", "if False:"),
+        ("_wrong_in", "if not check.optional:", "if False:"),
+    ),
+    module(
         "session/state.py",
         "session/test_facts.py session/test_facts_together.py",
         ("State.with_units_aside", "aside_tokens=self.aside_tokens + tokens", "aside_tokens=tokens"),

@@ -186,7 +186,7 @@ def _is_cold(core: Core, working_set: WorkingSet) -> Steps[bool]:
     if not last:
         return False
     if working_set.said_at is None:
-        working_set.said_at = (yield from event_at(core.session, last)).time
+        working_set.said_at = (yield from event_at(core.session, last, "message")).time
     cold: bool = core.in_force.strategy.pricing.is_cold(core.clock() - working_set.said_at)
     return cold
 

@@ -159,7 +159,7 @@ def call_back_newest(core: Core, working_set: WorkingSet) -> Steps[None]:
     """Make recent what must stay now, the newest message and the user's latest, if it waits."""
     state = working_set.state
     for version in sorted({state.last, state.user, state.kept} - {0}):
-        first = (yield from event_at(core.session, version)).data.get("joins", version)
+        first = (yield from event_at(core.session, version, "message")).data.get("joins", version)
         if working_set.state.place(first) == "pending":
             unit = yield from living_unit(core.session, working_set, first)
             if unit is not None:

@@ -15,7 +15,7 @@ from trimtab._fitting.request import budget_of
 from trimtab._shared import observers
 from trimtab._shared.checks import is_whole, whole_of
 from trimtab.budget import Budget
-from trimtab.errors import ConfigurationError, CorruptSessionError, UnknownNameError
+from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.report.text import one_line
 from trimtab.session.effects import Steps
 from trimtab.session.log import event_at, read_working_set, recount, state_of
@@ -35,6 +35,7 @@ from trimtab.session.options import (
     other_form,
 )
 from trimtab.session.recollection import RankerFailures
+from trimtab.session.schema import check_options
 from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Appended, AppendRequest, Event, LoadRequest
@@ -256,15 +257,9 @@ class Core:
 
     def known_options(self, version: int) -> Steps[dict[str, Any]]:
         """Read the options that were in force at a version."""
-        event = yield from event_at(self.session, version)
-        try:
-            return known_options(event.data["options"])
-        except (KeyError, TypeError) as error:
-            raise CorruptSessionError(
-                f"session {self.session!r}: event {version} holds no options",
-                session=self.session,
-                version=version,
-            ) from error
+        event = yield from event_at(self.session, version, "options")
+        check_options(event.data["options"], f"session {self.session!r}: event {version} (options)")
+        return known_options(event.data["options"])
 
     def refresh(self) -> Steps[WorkingSet]:
         """Read the session that has the name now, though it be another than before."""
@@ -450,7 +445,9 @@ def _with_room_of(options: Options, state: State, changed: AbstractSet[str]) -> 
         before, state = state, state.with_room(options.budget_tokens)
         larger = "budget_tokens" in changed and state.budget_tokens > before.budget_tokens
         state = state.grown_from(before, target_ratio=1.0 if larger else options.target_ratio)
-    if options.resolved is not None and not options.resolved.over_limit:  # a budget that was set, as well
+    if (
+        state.budget_tokens and options.resolved is not None and not options.resolved.over_limit
+    ):  # a budget that was set, as well
         most_tokens = Budget.of(Budget(state.budget_tokens), model=options.model).input_tokens
         state = state if state.budget_tokens <= most_tokens else state.with_room(most_tokens)
     return state if changed.isdisjoint(("target_ratio", "strategy", "recall_ratio")) else state.without_cut()

@@ -21,7 +21,8 @@ from weakref import WeakKeyDictionary
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, RankerError, SummaryError
 from trimtab.relevance.ranker import RankCall
-from trimtab.stores import AppendRequest, LoadRequest, SearchRequest, Store
+from trimtab.session.schema import check_events
+from trimtab.stores import AppendRequest, Event, LoadRequest, SearchRequest, Store
 from trimtab.strategies.fact_extractor import (
     Fact,
     FactExtractor,
@@ -136,11 +137,11 @@ def perform(effect: Effect, store: Store, incarnation: str | None, asking: Askin
     surrounds each question to the summarizer.
     """
     if isinstance(effect, LoadRequest):
-        return store.load(replace(effect, incarnation=incarnation))
+        return _sound(store.load(replace(effect, incarnation=incarnation)), effect)
     if isinstance(effect, AppendRequest):
         return store.append(replace(effect, incarnation=incarnation))
     if isinstance(effect, SearchRequest):
-        return store.search(replace(effect, incarnation=incarnation))
+        return _sound(store.search(replace(effect, incarnation=incarnation)), effect)
     if isinstance(effect, Delete):
         return store.delete(effect.session, **_which(effect))
     if isinstance(effect, Question) and effect.is_async and effect.refusal is not None:
@@ -152,15 +153,21 @@ def perform(effect: Effect, store: Store, incarnation: str | None, asking: Askin
 async def aperform(effect: Effect, store: Store, incarnation: str | None, asking: Asking, /) -> Any:
     """Await what an algorithm needs; see `perform`."""
     if isinstance(effect, LoadRequest):
-        return await store.aload(replace(effect, incarnation=incarnation))
+        return _sound(await store.aload(replace(effect, incarnation=incarnation)), effect)
     if isinstance(effect, AppendRequest):
         return await store.aappend(replace(effect, incarnation=incarnation))
     if isinstance(effect, SearchRequest):
-        return await store.asearch(replace(effect, incarnation=incarnation))
+        return _sound(await store.asearch(replace(effect, incarnation=incarnation)), effect)
     if isinstance(effect, Delete):
         return await store.adelete(effect.session, **_which(effect))
     with asking():
         return await effect.context._afit() if isinstance(effect, FitContext) else await aask(effect)
+
+
+def _sound(events: list[Event], asked: LoadRequest | SearchRequest) -> list[Event]:
+    """Return what was read, where a session can have written it."""
+    check_events(events, asked.session)
+    return events
 
 
 def _which(effect: Delete) -> dict[str, str]:

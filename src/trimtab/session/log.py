@@ -18,31 +18,10 @@ from trimtab.session.messages import MessageReader, SessionUnit, Summary
 from trimtab.session.options import Options
 from trimtab.session.pops import Gone, WayBack, gone_since
 from trimtab.session.recollection import RecalledUnit, Recollection, origins_of, unit_text
+from trimtab.session.schema import check_kinds, check_state
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
-
-KINDS = (
-    "message",
-    "options",
-    "anchors",
-    "summary",
-    "fact",
-    "facts",
-    "evicted",
-    "failed",
-    "budget",
-    "usage",
-    "recalled",
-    "popped",
-    "cleared",
-    "abridged",
-    "pinned",
-    "unpinned",
-    "undone",
-    "redacted",
-)
-"""What an event of a log may be."""
 
 FIRST_PAGE = 64
 LARGEST_PAGE = 1024
@@ -83,13 +62,19 @@ class Pages:
         return events
 
 
-def event_at(session: str, version: int) -> Steps[Event]:
-    """Read one event."""
-    return (yield from events_at(session, (version,)))[version]
+def event_at(session: str, version: int, kind: str | None = None) -> Steps[Event]:
+    """Read one event; see `events_at`."""
+    return (yield from events_at(session, (version,), kind))[version]
 
 
-def events_at(session: str, versions: Iterable[int]) -> Steps[dict[int, Event]]:
-    """Read events by their versions; those that stand behind one another with one request."""
+def events_at(session: str, versions: Iterable[int], kind: str | None = None) -> Steps[dict[int, Event]]:
+    """Read events by their versions; those that stand behind one another with one request.
+
+    Args:
+        session: Its name.
+        versions: Their versions.
+        kind: What each is; None: whatever it is.
+    """
     found: dict[int, Event] = {}
     for first, last in in_runs(versions):
         events: list[Event] = yield LoadRequest(session=session, after=first - 1, before=last + 1)
@@ -99,17 +84,14 @@ def events_at(session: str, versions: Iterable[int]) -> Steps[dict[int, Event]]:
             raise CorruptSessionError(
                 f"session {session!r}: event {missing} is missing", session=session, version=missing
             )
+    check_kinds(found.values(), kind, session)
     return found
 
 
 def state_of(event: Event, session: str) -> State:
     """Read the state in an event."""
-    try:
-        return State.from_dict(event.state)
-    except CorruptSessionError as error:
-        raise CorruptSessionError(
-            f"session {session!r}, event {event.version}: {error}", session=session, version=event.version
-        ) from error
+    check_state(event, session)
+    return State.from_dict(event.state)
 
 
 def read_working_set(session: str, version: int, state: State, options: Options) -> Steps[WorkingSet]:
@@ -119,7 +101,7 @@ def read_working_set(session: str, version: int, state: State, options: Options)
     """
     working_set = WorkingSet(reader=MessageReader(options), state=state, version=version)
     if state.anchors:
-        working_set.anchors = list((yield from event_at(session, state.anchors)).data["anchors"])
+        working_set.anchors = list((yield from event_at(session, state.anchors, "anchors")).data["anchors"])
     else:
         working_set.anchors = list(options.anchors)
     if state.summary:
@@ -138,7 +120,7 @@ def read_working_set(session: str, version: int, state: State, options: Options)
 
 
 def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Summary]:
-    event = yield from event_at(session, version)
+    event = yield from event_at(session, version, "summary")
     text, messages = event.data["text"], event.data["messages"]
     origins = frozenset(sort_origins(event.data.get("origins", ())))
     message = reader.summary_message(text, messages, origins)
@@ -154,8 +136,9 @@ def _read_summary(session: str, version: int, reader: MessageReader) -> Steps[Su
 
 def _read_recollection(session: str, state: State, reader: MessageReader) -> Steps[Recollection]:
     """Read what was recalled; what a redacted message said is not recalled any more."""
-    data = (yield from event_at(session, state.recollection)).data
-    told = yield from events_at(session, {version for members in data["units"] for version in members})
+    data = (yield from event_at(session, state.recollection, "recalled")).data
+    versions = {version for members in data["units"] for version in members}
+    told = yield from events_at(session, versions, "message")
     gone = yield from gone_since(session, state, state.recollection)
     units = list[RecalledUnit]()
     for members in data["units"]:
@@ -211,6 +194,10 @@ def _read_messages(session: str, working_set: WorkingSet) -> Steps[None]:
     shown += _take_into_view(working_set, left[::-1])
     working_set.shown = {unit.first: unit for unit in reversed(shown)}
     working_set.recent = dict(sorted(working_set.recent.items()))
+    # What is recent was just counted: a sum that went wrong in the log lets no view pass its budget.
+    working_set.state = state.with_recent(
+        (unit.versions, unit.tokens) for unit in working_set.recent.values()
+    )
 
 
 def _take_into_view(working_set: WorkingSet, waiting: Iterable[SessionUnit]) -> Iterator[SessionUnit]:
@@ -242,7 +229,7 @@ def read_unit(
 ) -> Steps[SessionUnit]:
     """Read a unit whose messages are known."""
     new = {} if instead is None else instead
-    old = yield from events_at(session, set(members).difference(new))
+    old = yield from events_at(session, set(members).difference(new), "message")
     return _unit([new.get(version) or old[version] for version in members], reader)
 
 
@@ -381,7 +368,7 @@ def summarized_messages(
     found: dict[int, Dict] = {}
     left_tokens = limit_tokens
     while version and left_tokens > 0:
-        summary = yield from event_at(session, version)
+        summary = yield from event_at(session, version, "summary")
         covered = {member for members in summary.data["covers"] for member in members}
         for start, stop in _runs(sorted(covered)):
             pages = Pages(session, after=start - 1, before=stop + 1, newest_first=False)

@@ -28,7 +28,7 @@ def pop_message(core: Core, *, made: str) -> Steps[Event | None]:
     version, seen = working_set.state.last, working_set.view()
     if not version:
         return None
-    event = yield from event_at(core.session, version)
+    event = yield from event_at(core.session, version, "message")
     first = event.data.get("joins", version)
     before = state_of((yield from event_at(core.session, version - 1)), core.session)
     core.working_set = None  # until it is written
@@ -53,7 +53,7 @@ def _uncover(core: Core, working_set: WorkingSet, versions: set[int]) -> Steps[i
     """
     covered = set[int]()
     for version in versions:
-        first = (yield from event_at(core.session, version)).data.get("joins", version)
+        first = (yield from event_at(core.session, version, "message")).data.get("joins", version)
         if working_set.state.place(first) is None:
             covered.add(version)
     if not covered:
@@ -83,7 +83,7 @@ def _take_off(core: Core, working_set: WorkingSet, event: Event, first: int, bef
         before=before,
     )
     if state.recollection > event.version:
-        recalled = yield from event_at(core.session, state.recollection)
+        recalled = yield from event_at(core.session, state.recollection, "recalled")
         if recalled.data["question"] >= event.version:
             state = state.with_recollection(before.recollection)
     working_set.state = yield from _without_facts(core, working_set, state, event)

@@ -321,7 +321,7 @@ def _members(core: Core, working_set: WorkingSet, event: Event) -> Steps[list[Ev
     events: list[Event] = yield LoadRequest(
         session=core.session, after=first, before=working_set.version + 1, limit=_REACH
     )
-    head = event if first == event.version else (yield from event_at(core.session, first))
+    head = event if first == event.version else (yield from event_at(core.session, first, "message"))
     gone = yield from gone_since(core.session, working_set.state, first)
     joined = (one for one in events if one.data.get("joins") == first)
     whole = {one.version: one for one in joined if one.version not in gone}

@@ -8,16 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from trimtab.errors import ConfigurationError, CorruptSessionError
+from trimtab.counting import CharCounter
+from trimtab.errors import ConfigurationError, ContextError, CorruptSessionError
+from trimtab.formats import format_of
+from trimtab.formats.structure import Structure
 from trimtab.formats.values import short_repr
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.facts import next_links
 from trimtab.session.log import Pages, event_at, events_at, live_units, state_of
 from trimtab.session.messages import SessionUnit
-from trimtab.session.options import SessionOptions, as_given, missing_functions
-from trimtab.session.plain import copy_plain
+from trimtab.session.options import Options, SessionOptions, as_given, missing_functions
+from trimtab.session.plain import copy_plain, plain_message
 from trimtab.session.runner import Runner
+from trimtab.session.schema import check_log, check_options
 from trimtab.session.state import State
 from trimtab.session.view import log_pages
 from trimtab.session.working_set import WorkingSet
@@ -75,7 +79,7 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
     }
     for name, at in standing.items():
         if at:
-            event = yield from event_at(core.session, at)
+            event = yield from event_at(core.session, at, "anchors" if name == "anchors" else "summary")
             if name != "anchors":
                 # It names nothing that is not there: what it covers, what it goes on from.
                 alone = {**event.data, "covers": [], "previous": 0, "older": front.newest_summary}
@@ -97,7 +101,7 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
         new[event.version] = len(made) + 1
         put(_translate_unit(event, new), front.with_newest_of(state_of(event, core.session), new))
     if working_set.recollection is not None:
-        event = yield from event_at(core.session, working_set.state.recollection)
+        event = yield from event_at(core.session, working_set.state.recollection, "recalled")
         front = front.with_recollection(put(_translate_recollection(event, old | new), front))
     last = core.event(working_set, "abridged", {"of": working_set.version})
     pending = [unit for unit in units if state.place(unit.first) == "pending"]
@@ -208,11 +212,13 @@ def events_from(given: Any, /) -> tuple[str, Any, list[Event]]:
                 "the snapshot does not match its seal: it was changed after it was taken. Take another, or"
                 " pass what is to change as options of restore()"
             )
-        data = json.loads(json.dumps({**given}))
+        data = json.loads(json.dumps({**given}, allow_nan=False))
         events = [Event(**{name: one[name] for name in _COLUMNS}) for one in data["events"]]
-        if [event.version for event in events] != list(range(1, len(events) + 1)):
+        if not all(type(event.version) is int and event.version == at for at, event in enumerate(events, 1)):
             raise ValueError("its events are not in order")
-        return check_session_name(data["id"]), data.get("options"), events
+        name = check_session_name(data["id"])
+        check_log(events, name)
+        return name, data.get("options"), events
     except CorruptSessionError:
         raise
     except (ConfigurationError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -246,6 +252,11 @@ def read_snapshot(
     name, last_options, events = events_from(data)
     name = name if id is None else check_session_name(id)
     known = next((event.data.get("options") for event in reversed(events) if event.kind == "options"), None)
+    for event in events:
+        if event.kind == "options":
+            _check_options(event.data["options"], given, f"session {name!r}: event {event.version} (options)")
+    _check_options(last_options, given, "the snapshot")
+    _check_messages(name, events, given)
     source = MemoryStore()
     if events:
         source.append(AppendRequest(session=name, expected_version=0, events=events))
@@ -254,12 +265,45 @@ def read_snapshot(
         missing = missing_functions(last_options, options_given)
         if missing is not None and not allow_missing:
             raise ConfigurationError(f"the session was made with {missing}: pass it again to restore()")
-    runner = Runner(
-        given,
-        begins=not events,
-        store=source if store is None else store,
-        id=name,
-        retry=retry,
-        allow_missing=allow_missing,
-    )
-    return Restored(runner, source if events and store is not None else None)
+
+    def runner_on(kept: StoreLike) -> Runner:
+        return Runner(given, begins=not events, store=kept, id=name, retry=retry, allow_missing=allow_missing)
+
+    runner = runner_on(source)
+    if store is None:
+        return Restored(runner, None)
+    if events:
+        runner.run(Core.ready)  # what cannot be opened is not copied either
+    return Restored(runner_on(store), source if events else None)
+
+
+def _check_options(data: Any, given: Mapping[str, Any], where: str) -> None:
+    """Refuse options no session can be made with, whatever it is given."""
+    check_options(data, where)
+    alone = {"format": given["format"]} if "format" in given else {}
+    try:
+        Options(**as_given(data, {"counter": CharCounter(), **alone}))
+    except (ContextError, TypeError, ValueError) as error:
+        raise CorruptSessionError(
+            f"{where} has options no session is made with: {error!s:.300}. Take the snapshot again"
+        ) from error
+
+
+def _check_messages(session: str, events: Sequence[Event], given: Mapping[str, Any]) -> None:
+    """Refuse messages that cannot be read, in the form of the options they came under."""
+    form = format_of([], given.get("format") or "auto", None)
+    for event in events:
+        if event.kind == "options":
+            form = format_of([], given.get("format") or event.data["options"]["format"], None)
+        messages = [event.message] if event.kind == "message" else event.data.get("anchors", ())
+        for message in messages:
+            try:
+                plain_message(message)
+                form.scan([message], 0, 1, Structure(1))
+            except ContextError as error:
+                raise CorruptSessionError(
+                    f"session {session!r}: event {event.version} ({event.kind}) holds a message that cannot"
+                    f" be read: {error!s:.300}. Take the snapshot again",
+                    session=session,
+                    version=event.version,
+                ) from error

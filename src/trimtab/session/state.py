@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from trimtab.budget import MOST_TOKENS
 from trimtab.counting.baseline import Factor, Learned
-from trimtab.errors import CorruptSessionError
 
 Members = tuple[int, ...]
 """Versions of the messages of one unit, ascending."""
@@ -207,6 +206,13 @@ class State:
         made = replace(self, recent_tokens=0, recent_messages=0, pending_tokens=0, pending_messages=0)
         for members, tokens in units:
             made = made.plus(self.place(members[0]), tokens=tokens, messages=len(members))
+        return made
+
+    def with_recent(self, units: Iterable[tuple[Members, int]], /) -> State:
+        """Have these as all that is recent, with their tokens."""
+        made = replace(self, recent_tokens=0, recent_messages=0)
+        for members, tokens in units:
+            made = made.plus("recent", tokens=tokens, messages=len(members))
         return made
 
     def with_options(self, version: int, /) -> State:
@@ -612,18 +618,8 @@ class State:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> State:
-        """Read it.
-
-        Raises:
-            CorruptSessionError: It is none.
-        """
-        try:
-            units = {name: _tuples(data[name]) for name in _UNITS if name in data}
-            return cls(**{**data, **units})
-        except (TypeError, ValueError) as error:
-            raise CorruptSessionError(
-                f"the state in an event of a session cannot be read: {error}"
-            ) from error
+        """Read what was written."""
+        return cls(**{**data, **{name: _tuples(data[name]) for name in _UNITS if name in data}})
 
 
 _UNITS = ("beside", "left", "waiting", "pins", "facts", "unread")

@@ -21,6 +21,7 @@ from trimtab.session.log import (
     state_of,
 )
 from trimtab.session.pops import Gone, gone_since
+from trimtab.session.schema import check_kinds
 from trimtab.session.state import Members, State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
@@ -62,7 +63,7 @@ def state_without(
     instead = {} if rewritten is None else rewritten
     before = state_of((yield from event_at(core.session, version - 1)), core.session)
     while before.summary:
-        summary = yield from event_at(core.session, before.summary)
+        summary = yield from event_at(core.session, before.summary, "summary")
         if not instead.get(before.summary, summary).data.get("stale"):
             break
         version = before.summary
@@ -252,7 +253,7 @@ def summaries_over(core: Core, working_set: WorkingSet, versions: set[int]) -> S
     after, newest_first = min(versions), list[Event]()
     version = working_set.state.newest_summary
     while version > after:
-        newest_first.append((yield from event_at(core.session, version)))
+        newest_first.append((yield from event_at(core.session, version, "summary")))
         version = newest_first[-1].data.get("older", -1)  # each says which was before it
     if version < 0:  # of older logs every event is looked at
         before = newest_first[-1].version if newest_first else working_set.version + 1
@@ -272,10 +273,11 @@ def facts_of(core: Core, working_set: WorkingSet, targets: Sequence[Event]) -> S
     after, ids = min(event.version for event in targets), {event.id for event in targets}
     version, found = working_set.state.newest_fact, list[Event]()
     while version > after:  # a fact is younger than what it comes from; each says which was before it
-        newest = yield from event_at(core.session, version)
+        newest = yield from event_at(core.session, version, "fact")
         batch: list[Event] = yield LoadRequest(
             session=core.session, after=version - newest.data["at"] - 1, before=version + 1
         )
+        check_kinds(batch, "fact", core.session)
         found += [event for event in batch if not ids.isdisjoint(event.data["sources"])]
         version = batch[0].data["older"]
     return found
@@ -287,5 +289,5 @@ def first_stale(core: Core, working_set: WorkingSet, stale: set[int]) -> Steps[i
     version = state.anchor_summary if state.anchor_summary in stale else state.summary
     while version in stale:
         first = version
-        version = (yield from event_at(core.session, version)).data["previous"]
+        version = (yield from event_at(core.session, version, "summary")).data["previous"]
     return first

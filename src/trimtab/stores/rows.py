@@ -58,7 +58,7 @@ def to_rows(request: AppendRequest, /) -> tuple[list[Row], list[Row]]:
     check_whole("expected_version", request.expected_version, least=0)
     for event in (*request.events, *request.rewrites):
         for name, value in (("id", event.id), ("kind", event.kind)):
-            if not _is_name(value):
+            if not is_name(value):
                 raise ConfigurationError(f"an event's {name} is {_NAME}, not {value!r:.80}")
     ids = [event.id for event in request.events]
     if len(set(ids)) < len(ids):
@@ -209,17 +209,18 @@ _NAME = "a text of 1 to 512 characters without NUL and lone surrogates"
 
 def check_session_name(name: object, /, *, what: str = "a session's id") -> str:
     """Return the name of a session, or of `what` else has to be one, if it can be."""
-    if not _is_name(name):
+    if not is_name(name):
         raise ConfigurationError(f"{what} is {_NAME}, not {name!r:.80}")
     return str(name)
 
 
 def storable_ids(ids: Sequence[str], /) -> list[str]:
     """Return those of the ids asked for that an event can have; others are found nowhere."""
-    return [one for one in dict.fromkeys(ids) if _is_name(one)]
+    return [one for one in dict.fromkeys(ids) if is_name(one)]
 
 
-def _is_name(name: object) -> bool:
+def is_name(name: object, /) -> bool:
+    """Tell whether an event or a session can be called that."""
     if not isinstance(name, str) or not 1 <= len(name) <= 512 or "\0" in name:
         return False
     try:

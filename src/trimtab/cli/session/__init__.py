@@ -40,8 +40,8 @@ from trimtab.errors import BudgetExceededError
 from trimtab.formats.origin import ORIGINS, OriginName
 from trimtab.report.text import plain, plural
 from trimtab.session import Session
-from trimtab.session.log import KINDS
 from trimtab.session.recall import not_all
+from trimtab.session.schema import KINDS
 from trimtab.stores import Event
 
 __all__ = ["session"]

@@ -42,14 +42,14 @@ def redacted_of(message: Dict) -> Dict:
         return message  # how the model goes on, and nothing that was said
     if "content" in message:
         blocks = as_list(message["content"]) or ()
-        stay = [one for one in blocks if not (isinstance(one, dict) and one.get("type") in THINKING)]
+        stay = [one for one in blocks if type_of(one) not in THINKING]
         made["content"] = [_block(block) for block in stay] or REDACTED
     return made
 
 
 def _block(block: Any) -> Dict:
     """Blank a block; text stands in the place of all that need not stay what it is."""
-    kind = block.get("type") if isinstance(block, dict) else None
+    kind = type_of(block)
     if kind == "tool_use":
         return {**_ids(block), "name": REDACTED_NAME, "input": {}}
     if kind == "mcp_tool_use":
