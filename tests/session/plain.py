@@ -385,7 +385,7 @@ class Plain:
                 evicted += leaving
                 shown = self.waiting_in_view(among={*shown, *leaving})
         due = exceeded or self.settings.ratio < 1  # what is due since a summary was cut off
-        self.make_room(evicted, before, summarizes=due)
+        self.make_room(evicted, before, summarizes=due, summaries=64 if len(messages) > 1 else 1)
 
     def total(self, shown: Sequence[int]) -> int:
         """E3: system, anchors, summary, pending in view and recent."""
@@ -581,7 +581,7 @@ class Plain:
         if total > self.budget:
             self.told.append(("on_budget_exceeded", total, self.budget))
             evicted = self.cut(shown)
-        self.make_room(evicted, before, summarizes=total > self.budget, summaries=8)
+        self.make_room(evicted, before, summarizes=total > self.budget, summaries=64)
 
     def pop(self) -> int | None:
         """Take off the newest message; return its place. A summary over it or the user's latest goes."""

@@ -21,7 +21,14 @@ from trimtab.session.messages import SessionUnit
 from trimtab.session.plain import plain_message
 from trimtab.session.recollect import recollect
 from trimtab.session.state import Members
-from trimtab.session.summarize import is_due, messages_of, summarize_if_due, tell_gone
+from trimtab.session.summarize import (
+    is_due,
+    messages_of,
+    most_for,
+    most_summaries,
+    summarize_if_due,
+    tell_gone,
+)
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event, LoadRequest
 from trimtab.stores.rows import check_session_name
@@ -56,6 +63,7 @@ def make_room(
         core.tell("on_evict", messages_of(list(waiting.values())), "budget")
     try:
         if summarizes and not core.in_force.background:
+            summaries = most_summaries(core, summaries)
             yield from summarize_if_due(core, summaries=summaries)
         if core.working_set is not None:
             core.working_set.truncate()
@@ -149,7 +157,8 @@ def add_messages(
     late = not batch.cuts and core.in_force.target_ratio < 1.0 and is_due(core, working_set.state)
     seen = working_set.view() if late else batch.seen
     due = late or batch.cuts
-    yield from make_room(core, working_set, batch.evicted, summarizes=due, seen=seen)
+    summaries = most_for(plain)
+    yield from make_room(core, working_set, batch.evicted, summarizes=due, summaries=summaries, seen=seen)
     if batch.question is not None:
         yield from recollect(core, *batch.question)
     return [replace(batch.events[at], version=first + at) for at in batch.added]

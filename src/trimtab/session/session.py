@@ -41,7 +41,7 @@ from trimtab.session.recall import RecallTool
 from trimtab.session.recollect import recall_messages
 from trimtab.session.runner import Runner
 from trimtab.session.snapshot import read_snapshot, snapshot_of
-from trimtab.session.summarize import CATCH_UP, summarize_waiting
+from trimtab.session.summarize import CATCH_UP, most_for, summarize_waiting
 from trimtab.session.undo import redact_messages, undo_decision
 from trimtab.session.view import (
     Origin,
@@ -730,7 +730,8 @@ class Session:
         """
         self._runner.check_summarizer()
         self._runner.check_ranker()
-        return self._runner.run_ahead(1, add_messages, *check_messages(messages, ids, origins))
+        given = check_messages(messages, ids, origins)
+        return self._runner.run_ahead(most_for(given[0]), add_messages, *given)
 
     async def aextend(
         self,
@@ -741,7 +742,8 @@ class Session:
         origins: Sequence[OriginName | None] | None = None,
     ) -> list[Event]:
         """Add messages in one step; see `extend`."""
-        return await self._runner.arun_ahead(1, add_messages, *check_messages(messages, ids, origins))
+        given = check_messages(messages, ids, origins)
+        return await self._runner.arun_ahead(most_for(given[0]), add_messages, *given)
 
     def pop(self) -> Event | None:
         """Take off the newest message and return its event; None if there is none.
@@ -764,10 +766,10 @@ class Session:
     def set_budget(self, budget: BudgetLike, /) -> None:
         """Change the budget.
 
-        Where a smaller one makes much leave, up to eight summaries are asked
-        for; `status().hidden_messages` says what is left, and `summarize` takes
-        the rest. A smaller one given when the session is opened again is caught
-        up with by the first `add` that needs room, in as many.
+        Where a smaller one makes much leave, as many summaries as that needs,
+        up to 64, are asked for; `status().hidden_messages` says what is left,
+        and `summarize` takes the rest. A smaller one given when the session is
+        opened again is caught up with by the first `add` that needs room.
 
         Args:
             budget: Tokens, or a `Budget`.

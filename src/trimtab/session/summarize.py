@@ -134,8 +134,14 @@ def _in_order(messages: Mapping[int, Dict]) -> list[Dict]:
     return [copy_plain(messages[version]) for version in sorted(messages)]
 
 
-CATCH_UP = 8
-"""Summaries one order may ask for: after a budget cut far down, more than one call's worth waits."""
+CATCH_UP = 64
+"""Summaries one order may ask for: after a budget cut far down, or with many messages at once, more than one
+call's worth waits. Together they read what left once; what is beyond them `status()` and a note tell."""
+
+
+def most_for(messages: Sequence[object]) -> int:
+    """Say how many summaries the messages of one call may ask for: one message, one summary."""
+    return 1 if len(messages) <= 1 else CATCH_UP
 
 
 def most_summaries(core: Core, summaries: int) -> int:
@@ -147,7 +153,7 @@ def most_summaries(core: Core, summaries: int) -> int:
 
 def summarize_if_due(core: Core, *, summaries: int) -> Steps[None]:
     """Have what waits summarized while enough of it does, in so many summaries at most."""
-    for _ in range(most_summaries(core, summaries)):
+    for _ in range(summaries):
         working_set = core.working_set
         if working_set is None or not is_due(core, working_set.state):
             return
