@@ -7,7 +7,7 @@ import pytest
 from tests.integrations.run import ROOT, chosen, examples_of, names, sources
 
 KNOWN = names()
-CLIENTS = {"anthropic", "google_genai", "openai"}
+CLIENTS = {"anthropic", "bedrock", "google_genai", "openai", "openai_compatible"}
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_what_some_stand_on_runs_these(path: str) -> None:
     """What only the clients use runs the clients, and three in turn."""
     found = {*chosen(KNOWN, [path], 0)}
     assert found >= CLIENTS
-    assert len(found) <= 6
+    assert len(found) <= 8
 
 
 def test_what_no_adapter_names_runs_three_in_turn() -> None:

@@ -83,6 +83,8 @@ class Refusing:
         )
         if form == "gemini":
             return {"error": {"code": 400, "message": text, "status": "INVALID_ARGUMENT"}}
+        if form == "bedrock":
+            return {"__type": "ValidationException", "message": text}
         said = {"type": "invalid_request_error", "message": text}
         if form == "anthropic":
             return {"type": "error", "error": said, "request_id": "req_1"}
@@ -93,6 +95,8 @@ class Refusing:
         made, tokens = answered(form, str(body.get("model"))), tokens_of(body)
         if form == "gemini":
             return {**made, "usageMetadata": {"promptTokenCount": tokens, "candidatesTokenCount": 1}}
+        if form == "bedrock":
+            return {**made, "usage": {"inputTokens": tokens, "outputTokens": 1, "totalTokens": tokens + 1}}
         if form == "openai_chat":
             return {**made, "usage": {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": 0}}
         return {**made, "usage": {"input_tokens": tokens, "output_tokens": 1, "total_tokens": 0}}

@@ -49,8 +49,8 @@ EXAMPLE_TEST = "test_an_example_runs_offline_and_says_what_left_its_requests"
 OTHERS = {"ray": ("src/trimtab/batch/",), "spark": ("src/trimtab/batch/",)}
 """What is tested here and is no adapter, by what it stands on."""
 
-EXTRAS = {"spark": "batch"}
-"""The extra of what has none of its own name: a recipe."""
+EXTRAS = {"openai_compatible": "exact", "spark": "batch"}
+"""The extra of what has none of its own name: hosts' clients are installed by themselves, and a recipe."""
 
 
 def names() -> list[str]:

@@ -142,6 +142,8 @@ def _bill(form: str, tokens: int) -> dict[str, Any]:
     """Write what a provider says a request was billed; of the answer that it had one token."""
     if form == "gemini":
         return {"usageMetadata": {"promptTokenCount": tokens, "totalTokenCount": tokens + 1}}
+    if form == "bedrock":
+        return {"usage": {"inputTokens": tokens, "outputTokens": 1, "totalTokens": tokens + 1}}
     if form == "openai_chat":
         return {"usage": {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}}
     return {"usage": {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1}}

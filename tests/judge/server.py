@@ -58,7 +58,7 @@ class Provider:
 
 def form_of(path: str) -> str:
     """Name the form of a path; "gemini" where it is no other's."""
-    path = path.partition("?")[0]
+    path = path.partition("?")[0].removeprefix("/openai")  # Groq puts that before OpenAI's paths
     return "bedrock" if CONVERSE.fullmatch(path) else PATHS.get(path, "gemini")
 
 

@@ -31,7 +31,7 @@ def fit_posts(
 
     Args:
         client: The client.
-        bodies: What fits the bodies that are sent to a path.
+        bodies: What fits the bodies that are sent to a path, by its end.
         errors: What the client raises where its provider refuses a call.
         is_async: Whether its calls are awaited.
 
@@ -172,7 +172,10 @@ def _package(kind: type) -> str:
 
 
 def _fits(bodies: Mapping[str, Bodies], path: str, body: Any) -> Bodies | None:
-    return bodies.get(path.partition("?")[0]) if isinstance(body, Mapping) else None
+    """Find what fits a body: hosts put a version, or all of an address, before the path."""
+    asked = path.partition("?")[0]
+    found = (fits for end, fits in bodies.items() if asked.endswith(end))
+    return next(found, None) if isinstance(body, Mapping) else None
 
 
 def _watch(sent: Sent, answer: Any, given: Mapping[str, Any], again: Again | None) -> Any:
