@@ -311,6 +311,15 @@ def test_breakpoints_mark_what_comes_out() -> None:
     assert message["content"] == [{**chat[0]["content"][0], "cache_control": {"type": "ephemeral"}}]
 
 
+def test_the_newest_is_cut_or_left_alone() -> None:
+    """As `fit(…, cut_newest=False)` does; a policy says it by its blocks."""
+    chat = [QUESTION, calling(function_call("a")), {**result("a"), "content": "word " * 400}]
+    cut = fit("--budget", "100", "--strategy", "cheapest", chat=chat)["messages"]
+    assert "[text cut by trimtab" in cut[-1]["content"]
+    refused = run("fit", "--budget", "100", "--strategy", "cheapest", "--no-cut-newest", data=chat)
+    assert (refused.exit_code, "does not fit" in refused.stderr) == (1, True)
+
+
 def test_steady_cuts_in_strides() -> None:
     """As `fit(…, steady=True)` does: further than it must, at a mark."""
     chat = [{"role": "user", "content": f"{number:09}"} for number in range(40)]

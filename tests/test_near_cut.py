@@ -26,7 +26,7 @@ from trimtab import (
 )
 from trimtab.conversation import History
 from trimtab.counting import TextCounter
-from trimtab.errors import InvalidHistoryError
+from trimtab.errors import FormatError, InvalidHistoryError
 from trimtab.formats import get_format
 from trimtab.models import Framing
 from trimtab.strategies import ClampResults, Strategy
@@ -264,12 +264,15 @@ TURNS_BEFORE = " ".join(["u2 cA rA3 a2 u1 cB,C rB2 rC3 a2"] * 30)
 
 
 def far_read(messages: list[Any], form: str, limit: int = 30, **options: Any) -> set[int] | None:
-    """Fit, and list what is read more than 20 messages back, but for the first; None if it does not fit."""
+    """Fit, and list what is read more than 20 messages back, but for the first.
+
+    None if it does not fit, or only with the newest cut: of these no copies can be made.
+    """
     read: set[int] = set()
     given = [Model(message, at, read) for at, message in enumerate(messages)]
     try:
         fit(given, limit, counter=words(form), format=form, strategy=SlidingWindow(), **options)
-    except BudgetExceededError:
+    except (BudgetExceededError, FormatError):
         return None
     return {at for at in read if 0 < at < len(messages) - 20}
 

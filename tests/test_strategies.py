@@ -157,14 +157,14 @@ KEPT: list[tuple[Any, str, dict[int, list[int] | None]]] = [
 def test_what_stays_at_each_boundary(
     strategy: Any, line: str, budget: int, expected: list[int] | None, black_box: bool
 ) -> None:
-    """The same under a counter that adds up and under a black box."""
+    """The same under a counter that adds up and under a black box; no text is cut."""
     messages = talk(line)
     counter = WORDS.count if black_box else WORDS
     if expected is None:
         with pytest.raises(BudgetExceededError):
-            fit(messages, budget, counter=counter, strategy=strategy)
+            fit(messages, budget, counter=counter, strategy=strategy, cut_newest=False)
     else:
-        fitted = fit(messages, budget, counter=counter, strategy=strategy)
+        fitted = fit(messages, budget, counter=counter, strategy=strategy, cut_newest=False)
         assert places(fitted.messages, messages) == expected
         assert fitted.report.tokens_after == WORDS.count(fitted.messages)
 

@@ -42,6 +42,7 @@ def fit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
@@ -65,6 +66,7 @@ def fit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
@@ -89,6 +91,7 @@ def fit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Any = (),
     pending_calls: Collection[str] = (),
@@ -134,6 +137,10 @@ def fit(
             with a prompt cache: the default with
             `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so
             that a prompt begins like the one before.
+        cut_newest: Cut the newest unit, a huge result say, where a strategy
+            leaves too little room for it: results to both ends, with a marker.
+            False: it stays as it is, as if pinned, and what does not fit beside
+            it is refused. `Strict` refuses anyway.
         breakpoints: True marks the output for a provider whose prompt cache
             stores marked prefixes only (Anthropic), in four places at most,
             those that are marked already included. A mapping is the mark
@@ -204,6 +211,7 @@ def fit(
         tools=tools,
         strategy=strategy,
         steady=steady,
+        cut_newest=cut_newest,
         breakpoints=breakpoints,
         pin=pin,
         pending_calls=pending_calls,
@@ -251,6 +259,7 @@ async def afit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
     pending_calls: Collection[str] = (),
@@ -274,6 +283,7 @@ async def afit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
     pending_calls: Collection[str] = (),
@@ -298,6 +308,7 @@ async def afit(
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
     steady: bool = False,
+    cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Any = (),
     pending_calls: Collection[str] = (),
@@ -342,6 +353,10 @@ async def afit(
             with a prompt cache: the default with
             `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so
             that a prompt begins like the one before.
+        cut_newest: Cut the newest unit, a huge result say, where a strategy
+            leaves too little room for it: results to both ends, with a marker.
+            False: it stays as it is, as if pinned, and what does not fit beside
+            it is refused. `Strict` refuses anyway.
         breakpoints: True marks the output for a provider whose prompt cache
             stores marked prefixes only (Anthropic), in four places at most,
             those that are marked already included. A mapping is the mark
@@ -391,6 +406,7 @@ async def afit(
         tools=tools,
         strategy=strategy,
         steady=steady,
+        cut_newest=cut_newest,
         breakpoints=breakpoints,
         pin=pin,
         pending_calls=pending_calls,

@@ -46,10 +46,12 @@ FRONT = (
     module(
         "_fitting/prepare.py",
         "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_front_door_errors.py"
-        " properties/test_toy_format.py",
+        " properties/test_toy_format.py test_newest.py",
         ("prepare", "take_model(ask) if ask.model is None else ()", "take_model(ask)"),
         ("_notes_of_repair", "if not source or items:", "if items:"),
-        ("_history", "[index + len(lead) for", "[index for"),
+        ("_history", "(index + len(lead) for", "(index for"),
+        ("_newest_pinned", "[holds[-1] if holds else count - 1]", "[count - 1]"),
+        ("_go_on_without", ", *_newest_pinned(work.ask, len(indices), holds)]", "]"),
         (
             "_pins",
             "for at, index in enumerate(origin) if index in pins",

@@ -105,7 +105,14 @@ NEAR = (
     module(
         "_fitting/portion.py",
         "test_near_cut.py",
-        ("ask", "if few is not None and not settled.fits:", "if False:"),
+        (
+            "ask",
+            "if few is not None and not (settled.fits and _is_newest_sure(request, settled)):",
+            "if False:",
+        ),
+        ("ask", "settled.fits and _is_newest_sure(request, settled)", "settled.fits"),
+        ("_is_newest_sure", "index >= newest", "index > newest"),
+        ("_is_newest_sure", "not cut or ", ""),
         ("ask", "and _reads_newest(strategy, history):", ":"),
     ),
     module(

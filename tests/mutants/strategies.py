@@ -7,7 +7,13 @@ from tests.mutants.mutants import module
 STRATEGIES = (
     module(
         "strategies/runner.py",
-        "test_runner.py",
+        "test_runner.py test_newest.py",
+        ("steps", "not (answer.fits or settled.fits or has_last_word(strategy))", "not answer.fits"),
+        ("steps", "if cut_newest and not", "if not"),
+        ("_with_newest_cut", 'if unit.state == "held"]', "]"),
+        ("_with_newest_cut", '(*settled.actions, "shortened")', "settled.actions"),
+        ("_with_newest_cut", "[*answer.edits, *cut.edits]", "cut.edits"),
+        ("_with_newest_cut", "needed_tokens=cut.needed_tokens", "needed_tokens=None"),
         (
             "_check_insertion",
             "if (counted := request.sizes.alone(insertion.message)) > planned:",
@@ -269,11 +275,11 @@ STRATEGIES = (
         ("_Run.fewest_dropped", "used + self._beside_tokens(count - 1) > request", "used > request"),
         ("_Run.remainder", "if id(unit) not in gone or unit is opener]", "if id(unit) not in gone]"),
         (
-            "TruncateText._stages",
+            "_stages",
             "(results if slot.is_result else texts)",
             "(texts if slot.is_result else results)",
         ),
-        ("TruncateText._keep_of", 'return "both" if slot.is_result else "end"', 'return "end"'),
+        ("_stages", '"both" if slot.is_result else "end"', '"end"'),
         ("_Search.deepest", "if most <= limit:", "if most < limit:"),
         ("_Search.deepest", "if least > limit:", "if least >= limit:"),
         (
@@ -306,7 +312,7 @@ STRATEGIES = (
             "min([opener or self.free[dropped], *self._stays[:1]], key",
             "min([self.free[dropped]], key",
         ),
-        ("TruncateText._shorten_held", "needed_tokens=least", "needed_tokens=least + 1"),
+        ("shorten_held", "needed_tokens=least", "needed_tokens=least + 1"),
         ("", "_BLACK_BOX_ASKS = 16", "_BLACK_BOX_ASKS = 1000"),
     ),
     module(

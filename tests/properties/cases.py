@@ -141,6 +141,11 @@ class Watched:
         """Give its own name."""
         return self.strategy.name
 
+    @property
+    def has_last_word(self) -> bool:
+        """Say what it says: whether the newest may be cut behind it."""
+        return getattr(self.strategy, "has_last_word", False)
+
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Ask it, and note the answer."""
         self.answers.append(self.strategy.evict(request))

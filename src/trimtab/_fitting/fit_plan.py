@@ -235,6 +235,7 @@ def _settle(work: Work, *, limit_tokens: int, counted: int | None) -> Steps[tupl
             limit_tokens=tokens,
             constant_limit_tokens=limit_tokens if again else None,
             counted=_counted_back(work.history, work.sizes, tokens) if again else counted,
+            cut_newest=work.ask.cut_newest,
         )
 
     return fill_room(work, within, partial(_fresh, work), limit_tokens=limit_tokens, strategy=work.strategy)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from trimtab._shared.steps import Steps
 from trimtab.conversation import History
 from trimtab.conversation.assemble import put_in, tools_answered
+from trimtab.conversation.pairing import is_paired
 from trimtab.counting.awaited import CountsNeeded
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import CountingError, FormatError, move_error
@@ -119,6 +120,7 @@ def ask(
     counted: int | None,
     led: bool = False,
     question: Callable[[], str] | None = None,
+    cut_newest: bool = False,
 ) -> Steps[tuple[EvictionRequest, Settled]]:
     """Ask a strategy what stays of a portion; yields what it needs from outside.
 
@@ -132,6 +134,7 @@ def ask(
         counted: The message at which counting back passed the limit; None if nothing was counted.
         led: Whether something in front of it surely may come first.
         question: Finds what the user wrote last, where that may stand in another portion.
+        cut_newest: Whether the newest unit is cut where the strategy leaves too little room for it.
     """
     history, sizes = portion.history, portion.sizes
     few, oldest_cut = None, 0
@@ -151,11 +154,18 @@ def ask(
         question=question,
     )
     request = make(row=few, oldest_cut=oldest_cut)
-    settled = yield from steps(strategy, request)
-    if few is not None and not settled.fits:  # how much it takes at least is told by all there is
-        request = make()
-        settled = yield from steps(strategy, request)
+    settled = yield from steps(strategy, request, cut_newest=cut_newest)
+    if few is not None and not (settled.fits and _is_newest_sure(request, settled)):
+        request = make()  # how much it takes at least is told by all there is
+        settled = yield from steps(strategy, request, cut_newest=cut_newest)
     return request, settled
+
+
+def _is_newest_sure(request: EvictionRequest, settled: Settled) -> bool:
+    """Tell whether what was cut of the newest unit is of no other: near a cut, ids are not looked at."""
+    history, newest = request.history, request.row[-1][0]
+    cut = any(index >= newest for index in settled.edits)
+    return not cut or is_paired(history.format, history.messages[newest:])
 
 
 def _reads_newest(strategy: Strategy, history: History) -> bool:

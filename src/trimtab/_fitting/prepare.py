@@ -246,15 +246,15 @@ def _history(
     origin: list[int] | None,
     unmended: bool,
 ) -> History:
-    whole = [*lead, *items] if lead else items
+    whole, holds = [*lead, *items] if lead else items, _late(ask, lead, origin)
     try:
         return History(
             whole,
             format=format,
-            pins=[index + len(lead) for index in pins],
+            pins=[*(index + len(lead) for index in pins), *_newest_pinned(ask, len(whole), holds)],
             pending_calls=ask.pending_calls,
             origin_of=ask.origin,
-            holds=_late(ask, lead, origin),
+            holds=holds,
             leading=ask.leading,
             latest_user=ask.latest_user,
             elsewhere=body is not None and body.elsewhere,
@@ -272,6 +272,11 @@ def _late(ask: Ask, lead: list[Any], origin: list[int] | None) -> list[int]:
         return [ask.newest]
     newest = newest_inside(origin or ())
     return [] if newest is None else [newest + len(lead)]
+
+
+def _newest_pinned(ask: Ask, count: int, holds: Sequence[int]) -> list[int]:
+    """List the newest message, where it is to stay as it is."""
+    return [] if ask.cut_newest or not count else [holds[-1] if holds else count - 1]
 
 
 def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
@@ -349,6 +354,7 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
     indices = sorted({index for unit in remaining for index in unit.indices})
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]
+    holds = [at for at, index in enumerate(indices) if index in history.holds]
     messages = assemble(history, remaining, {})
     shared = {i for i, message in zip(indices, messages, strict=True) if message is not history.original(i)}
     work.mended |= {work.source_index(i) for i in shared}
@@ -356,10 +362,10 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
     work.history = History(
         messages,
         format=work.format,
-        pins=kept_pins,
+        pins=[*kept_pins, *_newest_pinned(work.ask, len(indices), holds)],
         pending_calls=history.pending_calls,
         origin_of=history.origin_of,
-        holds=[at for at, index in enumerate(indices) if index in history.holds],
+        holds=holds,
         leading=None if work.ask.leading is None else sum(index < work.ask.leading for index in indices),
         latest_user=_latest_user(work.ask, indices),
         elsewhere=history.elsewhere,

@@ -73,6 +73,8 @@ class Ask:
     """Says of a message that it has less say than its role."""
     strict: bool = False
     steady: bool = False
+    cut_newest: bool = True
+    """Whether the newest unit is cut where it leaves no room; else it stays as it is."""
     charge_as: str | Format | None = None
     """The wire form that messages are sent in, where it is not the one they are read in."""
     breakpoints: Any = False
@@ -113,6 +115,7 @@ def check(ask: Ask) -> None:
     if ask.system is not None:
         ask.system = system_of(ask.system)
     check_tools(ask.tools)
+    check_flag("cut_newest", ask.cut_newest)
     check_flag("repair", ask.repair)
     check_flag("strict", ask.strict)
     if check_flag("steady", ask.steady) and ask.strategy is not None:

@@ -40,9 +40,10 @@ class PolicyFit:
     """
 
     def __init__(self, path: str, given: Mapping[str, Any]) -> None:
-        for option in ("strategy", "steady", "breakpoints", "pin", "repair"):
+        for option in ("strategy", "steady", "no_cut_newest", "breakpoints", "pin", "repair"):
             if given[option]:
-                raise ConfigurationError(f"--{option} does not go with --policy: blocks say what stays")
+                word = option.replace("_", "-")
+                raise ConfigurationError(f"--{word} does not go with --policy: blocks say what stays")
         source = path if isinstance(path, Source) else Source(path)
         policy = policy_in(source.read(lambda: read_file(path)), path)
         if not policy.blocks:
@@ -192,6 +193,11 @@ Examples:
     help="Cut in strides, so that a prompt cache can read most of the next prompt of a growing chat.",
 )
 @click.option(
+    "--no-cut-newest",
+    is_flag=True,
+    help="Leave the newest message or result as it is: what does not fit beside it is an error.",
+)
+@click.option(
     "--breakpoints",
     is_flag=True,
     help="Mark what comes out for a prompt cache that stores marked prefixes only.",
@@ -249,6 +255,7 @@ def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
     taken_over = ("format", "charge_as", "pending_calls", "repair", "strict", "steady", "breakpoints")
     settings: dict[str, Any] = {key: given[key] for key in taken_over}
     settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}
+    settings["cut_newest"] = not given["no_cut_newest"]
 
     def fit_history(value: Any) -> FittedRequest:
         model = asked.model_of(value)

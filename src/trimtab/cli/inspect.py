@@ -172,6 +172,7 @@ def _conversation_in(path: str, kind: InputKind, line: int | None, *, parts: boo
 
 _FIT = {
     "steady": False,
+    "no_cut_newest": False,
     "strategy": None,
     "pin": (),
     "charge_as": None,

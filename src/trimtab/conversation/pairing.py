@@ -8,12 +8,13 @@ without an id answers the calls without one in the message before it, in order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
-from trimtab.formats import Kind, Structure
+from trimtab.formats import Format, Kind, Structure
 from trimtab.formats.structure import UNNAMED
 
-__all__ = ["Pairing", "last_turn_of", "late_results", "open_calls", "pair"]
+__all__ = ["Pairing", "is_paired", "last_turn_of", "late_results", "open_calls", "pair"]
 
 
 class Pairing:
@@ -103,6 +104,14 @@ def pair(structure: Structure, indices: range) -> Pairing:
     found.unanswered = list(met.unanswered)
     found.unanswered_set = frozenset(met.unanswered)
     return found
+
+
+def is_paired(format: Format, messages: Sequence[Any]) -> bool:
+    """Tell whether each result among some messages answers a call among them, by its id."""
+    columns, read = Structure(len(messages)), list(messages)
+    format.scan(read, 0, len(read), columns)
+    pairing = pair(columns, range(len(read)))
+    return not pairing.repeated and not any(None in owners for owners in pairing.owner.values())
 
 
 def last_turn_of(

@@ -93,6 +93,7 @@ class FitOptions(TypedDict, total=False):
     """The wire form messages are sent in; None or missing: that of the call's model, where it is known."""
     strategy: StrategyLike | None
     steady: bool
+    cut_newest: bool
     breakpoints: bool | Mapping[str, Any]
     pin: Iterable[int] | Callable[[Any, int], bool]
     pending_calls: Collection[str]

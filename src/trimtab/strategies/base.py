@@ -94,8 +94,8 @@ class EvictionResult:
 class Strategy(Protocol):
     """Decides which units leave when a block does not fit.
 
-    Asked only when it does not fit. It takes no more than it must, never what is pinned, and keeps
-    the order. `trimtab.testing.check_strategy` runs the contract on a strategy of your own.
+    Asked when it does not fit; takes no more than it must, nothing pinned, and keeps order, as
+    `trimtab.testing` checks. After `fits=False` the newest is cut, unless `has_last_word = True`.
     """
 
     @property

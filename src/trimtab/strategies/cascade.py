@@ -23,6 +23,7 @@ from trimtab.strategies.runner import (
     check_step,
     checked_answer,
     clears_results,
+    has_last_word,
     is_ours,
     reads_newest,
     reads_newest_unmarked,
@@ -49,7 +50,14 @@ class Cascade:
         'cascade'
     """
 
-    __slots__ = ("asks_model", "clears_results", "reads_newest", "reads_newest_unmarked", "steps")
+    __slots__ = (
+        "asks_model",
+        "clears_results",
+        "has_last_word",
+        "reads_newest",
+        "reads_newest_unmarked",
+        "steps",
+    )
 
     def __init__(self, *steps: Strategy) -> None:
         if not steps:
@@ -60,6 +68,8 @@ class Cascade:
         """The strategies, cheapest first; one by one, not in a list."""
         self.asks_model = any(map(asks_model, steps))
         """True if one of the steps asks a model."""
+        self.has_last_word = has_last_word(steps[-1])
+        """True if nothing is to be tried behind its last step."""
         one_by_one = _one_by_one(steps)
         leaves = next((at for at, step in enumerate(one_by_one) if not clears_results(step)), None)
         self.clears_results = bool(leaves)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from trimtab.conversation import Unit
 from trimtab.conversation.units import span_of
@@ -18,6 +18,9 @@ class Strict:
 
     No other block gives way for it.
     """
+
+    has_last_word: ClassVar[bool] = True
+    """`fit` does not cut the newest unit in its place."""
 
     @property
     def name(self) -> str:

@@ -30,6 +30,7 @@ from trimtab.strategies.base import (
 )
 from trimtab.strategies.openers import headless
 from trimtab.strategies.summarizer import drive
+from trimtab.strategies.truncate_text import shorten_held
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
@@ -39,6 +40,7 @@ __all__ = [
     "check_step",
     "checked_answer",
     "clears_results",
+    "has_last_word",
     "is_ours",
     "reads_newest",
     "reads_newest_unmarked",
@@ -65,17 +67,27 @@ def reads_newest(strategy: Any, /) -> bool:
 
     A class derived from ours may ask for more than that.
     """
-    return is_ours(strategy) and getattr(strategy, "reads_newest", False)
+    return is_ours(strategy) and _says(strategy, "reads_newest")
 
 
 def reads_newest_unmarked(strategy: Any, /) -> bool:
     """Tell whether that is so of a conversation without marks for a prompt cache."""
-    return is_ours(strategy) and getattr(strategy, "reads_newest_unmarked", False)
+    return is_ours(strategy) and _says(strategy, "reads_newest_unmarked")
 
 
 def clears_results(strategy: Any, /) -> bool:
     """Tell whether a strategy makes every old result small where that alone does not make it fit."""
-    return is_ours(strategy) and getattr(strategy, "clears_results", False)
+    return is_ours(strategy) and _says(strategy, "clears_results")
+
+
+def has_last_word(strategy: object, /) -> bool:
+    """Tell whether nothing is to be tried behind a strategy: not even the newest unit is cut."""
+    return _says(strategy, "has_last_word")
+
+
+def _says(strategy: object, word: str) -> bool:
+    """Tell whether a strategy says of itself what most say nothing of."""
+    return bool(getattr(strategy, word, False))
 
 
 def breach(name: str, what: str) -> NoReturn:
@@ -302,8 +314,13 @@ def run(strategy: Strategy, request: EvictionRequest) -> Settled:
     return drive(steps(strategy, request))
 
 
-def steps(strategy: Strategy, request: EvictionRequest) -> Steps[Settled]:
+def steps(strategy: Strategy, request: EvictionRequest, *, cut_newest: bool = False) -> Steps[Settled]:
     """Ask a strategy and check what it answers; yields what it needs from outside.
+
+    Args:
+        strategy: Whom to ask.
+        request: What it is asked.
+        cut_newest: Whether what is held is cut behind a strategy that says it is able to do no more.
 
     Raises:
         StrategyContractError: It claims to fit and does not, loses what must stay, splits, invents or
@@ -318,7 +335,11 @@ def steps(strategy: Strategy, request: EvictionRequest) -> Steps[Settled]:
             else strategy.evict(request)
         )
         trusted = is_ours(strategy)
-        return _settle(request, answer if trusted else checked_answer(answer, request, name), name, trusted)
+        answer = answer if trusted else checked_answer(answer, request, name)
+        settled = _settle(request, answer, name, trusted)
+        if cut_newest and not (answer.fits or settled.fits or has_last_word(strategy)):
+            return _with_newest_cut(request, answer, settled, name, trusted)
+        return settled
     except StrategyContractError as error:
         error.block = request.block
         error.args = (f"block {request.block!r}: {error}",)
@@ -328,6 +349,28 @@ def steps(strategy: Strategy, request: EvictionRequest) -> Steps[Settled]:
     except Exception as error:
         error.add_note(f"raised by strategy {name} for block {request.block!r}")
         raise
+
+
+def _with_newest_cut(
+    request: EvictionRequest, answer: EvictionResult, settled: Settled, name: str, trusted: bool
+) -> Settled:
+    """Cut what is held as far as it must be beside what a strategy kept; see SPEC C."""
+    left = request.after(answer)
+    cut = shorten_held(left, left.units, [unit for unit in left.units if unit.state == "held"])
+    if not cut.edits:
+        return settled
+    whole = replace(
+        answer,
+        kept=cut.kept,
+        cut=None,
+        edits=[*answer.edits, *cut.edits],
+        fits=cut.fits,
+        needed_tokens=cut.needed_tokens,
+    )
+    made = _settle(request, whole, name, trusted)
+    made.actions = tuple(dict.fromkeys((*settled.actions, "shortened")))
+    made.reasons = {**made.reasons, **dict.fromkeys((edit.index for edit in cut.edits), "over_limit")}
+    return made
 
 
 def _settle(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:

@@ -25,7 +25,7 @@ from trimtab.strategies.base import (
     unit_key,
     waits,
 )
-from trimtab.strategies.runner import check_step, checked_answer, is_ours
+from trimtab.strategies.runner import check_step, checked_answer, has_last_word, is_ours
 from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.summarizer import (
     Summarizer,
@@ -153,6 +153,11 @@ class Summarize:
 
     asks_model: ClassVar[bool] = True
     """It is not asked a second time for one fit: each answer is a call of a model."""
+
+    @property
+    def has_last_word(self) -> bool:
+        """True if nothing is to be tried behind its fallback."""
+        return has_last_word(self.fallback)
 
     @property
     def name(self) -> str:

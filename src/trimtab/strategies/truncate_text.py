@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from trimtab._shared.checks import check_choice
 from trimtab.conversation import Unit
@@ -16,7 +17,7 @@ from trimtab.counting.sizes import Shares
 from trimtab.formats import Path, TextSlot
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult
 
-__all__ = ["TruncateText"]
+__all__ = ["TruncateText", "shorten_held"]
 
 
 class _Slot:
@@ -63,6 +64,9 @@ class TruncateText:
 
     keep: Literal["auto", "end", "start", "both"] = "auto"
 
+    has_last_word: ClassVar[bool] = True
+    """What may be cut is cut as short as it can be, the newest unit, too."""
+
     def __post_init__(self) -> None:
         """Check the word."""
         check_choice("keep", self.keep, ("auto", "end", "start", "both"))
@@ -82,9 +86,10 @@ class TruncateText:
         free = [unit for unit in units if not request.stays(unit)]
         stays = [unit for unit in units if request.stays(unit)]
         if request.fits(stays):
-            return self._shorten_free(request, _Run(request, units, free, self._stages))
+            return self._shorten_free(request, _Run(request, units, free, partial(_stages, keep=self.keep)))
         held = [unit for unit in stays if unit.state != "pinned"]  # and those an earlier step protects
-        return self._shorten_held(request, stays, held, evicted=bool(free))
+        answer = shorten_held(request, stays, held, keep=self.keep)
+        return replace(answer, actions=("evicted", *(answer.actions or ()))) if free else answer
 
     def _shorten_free(self, request: EvictionRequest, run: _Run) -> EvictionResult:
         """Drop the oldest free units that must go, and bring the last of them back shortened.
@@ -112,39 +117,51 @@ class TruncateText:
             return []
         search = _Search(request, kept, [unit for unit, _ in given])
         for unit, floor in given:
-            for slots in self._stages([unit], request):
+            for slots in _stages([unit], request, keep=self.keep):
                 if (edits := search.deepest(slots, floor=floor)) is not None:
                     return edits
         return [] if last is None and request.fits(kept) else None
 
-    def _shorten_held(
-        self, request: EvictionRequest, stays: list[Unit], held: list[Unit], *, evicted: bool
-    ) -> EvictionResult:
-        search = _Search(request, stays, ())
-        actions = ("evicted", "shortened") if evicted else ("shortened",)
-        for slots in self._stages(held, request):
-            if (edits := search.deepest(slots, floor=0)) is not None:
-                return EvictionResult(kept=stays, edits=edits, actions=actions)
-        least = search.tokens({})
-        return EvictionResult(
-            kept=stays, edits=search.edits({}), fits=False, actions=actions, needed_tokens=least
-        )
 
-    def _stages(self, units: Sequence[Unit], request: EvictionRequest) -> list[list[_Slot]]:
-        """List what may be cut: tool results first, then other text."""
-        results: list[_Slot] = []
-        texts: list[_Slot] = []
-        for unit in units:
-            for index in unit.indices:
-                for slot in request.texts(index):
-                    if owns_text(unit, index, slot.path):
-                        (results if slot.is_result else texts).append(_Slot(index, slot, self._keep_of(slot)))
-        return [results, texts]
+def shorten_held(
+    request: EvictionRequest,
+    units: Sequence[Unit],
+    held: Sequence[Unit],
+    *,
+    keep: Literal["auto", "end", "start", "both"] = "auto",
+) -> EvictionResult:
+    """Cut texts of what may not leave until it fits: tool results first, then other text.
 
-    def _keep_of(self, slot: TextSlot) -> Keep:
-        if self.keep == "auto":
-            return "both" if slot.is_result else "end"
-        return self.keep
+    Args:
+        request: What is asked.
+        units: What stays.
+        held: Those of them whose texts may be cut.
+        keep: Which part of a text stays, as `TruncateText` has it.
+    """
+    search = _Search(request, list(units), ())
+    for slots in _stages(held, request, keep=keep):
+        if (edits := search.deepest(slots, floor=0)) is not None:
+            return EvictionResult(kept=units, edits=edits, actions=("shortened",))
+    least = search.tokens({})
+    return EvictionResult(
+        kept=units, edits=search.edits({}), fits=False, actions=("shortened",), needed_tokens=least
+    )
+
+
+def _stages(
+    units: Sequence[Unit], request: EvictionRequest, *, keep: Literal["auto", "end", "start", "both"]
+) -> list[list[_Slot]]:
+    """List what may be cut: tool results first, then other text."""
+    results: list[_Slot] = []
+    texts: list[_Slot] = []
+    for unit in units:
+        for index in unit.indices:
+            for slot in request.texts(index):
+                if owns_text(unit, index, slot.path):
+                    end: Keep = "both" if slot.is_result else "end"
+                    made = _Slot(index, slot, end if keep == "auto" else keep)
+                    (results if slot.is_result else texts).append(made)
+    return [results, texts]
 
 
 _MOST_WEIGHED = 64
