@@ -61,6 +61,7 @@ def _apply(case: Case) -> Trial:
             counter=R1Counter(),
             format="openai_chat",
             strategy=create_strategy(case.input["strategy"]),
+            cut_newest=False,  # the reference cuts no text
         )
         return {
             "kept": places(fitted.messages, messages),
