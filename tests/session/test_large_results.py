@@ -323,6 +323,20 @@ def test_recall_finds_a_message_by_its_handle() -> None:
     assert chat.recall("0123456789abcdef") == []
 
 
+def test_recall_finds_the_words_of_what_was_cut_out_of_a_result_in_view() -> None:
+    """Whoever ranks, awaited or not; not the words that the view shows of it, nor what it shows whole."""
+    for ranker in (None, lambda query, messages: [1.0] * len(messages)):
+        chat = session(ranker=ranker)
+        long = f"begin {words(60)} kayak {words(60)} end"
+        chat.extend([user("key?"), call("a"), result("a", long), call("b"), result("b", "a short kayak")])
+        shown = str(chat.messages())
+        assert ("begin" in shown, shown.count("kayak")) == (True, 1)
+        event = list(chat.history())[2]
+        assert chat.recall("Where is the kayak?") == asyncio.run(chat.arecall("kayak")) == [event]
+        assert long in chat.recall_tool()(query="kayak")
+        assert chat.recall("begin short") == []
+
+
 # -- the option
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from heapq import nlargest
 
 from trimtab._shared.checks import check_whole
@@ -14,12 +15,13 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.formats import Dict
-from trimtab.relevance import question_terms
+from trimtab.relevance import question_terms, text_terms
 from trimtab.relevance.stems import stem
 from trimtab.session.core import Core, warn
 from trimtab.session.effects import Steps, ask_scores
 from trimtab.session.facts import facts_in_force
 from trimtab.session.log import Pages, event_at
+from trimtab.session.messages import MessageReader
 from trimtab.session.plain import copy_plain
 from trimtab.session.pops import WayBack, gone_since
 from trimtab.session.recollection import (
@@ -33,7 +35,7 @@ from trimtab.session.recollection import (
     unit_text,
 )
 from trimtab.session.working_set import WorkingSet
-from trimtab.stores import Event, Found, LoadRequest, SearchRequest
+from trimtab.stores import Event, Found, LoadRequest, SearchRequest, searchable_text
 from trimtab.stores.search import fact_key
 
 PAGE = 256
@@ -118,7 +120,7 @@ def _rank(
     pages = Pages(core.session, after=after, before=working_set.version + 1, newest_first=True)
     while events := (yield from pages.next()):
         hidden = (yield from _hidden_facts(core, working_set, events, said)) if facts else ()
-        unseen = _unseen(working_set, back.there(events), hidden)
+        unseen = _unseen(working_set, back.there(events), terms, hidden)
         listed = [event for event in unseen if not event.data.get("redacted")]
         for at in range(0, len(listed), PAGE):
             page = listed[at : at + PAGE]
@@ -139,21 +141,40 @@ def _by_words(
         oldest = min((event.version for event in said), default=working_set.version)
         gone = yield from gone_since(core.session, working_set.state, oldest)
         living = [event for event in found if event.kind != "message" or event.version not in gone]
-        new = [event for event in _unseen(working_set, living, hidden) if event.version > after]
+        new = [event for event in _unseen(working_set, living, terms, hidden) if event.version > after]
         others = sum(event.kind == "fact" for event in found) + len(found) - len(living)
         if len(new) >= limit or len(found) < asked or not others:
             return Found(new[:limit], since=found.since if isinstance(found, Found) else None)
         asked *= 2  # facts that are not wanted, or what was popped, stood in front
 
 
-def _unseen(working_set: WorkingSet, events: Iterable[Event], facts: Collection[int] = ()) -> Iterator[Event]:
-    """List the messages among events that are not in view, and the facts named."""
+def _unseen(
+    working_set: WorkingSet, events: Iterable[Event], terms: Collection[str], facts: Collection[int] = ()
+) -> Iterator[Event]:
+    """List the messages among events that a view does not show, or not where the terms are; and facts named."""
     seen = {version for unit in working_set.in_view() for version in unit.members}
     return (
         event
         for event in events
-        if (event.kind == "message" and event.version not in seen) or event.version in facts
+        if event.version in facts
+        or (
+            event.kind == "message"
+            and (event.version not in seen or _is_cut_out(working_set.reader, event, terms))
+        )
     )
+
+
+def _is_cut_out(reader: MessageReader, event: Event, terms: Collection[str]) -> bool:
+    """Tell whether a term stands only in what is cut out of a message in view."""
+    shown = reader.clamp(event.message, event.id)
+    if shown is event.message:
+        return False
+    said, left = ({*text_terms(searchable_text(one))} for one in (event, _with_message(event, shown)))
+    return not (said - left).isdisjoint(terms)
+
+
+def _with_message(event: Event, message: Dict) -> Event:
+    return replace(event, data={**event.data, "message": message})
 
 
 def _hidden_facts(
