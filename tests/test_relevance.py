@@ -16,13 +16,22 @@ from trimtab.relevance import Index, question_terms, relevance, text_terms
     [
         pytest.param("The Flights were booked.", ["the", "flight", "wer", "book"], id="stems"),
         pytest.param("order_id", ["order_id", "order", "id"], id="snake"),
-        pytest.param("getUserName", ["getusernam"], id="camel"),
+        pytest.param("getUserName", ["getusernam", "get", "user", "nam"], id="camel"),
+        pytest.param("HTTPServer PDFs", ["httpserver", "pdf", "http", "server"], id="acronym"),
+        pytest.param("59XX6W aBcDeFgHiJkLmNoPqR", ["59xx6w", "abcdefghijklmnopqr"], id="key"),
+        pytest.param("xY " * 2, ["xy", "xy", "x", "y", "x", "y"], id="as-often"),
         pytest.param("AB-17", ["ab-17", "ab", "17"], id="code"),
-        pytest.param("on 2026-05-07", ["on", "2026-05-07", "2026", "05", "07"], id="date"),
+        pytest.param("on 2026-05-07", ["on", "2026-05-07", "2026", "05", "07", "20260507"], id="date"),
+        pytest.param("+49 (30) 12-34", ["49", "30", "12-34", "12", "34", "49301234"], id="telephone"),
+        pytest.param("12,345; 1,234,567", ["12", "345", "1", "234", "567", "12345", "1234567"], id="amount"),
+        pytest.param("7 of 22, 4 3", ["7", "of", "22", "4", "3"], id="few-digits"),
         pytest.param("3.14", ["3.14", "3", "14"], id="number"),
         pytest.param("北京", ["北", "京", "北京"], id="chinese"),
         pytest.param("카메라", ["카", "메", "라", "카메", "메라"], id="korean"),
-        pytest.param("Größe Привет", ["grösse", "привет"], id="case"),
+        pytest.param("Größe Привет", ["gros", "привет", "groes"], id="case"),
+        pytest.param("Café Łódź Ørsted", ["caf", "lodz", "orst", "oerst"], id="accents"),
+        pytest.param("cafe\u0301 ёлка Άλφα", ["caf", "елка", "αλφα"], id="marks"),
+        pytest.param("हिन्दी ガ", ["हिन्दी", "ガ"], id="marks-that-are-letters"),
         pytest.param("ＡＢ１", ["ab1"], id="width"),
         pytest.param("ℌut", ["hut"], id="letterlike"),
         pytest.param(
@@ -117,6 +126,12 @@ WORDS = [
     "x",
     "哈哈哈",
     "try",
+    "getUserName",
+    "userID",
+    "Müller",
+    "Mueller",
+    "030 1234-5",
+    "03012345",
 ]
 
 

@@ -146,6 +146,7 @@ SERVERS = (
         ("_logs", "ALTER name SET STATISTICS 0", "ALTER name SET STATISTICS 100"),
         ("_relevance", "ALTER term SET STATISTICS 0", "ALTER term SET STATISTICS 100"),
         ("_relevance", "SET indexed = 0", "SET indexed = indexed"),
+        ("_spellings", "SET indexed = 0, texts = 0", "SET indexed = 0, texts = texts"),
     ),
     module(
         "stores/postgres/connections.py",

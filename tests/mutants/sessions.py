@@ -62,7 +62,8 @@ SESSIONS = (
         ("recollect", "if not terms:", "if False:"),
         ("_recollection", "after = working_set.state.cleared", "after = 0"),
         ("_place", "question if last is None or last.first not in waiting else last.first", "question"),
-        ("_unseen", "and event.version not in seen", ""),
+        ("_unseen", "event.version not in seen or ", "True or "),
+        ("_is_cut_out", "(said - left)", "said"),
         ("_members", 'if one.data.get("joins") == first', "if False"),
     ),
     module(

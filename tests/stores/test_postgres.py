@@ -158,6 +158,20 @@ def test_tables_of_the_first_schema_are_brought_up_to_date_with_their_rows(on_po
     assert [row[0] for row in applied] == [name for name, _ in MIGRATIONS]
 
 
+def test_an_index_of_words_with_their_accents_is_made_anew(on_postgres: Served) -> None:
+    """As the migrations before the last left it: nothing of it stays, and the session is searched as any."""
+    with on_postgres.make() as store:
+        add(store, 0, [event("Zoë met a heron") for _ in range(400)])
+    _ask(on_postgres, "UPDATE trimtab_terms SET term = 'zoë' WHERE term = 'zoe'")
+    _ask(on_postgres, "DELETE FROM trimtab_migrations WHERE name = '005_spellings'")
+    with on_postgres.make() as store:
+        for word in ("zoe", "Zoë"):
+            found = store.search(SearchRequest(session="s", terms=question_terms(word), limit=1))
+            assert [one.version for one in found] == [400]
+    assert _ask(on_postgres, "SELECT count(*) FROM trimtab_terms WHERE term = 'zoë'") == [(0,)]
+    assert _ask(on_postgres, "SELECT texts FROM trimtab_sessions") == [(400,)]
+
+
 def test_many_who_come_first_make_the_tables_once(on_postgres: Served) -> None:
     """Eight handles on an empty database, at the same moment."""
     stores = [on_postgres.make() for _ in range(8)]

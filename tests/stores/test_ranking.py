@@ -257,6 +257,34 @@ def test_an_answer_without_the_words_of_its_question_is_found_beside_it(place: P
     store.close()
 
 
+SPELLINGS = [
+    ("café Zoë", "cafe zoe"),
+    ("Geschäftsführer", "Geschaeftsfuehrer"),
+    ("Muller", "Müller"),
+    ("getUserName", "get user name"),
+    ("parse HTTPServer", "http server"),
+    ("030 123-4567", "0301234567"),
+    ("0171/234 56 78", "0171 2345678"),
+    ("1,234,567", "1234567"),
+    ("ёлка", "елка"),
+]
+"""What is written in one way, and asked for in another."""
+
+
+def test_a_word_is_found_however_it_is_spelled(place: Place) -> None:
+    """In the index and behind it, whichever of the two is asked for."""
+    texts = [text for pair in SPELLINGS for text in pair]
+    apart = [None] * 65
+    with place.make() as store:
+        for session, before in (("behind", 0), ("index", 1)):
+            said = [one for text in texts for one in (f"so {text} it is", *apart)]
+            _fill(store, [*said, *["rain"] * 400 * before], session=session)
+            for at, (one, other) in enumerate(SPELLINGS):
+                pair = {1 + 132 * at, 67 + 132 * at}
+                for asked in (one, other):
+                    assert set(_found(store, asked, 2, session=session)) == pair, (asked, session)
+
+
 def test_what_stands_beside_a_long_hit_never_comes_before_it(place: Place) -> None:
     """However long the hit is; one with words of its own may: it takes less room, and says something."""
     long = f"otter {'river and bank ' * 3_000}"

@@ -151,11 +151,11 @@ def test_sessions_kept_by_a_newer_version_are_left_alone(on_redis: Served) -> No
     """The number beside the sessions says how they are kept."""
     with on_redis.make() as store, on_redis.server.client() as client:
         add(store, 0)
-        assert client.get("trimtab:schema") == "3"
-        client.set("trimtab:schema", "4")
+        assert client.get("trimtab:schema") == "4"
+        client.set("trimtab:schema", "5")
         with on_redis.make() as other:
             for call in (lambda: add(other, 1), lambda: asyncio.run(_sessions(other))):
-                with pytest.raises(ConfigurationError, match=r"newer trimtab.*schema 4"):
+                with pytest.raises(ConfigurationError, match=r"newer trimtab.*schema 5"):
                     call()
         assert client.hget("trimtab:session:s", "v") == "1"
 
@@ -363,7 +363,7 @@ def test_sessions_of_the_first_schema_are_brought_into_an_index(on_redis: Served
             assert len(load(other)) == 3
             assert client.get("trimtab:schema") == "1"
             add(other, 3)
-            assert client.get("trimtab:schema") == "3"
+            assert client.get("trimtab:schema") == "4"
 
 
 def test_an_index_that_knew_no_frequencies_is_made_anew(on_redis: Served) -> None:
@@ -387,6 +387,30 @@ def test_an_index_that_knew_no_frequencies_is_made_anew(on_redis: Served) -> Non
         assert "krakynquon" not in _fields(on_redis)
         found = store.search(SearchRequest(session="s", terms=("redact",), limit=1))
         assert [one.version for one in found] == [1]
+
+
+def test_an_index_of_words_with_their_accents_is_made_anew(on_redis: Served) -> None:
+    """As schema 3 had it: where an older trimtab left off, and by the next search or append."""
+    key = "trimtab:session:s"
+    for writes in (False, True):
+        with on_redis.server.client() as client, on_redis.make() as store:
+            client.delete(key)
+            add(
+                store, 0, [event("Zoë met a heron"), *(event(f"otter {at}") for at in range(2 * FILL_EVENTS))]
+            )
+            posting = client.hget(key, "tzoe 0")
+            old = {"x": client.hget(key, "x").removeprefix("4 "), "tzoë": " 0", "tzoë 0": posting}
+            client.hdel(key, "tzoe", "tzoe 0")
+            client.hset(key, mapping=old)
+            client.set("trimtab:schema", "3")
+        with on_redis.make() as store:
+            if writes:
+                add(store, 2 * FILL_EVENTS + 1)
+            for word in ("zoe", "Zoë"):
+                found = store.search(SearchRequest(session="s", terms=question_terms(word), limit=1))
+                assert [one.version for one in found] == [1]
+            assert "tzoë" not in _fields(on_redis)
+            assert "tzoe" in _fields(on_redis)
 
 
 def test_a_message_of_very_many_words_is_indexed_alone(on_redis: Served) -> None:

@@ -177,7 +177,7 @@ def _indexed(served: Served) -> int:
         ((version,),) = served.server.ask("SELECT indexed FROM trimtab_sessions", database=database)
         return int(version)
     with served.server.client() as client:
-        return int((client.hget("trimtab:session:s", "x") or "0").split()[0])
+        return int((client.hget("trimtab:session:s", "x") or "4 0").split()[1])
 
 
 def _forget_index(served: Served) -> None:

@@ -37,7 +37,7 @@ FIRST_SCHEMA = (
 )
 """What the first trimtab made a file with."""
 
-MIGRATIONS = ["events", "search and erasure", "incarnations", "relevance"]
+MIGRATIONS = ["events", "search and erasure", "incarnations", "relevance", "spellings"]
 """The names of the migrations there are, oldest first; a file notes those that were applied."""
 
 SECRET = 'Zanzibar "ключ" 天气预报 naïve\nphrase'
@@ -212,6 +212,23 @@ def test_a_file_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> Non
     with _raw(path) as connection:
         applied = connection.execute("SELECT version, name FROM trimtab_schema ORDER BY version").fetchall()
     assert applied == [*enumerate(MIGRATIONS, 1)]
+
+
+def test_an_index_of_words_with_their_accents_is_made_anew(tmp_path: Path) -> None:
+    """As the migrations before the last left it: nothing of it stays, and the session is searched as any."""
+    path = tmp_path / "a.db"
+    with SQLiteStore(path) as store:
+        said = [_message(1, "Zoë met a heron"), *(_message(at) for at in range(2, 2 * BATCH_EVENTS + 1))]
+        _append(store, "s", *said)
+        assert _search(store, "s", "zoe") == [1]
+    with _raw(path) as connection:
+        connection.execute("UPDATE trimtab_terms SET term = 'zoë' WHERE term = 'zoe'")
+        connection.execute("DELETE FROM trimtab_schema WHERE name = 'spellings'")
+    with SQLiteStore(path) as store:
+        assert _search(store, "s", "zoe") == [1]
+    with _raw(path) as connection:
+        terms = {term for (term,) in connection.execute("SELECT term FROM trimtab_terms WHERE version = 1")}
+    assert terms == {"zoe", "met", "a", "heron"}
 
 
 def test_sessions_of_an_older_file_get_an_incarnation_each(tmp_path: Path) -> None:
@@ -420,7 +437,7 @@ def _make_old_index(path: Path) -> None:
         for statement in (
             "DROP TABLE trimtab_terms",
             "DROP TABLE trimtab_indexed",
-            "DELETE FROM trimtab_schema WHERE version = 4",
+            "DELETE FROM trimtab_schema WHERE version >= 4",
             "CREATE TABLE trimtab_indexed (session TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL UNIQUE,"
             " version INTEGER NOT NULL) WITHOUT ROWID",
             "CREATE VIRTUAL TABLE trimtab_search"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, compress, repeat
 
-from trimtab.relevance.scripts import breaks_words, plain_text
+from trimtab.relevance.scripts import breaks_words
+from trimtab.relevance.spellings import LEAST_DIGITS, fold, more_words, plain_text
 from trimtab.relevance.stems import stem
 from trimtab.relevance.terms import MAX_TERM_CHARS, text_terms
 
@@ -41,12 +42,30 @@ def find_terms(texts: Sequence[str], terms: Collection[str], /) -> dict[str, dic
     others: Sequence[int] = range(len(texts))
     if len(words) == len(found) <= _MOST_TERMS:
         in_ascii = [_in_ascii(text) for text in texts]
+        _add_spellings(
+            texts, in_ascii, numbers=any(len(word) >= LEAST_DIGITS and word.isdigit() for word in words)
+        )
         _find_words(in_ascii, found)
         others = [place for place, text in enumerate(in_ascii) if text is None]
     for place in others:
         for term, count in _counts(texts[place], found):
             found[term][place] = count
     return found
+
+
+def _add_spellings(texts: Sequence[str], in_ascii: list[str | None], *, numbers: bool) -> None:
+    """Put behind texts what else their words may be looked for by; digits of numbers if any are asked for."""
+    stops = list(accumulate(1 + (len(text) if text.isascii() else len(_bytes(text))) for text in texts))
+    more: dict[int, list[str]] = {}
+    for start, words in more_words("\n".join(texts), numbers=numbers):
+        more.setdefault(bisect_right(stops, start), []).append(words)
+    for place, others in more.items():
+        if (text := in_ascii[place]) is not None:
+            in_ascii[place] = " ".join((text, *others))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
 def _in_ascii(text: str) -> str | None:
@@ -57,7 +76,7 @@ def _in_ascii(text: str) -> str | None:
     """
     if text.isascii():
         return text
-    plain = plain_text(text).replace(_LETTER, " ")
+    plain = fold(text).replace(_LETTER, " ")
     signs = [sign for sign in set(plain) if not sign.isascii()]
     if len(signs) > _MOST_SIGNS or max(map(len, plain.split()), default=0) > MAX_TERM_CHARS:
         return None

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["breaks_words", "patterns", "plain_text"]
+__all__ = ["breaks_words", "patterns"]
 
 _UNSPACED = (
     "\u0e00-\u0eff"  # Thai, Lao
@@ -46,11 +46,3 @@ def _marks() -> str:
 def breaks_words(sign: str, /) -> bool:
     """Tell whether a character is of a script without spaces, or a mark, which is a letter behind letters."""
     return re.match(f"[{_UNSPACED}]", sign) is not None or unicodedata.category(sign)[0] == "M"
-
-
-def plain_text(text: str, /) -> str:
-    """Return a text without case, and with one spelling for each character (NFKC)."""
-    if text.isascii():
-        return text.lower()
-    # Once more after casefold, which takes some letters apart again: a term of a term is itself.
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from trimtab.relevance.scripts import patterns, plain_text
+from trimtab.relevance.scripts import patterns
+from trimtab.relevance.spellings import plain_text
 from trimtab.relevance.stems import stem
 
 __all__ = ["MAX_TERM_CHARS", "question_terms", "text_terms"]
@@ -18,18 +19,15 @@ _RUN = rf"[a-z0-9]{{1,{MAX_TERM_CHARS}}}"
 _ASCII_WORD = re.compile(rf"{_RUN}(?:[_.@/:-]{_RUN}){{0,7}}")
 """A word, or an identifier, number or date, whose parts are joined."""
 
-_HUMP = re.compile("(?<=[a-z0-9])(?=[A-Z])")
-"""Where a part of an identifier begins that only its case tells; a code all in capitals has none."""
-
 _PART = re.compile("[^_.@/:-]+")
 
 
 def text_terms(text: str, /) -> Iterator[str]:
     """Yield the terms of a text, as often as they occur.
 
-    Words of letters and digits without case, English ones by their stems; an identifier whole and each
-    part of it. Where words are not spaced (Chinese, Japanese, Korean, Thai…) each character, and each two
-    neighbors.
+    Words of letters and digits without case and accents, English ones by their stems; an identifier whole and
+    each part of it, a number in groups without the signs between them, "ü" as "u" and as "ue". Where words
+    are not spaced (Chinese, Japanese, Korean, Thai…) each character, and each two neighbors.
 
     Args:
         text: Any text.
@@ -37,6 +35,8 @@ def text_terms(text: str, /) -> Iterator[str]:
     Example:
         >>> list(text_terms("Booked flights: AB-17, 北京天气"))
         ['book', 'flight', 'ab-17', 'ab', '17', '北', '京', '天', '气', '北京', '京天', '天气']
+        >>> list(text_terms("getUserName, 030 1234, Zoë Müller"))
+        ['getusernam', '030', '1234', 'zoe', 'muller', 'get', 'user', 'nam', '0301234', 'mueller']
     """
     for run, terms in _runs(text):
         if run:
@@ -50,7 +50,7 @@ def question_terms(text: str, /) -> tuple[str, ...]:
     """Return the terms to look for, each once.
 
     As `text_terms`, but of characters that are not spaced the pairs alone, and without the words that most
-    questions have ("what", "did", "的"), unless there is nothing else. `orderId` asks for its parts, too.
+    questions have ("what", "did", "的"), unless there is nothing else.
 
     Args:
         text: The question.
@@ -60,8 +60,7 @@ def question_terms(text: str, /) -> tuple[str, ...]:
         ('weather', 'berlin', '北京', '京的', '的天', '天气', '气怎', '么样')
     """
     found: dict[str, None] = {}
-    humps = " ".join(word for word in text.split() if _HUMP.search(word) and not word.isupper())
-    for run, terms in _runs(f"{text} {_HUMP.sub(' ', humps)}"):
+    for run, terms in _runs(text):
         found |= dict.fromkeys(terms or _pairs(run) or run)
     telling = [term for term in found if term not in _question_words()]
     return tuple(telling or found)
@@ -69,11 +68,12 @@ def question_terms(text: str, /) -> tuple[str, ...]:
 
 def _runs(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a run of characters that are not spaced, or "" and the terms of a word."""
-    if text.isascii():
-        for word in _ASCII_WORD.findall(text.lower()):
+    plain = plain_text(text)
+    if plain.isascii():
+        for word in _ASCII_WORD.findall(plain):
             yield "", _terms_of(word)
         return
-    for match in _words().finditer(plain_text(text)):
+    for match in _words().finditer(plain):
         run = match[1]
         if run is None:
             yield "", _terms_of(match[0][:MAX_TERM_CHARS])

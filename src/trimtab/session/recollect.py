@@ -151,7 +151,7 @@ def _by_words(
 def _unseen(
     working_set: WorkingSet, events: Iterable[Event], terms: Collection[str], facts: Collection[int] = ()
 ) -> Iterator[Event]:
-    """List the messages among events that a view does not show, or not where the terms are; and facts named."""
+    """List the messages among events that are not in view, or not where the terms are; and facts named."""
     seen = {version for unit in working_set.in_view() for version in unit.members}
     return (
         event

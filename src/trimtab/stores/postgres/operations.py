@@ -123,6 +123,12 @@ def _relevance(tables: Tables) -> Iterator[str]:
     yield f"UPDATE {tables.sessions} SET indexed = 0"
 
 
+def _spellings(tables: Tables) -> Iterator[str]:
+    # The terms of a text are others: without accents, in parts. Sessions are indexed anew as they grow.
+    yield f"TRUNCATE {tables.terms}"
+    yield f"UPDATE {tables.sessions} SET indexed = 0, texts = 0, chars = 0"
+
+
 Migration: TypeAlias = Callable[[Tables], Iterator[str]]
 
 MIGRATIONS: tuple[tuple[str, Migration], ...] = (
@@ -130,6 +136,7 @@ MIGRATIONS: tuple[tuple[str, Migration], ...] = (
     ("002_search", _search),
     ("003_short_list", _short_list),
     ("004_relevance", _relevance),
+    ("005_spellings", _spellings),
 )
 """Each applied once, in this order, and recorded by its name. One that was released never changes."""
 

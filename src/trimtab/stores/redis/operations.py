@@ -35,11 +35,11 @@ from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms, found_in_o
 # A session is one hash: field `v` its version, `n` its incarnation, `e<version>` a row, `i<id>` the version
 # of an id. One key is removed, evicted or expired whole, never by half.
 #
-# So its index of terms is in there too: `x` the version up to which it is indexed, how many texts that are
-# and how long these are together, `r` the version of the last rewrite, `t<term>` the numbers of the spans of
-# `SPAN_EVENTS` versions that have the term, `t<term> <span>` a posting of ten bytes for each that has it:
-# which version (two), how often (four), how long the text is (four). Of a term one span at most is written
-# anew when events are added.
+# So its index of terms is in there too: `x` the schema of the index, the version up to which it is indexed,
+# how many texts that are and how long these are together, `r` the version of the last rewrite, `t<term>` the
+# numbers of the spans of `SPAN_EVENTS` versions that have the term, `t<term> <span>` a posting of ten bytes
+# for each that has it: which version (two), how often (four), how long the text is (four). Of a term one span
+# at most is written anew when events are added.
 
 
 PAGE_EVENTS = 500
@@ -75,14 +75,14 @@ known by the id of its first event: reading must not write, as a full server and
 
 _TERMS = """
 local index = redis.call('HGET', key, 'x') or ''
-if index ~= '' and not string.find(index, ' ') then
+if index ~= '' and not string.find(index, '^4 %d+ %d+ %d+$') then
   for _, field in ipairs(redis.call('HKEYS', key)) do
     if string.sub(field, 1, 1) == 't' then redis.call('HDEL', key, field) end
   end
   redis.call('HDEL', key, 'x')
   index = ''
 end
-local indexed, texts, chars = string.match(index, '^(%d+) (%d+) (%d+)$')
+local indexed, texts, chars = string.match(index, '^4 (%d+) (%d+) (%d+)$')
 indexed, texts, chars = tonumber(indexed or '0'), tonumber(texts or '0'), tonumber(chars or '0')
 local function add(term, span, postings)
   local field = 't' .. term .. ' ' .. span
@@ -120,7 +120,8 @@ end
 """
 """The name of a field is the term: what nothing has any more leaves no field.
 
-An index of schema 2 knew which texts have a term, and not how often: it goes, and is made anew in batches.
+An index of schema 2 knew which texts have a term, and not how often; one of schema 3 had other terms.
+It goes, and is made anew in batches.
 """
 
 APPEND = _script(
@@ -166,7 +167,7 @@ for at = 0, rewritten - 1 do
   redis.call('HSET', key, 'e' .. ARGV[first], ARGV[first + 2])
   if tonumber(ARGV[first]) <= indexed then
     texts, chars = texts + tonumber(ARGV[first + 3]), chars + tonumber(ARGV[first + 4])
-    index = string.format('%.0f %.0f %.0f', indexed, texts, chars)
+    index = string.format('4 %.0f %.0f %.0f', indexed, texts, chars)
     redis.call('HSET', key, 'x', index)
   end
 end
@@ -277,7 +278,7 @@ local index = redis.call('HGET', key, 'x') or ''
 local found = {tonumber(redis.call('HGET', key, 'v') or '0'), incarnation, index}
 for at = 2, #ARGV do
   local spans, postings, left = {}, {}, 10 * tonumber(ARGV[1])
-  if string.find(index, ' ') then
+  if string.find(index, '^4 %d+ %d+ %d+$') then
     for span in string.gmatch(redis.call('HGET', key, 't' .. ARGV[at]) or '', '%d+') do
       spans[#spans + 1] = tonumber(span)
     end
@@ -331,8 +332,8 @@ ARGV: the one that is meant; '' for whichever is there.
 # Operations.
 
 
-SCHEMA = 3
-"""How sessions are kept; a number of one key beside them. Sessions of 1 and 2 get an index as they grow."""
+SCHEMA = 4
+"""How sessions are kept; a number of one key beside them. Sessions of 1 to 3 get an index as they grow."""
 
 FILL_EVENTS = 100
 """So many events without an index are put into it at once; fewer are read where they stand."""
@@ -467,7 +468,7 @@ class Operations:
                 if len(events) < FILL_EVENTS or now[1:] != head[1:]:
                     return  # an event is missing, or somebody else is at it
                 indexed, terms = _batch(head.indexed, events)
-                progress = " ".join(map(str, indexed))
+                progress = " ".join(map(str, (SCHEMA, *indexed)))
                 words = [head.incarnation, head.progress, rewrite, progress, *terms]
                 if not (yield from self._script(INDEX, self._key(session), words)):
                     return
@@ -688,8 +689,9 @@ class _Head(NamedTuple):
     @property
     def indexed(self) -> _Indexed:
         """How far it is in its index; an index that an older trimtab made is none."""
-        numbers = self.progress.split()
-        return _Indexed(*map(int, numbers)) if len(numbers) == len(_Indexed._fields) else _Indexed()
+        schema, *numbers = self.progress.split() or [""]
+        known = schema == str(SCHEMA) and len(numbers) == len(_Indexed._fields)
+        return _Indexed(*map(int, numbers)) if known else _Indexed()
 
 
 def _batch(indexed: _Indexed, events: list[Event]) -> tuple[_Indexed, list[Any]]:

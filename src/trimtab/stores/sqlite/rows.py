@@ -104,6 +104,11 @@ MIGRATIONS = (
             ) WITHOUT ROWID""",
         ),
     ),
+    Migration(
+        "spellings",
+        # The terms of a text are others: without accents, in parts. Sessions are indexed anew as they grow.
+        ("DELETE FROM trimtab_terms", "DELETE FROM trimtab_indexed"),
+    ),
 )
 """Only ever added to: a released one is never changed."""
 
