@@ -37,7 +37,7 @@ _MOST_HUMPS = 7
 _SPACED_NUMBER = re.compile(rb"(?<![\w.,])\d+(?:(?:[ ./-]|\) ?| \(|,(?=\d{3}(?!\d)))\d+){1,6}(?!\w)")
 """A telephone number, a date, an amount: groups of digits."""
 
-_GROUPS = re.compile(b"0+--?0")
+_GROUPS = re.compile(b"(?<!0)0+--?0")
 """Where a number in groups may begin, in what kind each character is."""
 
 LEAST_DIGITS, _MOST_DIGITS = 5, 19
@@ -47,7 +47,7 @@ _TWO_LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "�
 """What some letters are written as where a keyboard has none of them."""
 
 _ONE_OF_TWO = re.compile("[äöüåø]")
-_WORD_OF_TWO = re.compile(f"[a-z0-9ß-ɏ]*{_ONE_OF_TWO.pattern}[a-z0-9ß-ɏ]*")
+_LATIN_WORD = re.compile("[a-z0-9ß-ɏ]+")
 
 _ACCENTS = dict.fromkeys(range(0x300, 0x370))
 """Marks of Latin, Greek and Cyrillic letters. In other scripts a mark is a vowel, or makes another letter."""
@@ -77,7 +77,8 @@ def fold(text: str, /) -> str:
     # Once more after casefold, which takes some letters apart again: a term of a term is itself.
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     if _ONE_OF_TWO.search(plain):
-        plain = f"{plain} {' '.join(_WORD_OF_TWO.findall(plain)).translate(_TWO_LETTERS)}"
+        words = [word for word in _LATIN_WORD.findall(plain) if _ONE_OF_TWO.search(word)]
+        plain = f"{plain} {' '.join(words).translate(_TWO_LETTERS)}"
     apart = unicodedata.normalize("NFD", plain).translate(_ACCENTS)
     return unicodedata.normalize("NFKC", apart).translate(_STROKES)
 
