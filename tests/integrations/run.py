@@ -49,8 +49,11 @@ EXAMPLE_TEST = "test_an_example_runs_offline_and_says_what_left_its_requests"
 OTHERS = {"ray": ("src/trimtab/batch/",), "spark": ("src/trimtab/batch/",)}
 """What is tested here and is no adapter, by what it stands on."""
 
-EXTRAS = {"openai_compatible": "exact", "spark": "batch"}
+EXTRAS = {"deepagents": "langchain", "openai_compatible": "exact", "spark": "batch"}
 """The extra of what has none of its own name: hosts' clients are installed by themselves, and a recipe."""
+
+BUILT_ON = {"deepagents": "langchain"}
+"""Frameworks that are built on another, whose adapter they take."""
 
 
 def names() -> list[str]:
@@ -70,7 +73,8 @@ def chosen(known: list[str], changed: list[str], commits: int) -> list[str]:
 def sources(name: str) -> tuple[str, ...]:
     """List the files an adapter stands on: its own, its examples, and all that these name among adapters."""
     own = Path("src/trimtab/integrations")
-    found, left = {f"tests/integrations/{name}/"}, [(own / name).with_suffix(".py").as_posix()]
+    found = {f"tests/integrations/{name}/"}
+    left = [(own / BUILT_ON.get(name, name)).with_suffix(".py").as_posix()]
     if name in OTHERS:
         return (*found, *OTHERS[name])
     found.update(path.relative_to(ROOT).as_posix() for path in examples_of(name))
@@ -83,10 +87,16 @@ def sources(name: str) -> tuple[str, ...]:
 
 
 def examples_of(name: str) -> list[Path]:
-    """List the example programs of an adapter: those that import it."""
-    line = f"\nfrom trimtab.integrations.{name} import "
+    """List the example programs of an adapter: those that import it, or what is built on its framework."""
     programs = sorted((ROOT / "examples" / "integrations").glob("*.py"))
-    return [program for program in programs if line in program.read_text(encoding="utf-8")]
+    texts = {program: program.read_text(encoding="utf-8") for program in programs}
+    owners = {
+        one: [key for key in BUILT_ON if f"\nfrom {key} import " in text] for one, text in texts.items()
+    }
+    if name in BUILT_ON:
+        return [program for program in programs if name in owners[program]]
+    line = f"\nfrom trimtab.integrations.{name} import "
+    return [program for program in programs if line in texts[program] and not owners[program]]
 
 
 def _imported(path: str) -> Iterator[str]:
