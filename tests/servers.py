@@ -327,6 +327,51 @@ def _postgres() -> PostgresServer | NoServer:
     return server
 
 
+class PgBouncer:
+    """A PgBouncer in front of the PostgreSQL of this run, in transaction mode."""
+
+    def __init__(self, server: PostgresServer, *settings: str) -> None:
+        program = find_program("pgbouncer", package="pgbouncer", folders="usr/sbin")
+        self.folder = _kept("trimtab-pgbouncer-")
+        self._server, at = server, urlsplit(server.dsn)
+        self._port = free_port()
+        lines = [
+            "[databases]",
+            f"* = host={at.hostname} port={at.port} user={at.username} password={at.password}",
+            "[pgbouncer]",
+            f"listen_addr = 127.0.0.1\nlisten_port = {self._port}\nunix_socket_dir =",
+            "auth_type = any\npool_mode = transaction\nmax_client_conn = 200\ndefault_pool_size = 8",
+            *settings,
+        ]
+        file = self.folder / "pgbouncer.ini"
+        file.write_text("\n".join(lines), encoding="utf-8")
+        command = [str(program), str(file)]
+        if os.geteuid() == 0:  # it refuses to run as root
+            self.folder.chmod(0o755)
+            command = ["runuser", "-u", "postgres", "--", *command]
+        with (self.folder / "log").open("ab") as out:
+            self._process = subprocess.Popen(command, stdout=out, stderr=out, cwd="/")
+
+    def __enter__(self) -> PgBouncer:
+        until(self._answers, "pgbouncer")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None:
+            raise NoServer((self.folder / "log").read_text(errors="replace")[-1000:])
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self._port)):
+            return True
+        return False
+
+    def of(self, database: str) -> str:
+        """Return the DSN of a database behind it."""
+        return self._server.of(database, port=self._port)
+
+
 def make_redis(*options: str) -> RedisServer:
     """Start a Redis of one's own; it ends with this process at the latest."""
     program = find_program("redis-server", package="redis-server", folders="usr/bin")

@@ -640,3 +640,18 @@ def test_an_error_of_ours_is_one_a_caller_expects() -> None:
     assert isinstance(error, ConnectionError)
     assert isinstance(error, ContextError)
     assert str(error) == "PostgreSQL at h:1/d: gone. Asking again is safe: nothing is stored twice"
+
+
+def test_a_line_that_breaks_underway_is_no_wrong_dsn() -> None:
+    """The words of a connection that was there, and of one that could not be made (psycopg 3.3)."""
+    for said in (
+        "consuming input failed: SSL connection has been closed unexpectedly",
+        "sending query failed: SSL",
+    ):
+        assert isinstance(
+            postgres_error(psycopg, psycopg.OperationalError(said), name="x"), StoreUnavailableError
+        )
+    refused = 'connection failed: connection to server at "h" failed: SSL error: certificate verify failed'
+    assert isinstance(
+        postgres_error(psycopg, psycopg.OperationalError(refused), name="x"), ConfigurationError
+    )

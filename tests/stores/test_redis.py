@@ -6,10 +6,12 @@ import asyncio
 import json
 import os
 import re
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -433,6 +435,39 @@ def own_redis() -> Iterator[servers.RedisServer]:
     made = servers.make_redis("--save", "", "--appendonly", "no")
     yield made
     made.stop()
+
+
+@pytest.mark.server
+def test_a_certificate_that_nobody_signed_is_a_wrong_setting(tmp_path: Path) -> None:
+    """Asking again does not mend it; the one who signed it can be named."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
+    subprocess.run([*made, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    port = servers.free_port()
+    files = ("--tls-cert-file", str(certificate), "--tls-key-file", str(key))
+    try:
+        server = servers.make_redis("--tls-port", str(port), *files, "--tls-auth-clients", "no", "--save", "")
+    except servers.NoServer as reason:
+        pytest.skip(f"no Redis with TLS: {reason}")
+    try:
+        store = RedisStore(f"rediss://:trimtab@localhost:{port}/0")
+        with pytest.raises(ConfigurationError, match=r"ssl_ca_certs=/path/to/ca\.pem"):
+            store.sessions()
+        trusted = RedisStore(f"rediss://:trimtab@localhost:{port}/0?ssl_ca_certs={certificate}")
+        assert trusted.sessions() == []
+    finally:
+        server.stop()
 
 
 def test_a_server_that_is_full_is_unavailable_and_stores_nothing_by_half(own_redis: Any) -> None:

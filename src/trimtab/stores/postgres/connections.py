@@ -47,9 +47,13 @@ _REFUSED = (
     ("no pg_hba.conf entry", "allow this user and address in the server's pg_hba.conf"),
     ("does not exist", "create it, or name another one in the DSN"),
     ("SSL", "set sslmode in the DSN to what the server offers"),
+    ("unsupported startup parameter", "take it out of the DSN, or have the pooler ignore it"),
 )
 """Words of a refused connection that asking again will not mend, and what to change. The package does
 not tell SQLSTATEs of connections; a server that speaks another language is `StoreUnavailableError`."""
+
+_NO_OPTIONS = "unsupported startup parameter: options"
+"""What PgBouncer says of a connection that brings limits of its own."""
 
 IDLE_SECONDS = 600.0
 """A connection beyond the least that nobody used for so long is closed."""
@@ -92,11 +96,15 @@ class Pools(Connections["Pool"]):
         self._parameters = self._parse(dsn)
         place = (self._parameters.get(name) or "?" for name in ("host", "port", "dbname"))
         name = "PostgreSQL at {}:{}/{}".format(*place)
+        errors = self.package.errors
+        self._unprepared = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
         super().__init__(dsn, name=name, errors=(self.package.Error,))
 
     def _begin(self) -> None:
         super()._begin()
         self._watch = Watch()
+        self._pooled = False
+        """Whether a pooler such as PgBouncer was met, which gives each transaction another connection."""
 
     def _parse(self, dsn: str) -> dict[str, Any]:
         try:
@@ -112,6 +120,7 @@ class Pools(Connections["Pool"]):
             "connect_timeout": max(1, round(self._options.connect_timeout_seconds)),
             **given,
         }
+        self._own_options = "options" in given
         seconds = self._options.statement_timeout_seconds
         if seconds is not None:
             option = f"-c statement_timeout={round(seconds * 1000)}"
@@ -132,7 +141,7 @@ class Pools(Connections["Pool"]):
         try:
             era, connection = mine.take()
             if connection is None:
-                connection = yield partial(mine.connect, **self._parameters, autocommit=True)
+                connection = yield from self._connect(mine)
             try:
                 yield from self._prepare(mine, connection)
                 return (yield from self._run_on(mine, connection, steps))
@@ -141,13 +150,36 @@ class Pools(Connections["Pool"]):
         finally:
             mine.slots.release()
 
+    def _connect(self, pool: Pool) -> Steps[Any]:
+        """Connect; where a pooler takes no options, without: it bounds no statement, and we cut the line."""
+        plain = {name: value for name, value in self._parameters.items() if name != "options"}
+        if not self._pooled:
+            try:
+                return (yield partial(pool.connect, **self._parameters, autocommit=True))
+            except self.package.OperationalError as error:
+                if self._own_options or _NO_OPTIONS not in str(error):
+                    raise
+                self._pooled = True
+        # What one connection of the server prepared, the next one does not know.
+        return (yield partial(pool.connect, **plain, autocommit=True, prepare_threshold=None))
+
     def _run_alone(self, pool: Pool, steps: Steps[T]) -> Steps[T]:
         """Run an operation on a connection of its own, without a limit of time."""
         limits = f"-c statement_timeout=0 -c lock_timeout={SCRUBBING_LOCK_SECONDS * 1000}"
         options = f"{self._parameters.get('options', '')} {limits}".strip()
         alone = {**self._parameters, "autocommit": True, "options": options}
         alone.pop("tcp_user_timeout", None)
-        connection = yield partial(pool.connect, **alone)
+        try:
+            connection = yield partial(pool.connect, **alone)
+        except self.package.OperationalError as error:
+            if _NO_OPTIONS not in str(error):
+                raise
+            raise ConfigurationError(
+                f"{self.name}: what was removed is removed, and the files of the server still hold its bytes:"
+                " to clean them a connection needs limits of its own, and the pooler in between (PgBouncer)"
+                " takes none. Call scrub() of a PostgresStore whose DSN reaches the server itself, now and"
+                " then, and pass scrub_on_delete=False here"
+            ) from error
         try:
             yield from self._prepare(pool, connection)
             return (yield from self._run_on(pool, connection, steps, seconds=inf))
@@ -174,7 +206,14 @@ class Pools(Connections["Pool"]):
                 pool.over(lambda: cut(connection), limit),
                 _notices(connection, step.details) as details,
             ):
-                cursor = yield partial(connection.execute, step.sql, step.params)
+                try:
+                    cursor = yield partial(connection.execute, step.sql, step.params)
+                except self._unprepared as error:  # of a pooler that knows no statements
+                    self._pooled = True
+                    pool.empty()
+                    raise self.package.OperationalError(
+                        "a pooler in between keeps no prepared statements, and from now on none are made"
+                    ) from error
                 rows = (yield cursor.fetchall) if cursor.description else []
             return details if step.details else rows
 
@@ -388,7 +427,8 @@ def store_error(psycopg: Any, error: Any, *, name: str, said: str | None = None)
     passing = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
     if isinstance(error, passing):
         advice = next((advice for words, advice in _REFUSED if words in str(error)), None)
-        if error.sqlstate is None and advice is not None and "failed" in said:
+        underway = said.startswith(("consuming input", "sending query"))  # it was connected, and is cut now
+        if error.sqlstate is None and advice is not None and "failed" in said and not underway:
             return ConfigurationError(f"{name}: {said}; {advice}")
         return StoreUnavailableError(f"{name}: {said}. Asking again is safe: nothing is stored twice")
     return StoreError(f"{name}: {type(error).__name__}: {said}")

@@ -181,6 +181,10 @@ def store_error(redis: Any, error: Exception, *, name: str, said: str | None = N
     said = (str(error) if said is None else said) or type(error).__name__
     if isinstance(error, (kinds.AuthenticationError, kinds.AuthorizationError)):
         return ConfigurationError(f"{name}: {said}; set the user and the password of the URL right")
+    if "CERTIFICATE_VERIFY_FAILED" in said:
+        return ConfigurationError(
+            f"{name}: {said} Say who signed it: rediss://…?ssl_ca_certs=/path/to/ca.pem"
+        )
     if isinstance(error, kinds.NoPermissionError):
         return ConfigurationError(
             f"{name}: {said}. Allow this user the commands and keys in the server's ACL; where it may not"
