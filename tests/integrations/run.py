@@ -131,10 +131,10 @@ def python_of(name: str) -> Path:
 
 
 def _get_sources(python: Path, pins: Path, listed: Path) -> None:
-    """Get the source distributions of packages whose own tests are run; see `sdist.py`."""
+    """Get the source distributions of packages whose own tests are run; without one these are skipped."""
     get = [python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     get += ["--no-binary", ":all:", "--constraint", pins, "--requirement", listed]
-    subprocess.run([*get, "--dest", python.parents[1] / "sources"], check=True)
+    subprocess.run([*get, "--dest", python.parents[1] / "sources"], check=False)
 
 
 def run(name: str) -> bool:
