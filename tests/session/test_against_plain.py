@@ -11,31 +11,48 @@ from hypothesis import strategies as st
 
 from tests.session.plain import Settings
 from tests.session.playing import COUNTERS, OPERATIONS, SETTINGS, Operation, play
+from tests.sizes import sizes
 from trimtab.stores import SQLiteStore
 
 
-@given(SETTINGS, OPERATIONS)
-@settings(report_multiple_bugs=False)
-def test_a_session_is_what_is_said_plainly(options: Settings, operations: list[Operation]) -> None:
+@sizes(100, 4_000)
+def test_a_session_is_what_is_said_plainly(size: int) -> None:
     """Log, states, hooks, views, counts; and read from the store anew after each operation."""
-    play(options, operations)
+
+    @given(SETTINGS, OPERATIONS)
+    @settings(max_examples=size, report_multiple_bugs=False)
+    def histories(options: Settings, operations: list[Operation]) -> None:
+        play(options, operations)
+
+    histories()
 
 
-@given(
-    SETTINGS, OPERATIONS, st.sampled_from([name for name in COUNTERS if name not in ("words", "estimate")])
-)
-@settings(max_examples=40, report_multiple_bugs=False)
-def test_with_a_black_box_too(options: Settings, operations: list[Operation], counter: str) -> None:
+BLACK_BOXES = [name for name in COUNTERS if name not in ("words", "estimate")]
+
+
+@sizes(40, 300)
+def test_with_a_black_box_too(size: int) -> None:
     """What a part costs is what the black box says of it alone."""
-    play(options, operations, counter=counter)
+
+    @given(SETTINGS, OPERATIONS, st.sampled_from(BLACK_BOXES))
+    @settings(max_examples=size, report_multiple_bugs=False)
+    def histories(options: Settings, operations: list[Operation], counter: str) -> None:
+        play(options, operations, counter=counter)
+
+    histories()
 
 
-@given(SETTINGS, OPERATIONS)
-@settings(max_examples=12, report_multiple_bugs=False)
-def test_in_a_file_too(options: Settings, operations: list[Operation]) -> None:
+@sizes(12, 200)
+def test_in_a_file_too(size: int) -> None:
     """SQLite gives back what memory gives back."""
-    with TemporaryDirectory() as folder, SQLiteStore(Path(folder, "log.db")) as store:
-        play(options, operations, store=store)
+
+    @given(SETTINGS, OPERATIONS)
+    @settings(max_examples=size, report_multiple_bugs=False)
+    def histories(options: Settings, operations: list[Operation]) -> None:
+        with TemporaryDirectory() as folder, SQLiteStore(Path(folder, "log.db")) as store:
+            play(options, operations, store=store)
+
+    histories()
 
 
 def told_apart(played: Any) -> list[Any]:

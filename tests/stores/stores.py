@@ -108,6 +108,18 @@ def postgres(_folder: Path) -> Iterator[Place]:
         )
 
 
+def pgbouncer(_folder: Path) -> Iterator[Place]:
+    """A database of the PostgreSQL of this run, behind a PgBouncer of its own in transaction mode."""
+    server = servers.postgres()
+    try:
+        bouncer = servers.PgBouncer(server)
+    except servers.NoServer as reason:
+        pytest.skip(f"no PgBouncer: {reason}")
+    with server.database() as database, bouncer:
+        dsn = bouncer.of(database)
+        yield Place(name="pgbouncer", make=lambda: PostgresStore(dsn, scrub_on_delete=False), url=dsn)
+
+
 def redis(_folder: Path) -> Iterator[Place]:
     """An empty database of the Redis of this run."""
     server, database = servers.redis_server(), next(_REDIS_DATABASES)

@@ -1,4 +1,4 @@
-"""kill -9 of a writer, 200 times: what SQLite acknowledged is there, it opens, the next append works."""
+"""kill -9 of a writer, 400 times: what SQLite acknowledged is there, it opens, the next append works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.stores.crash import STEPS, kill_writers
 from tests.stores.stores import placed, sqlite_file
 
-KILLS = 200
+KILLS = 400
 LANES = 4
 """Files that are written to at the same time, as a kill waits for a process to start."""
 
