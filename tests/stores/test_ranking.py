@@ -184,13 +184,22 @@ def test_of_many_common_words_each_is_looked_at_as_far_as_the_others(place: Plac
     words = [f"{one}word" for one in "abcdefghijklmnopqrs"]
     line = " ".join(words)
     texts = ["aword", *[line if at % 2 else "rain" for at in range(2_160)]]
+    texts[1:2_001:2] = ["tea"] * 1_000
+    dense = [f"kettle {'- ' * 55}", *["rain"] * 1_000, *[line] * 1_080]
     with place.make() as store:
         _fill(store, [*texts], batch=500)
         for asked in (words, words[:18], [*words, "rain"]):
             _check(store, [*texts], " ".join(asked), 1_500)
-        found = store.search(SearchRequest(session="s", terms=tuple(words), limit=1))
-        assert found.since == len(texts) - 2 * 1_051
-        assert store.search(SearchRequest(session="s", terms=("aword", "rain"), limit=1)).since == 1
+        _fill(store, [*dense], batch=500, session="dense")
+        assert _found(store, f"kettle {line}", 1, session="dense") == [
+            1
+        ]  # the others are in every message there
+
+        def since(*terms: str) -> int | None:
+            return store.search(SearchRequest(session="s", terms=terms, limit=1)).since
+
+        assert since(*words) == len(texts) - 2 * 1_051
+        assert since("aword", "rain") == since("tea") == since(*words[:18], "tea") == 1
 
 
 def test_a_rewrite_leaves_nothing_of_the_old_text(place: Place) -> None:
@@ -292,6 +301,13 @@ def test_what_stands_beside_a_long_hit_never_comes_before_it(place: Place) -> No
         _fill(store, ["hm", "hm", long, "hm", "hm", *["rain"] * 40])
         for limit in (1, 2, 9):
             assert _found(store, "otter", limit) == [3, 4, 2, 5, 1][:limit]
+        rain = "rain " * 400
+        _fill(store, ["otter", *[rain] * 30, f"otter {rain}", *[rain] * 30], session="brief")
+        assert _found(store, "otter", 3, session="brief") == [
+            1,
+            32,
+            2,
+        ]  # what lacks the word is as long as usual
         _fill(store, ["an otter", *["rain"] * 40, "hm", "an otter?", long], session="own")
         assert _found(store, "otter", 2, session="own") == [1, 43]
 
