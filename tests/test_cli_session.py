@@ -206,7 +206,9 @@ def test_words_are_overwritten_and_sessions_deleted(any_url: str) -> None:
     """Neither is found again."""
     begin(any_url)
     done = said(run("redact", *at(any_url), "hello", "--yes"))
-    assert done == {"redacted": ["hello"], "stale_summaries": [], "stale_facts": []}
+    names = ("mended_summaries", "stale_summaries", "stale_facts", "misattributed_facts", "left")
+    nothing: dict[str, list[str]] = {name: [] for name in names}
+    assert done == {"redacted": ["hello"], **nothing}
     assert "77x41" not in run("history", *at(any_url)).stdout
     assert "77x41" not in run("export", *at(any_url)).stdout
     assert said(run("recall", *at(any_url), "77x41")) == []
@@ -582,6 +584,7 @@ def test_the_history_is_limited_by_kind_version_and_number(url: str) -> None:
         (("undo", "--id", "ada"), "left the recent messages"),
         (("pop", "--id", "ada"), "taken off:"),
         (("redact", "--id", "ada", "hello", "--yes"), "1 message overwritten"),
+        (("redact", "--id", "ada", "--where", r"7\dx\d{2}", "--yes"), "1 message overwritten"),
         (("delete", "--id", "ada", "--yes"), "events deleted"),
     ],
 )
@@ -653,6 +656,24 @@ def test_a_message_nobody_knows_is_not_redacted(url: str) -> None:
     """Nor are the others that were named with it."""
     begin(url)
     run("redact", *at(url), "hello", "nobody", "--yes", code=1)
+    assert "77x41" in run("history", *at(url)).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        ((), 2, "--where PATTERN"),
+        (("hello", "--where", "x"), 2, "--where PATTERN"),
+        (("--where", "("), 1, "no regular expression"),
+        (("--where", "zebra"), 1, "no message with where='zebra'"),
+    ],
+)
+def test_what_is_to_be_redacted_is_said_once(
+    url: str, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    """By ids or by a pattern; where that finds nothing, nothing is changed."""
+    begin(url)
+    assert says in run("redact", *at(url), *arguments, "--yes", code=code).stderr
     assert "77x41" in run("history", *at(url)).stdout
 
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.guards.patterns import Engine, Found, found_patterns, worst_growth
+from tests.guards.patterns import CALLERS_OWN, Engine, Found, found_patterns, worst_growth
 from tests.guards.source import sources
 
 SIZES = (16, 32, 64)
@@ -31,7 +31,7 @@ def test_every_use_of_re_was_found() -> None:
     """One for each line that calls `re`: none is imported by another name."""
     lines = [line for source in sources() for line in source.text.splitlines()]
     calls = r"(?<![\w.])re\.(compile|match|fullmatch|search|subn?|split|findall|finditer)\("
-    assert len(FOUND) == sum(len(re.findall(calls, line)) for line in lines)
+    assert len(FOUND) + len(CALLERS_OWN) == sum(len(re.findall(calls, line)) for line in lines)
     assert not [line for line in lines if re.match(r"\s*(from re import|import re as)", line)]
 
 

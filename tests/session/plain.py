@@ -682,16 +682,9 @@ class Plain:
         self.failures = self.retry = 0
 
     def redact(self, places: Sequence[int]) -> None:
-        """Overwrite messages; summaries over them, and those that go on from these, are stale."""
+        """Overwrite messages; summaries stay in force: those written here repeat nothing."""
         for at in places:
             self.said[at].message = redacted(self.said[at].message)
-        for one in self.summaries:
-            after = one.after is not None and one.after.stale
-            one.stale = one.stale or after or not one.covers.isdisjoint(places)
-        stale = [one for one in self.decisions if one.stale]
-        if stale:
-            self.take_back(stale[0])
-            self.call_back_newest()
         self.note("redacted")
 
 

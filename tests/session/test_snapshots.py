@@ -256,6 +256,21 @@ def test_what_waits_for_a_summary_is_needed_to_go_on() -> None:
     assert other.summarize() == session.status().pending_messages
 
 
+def test_a_backlog_is_needed_to_go_on_no_further_than_its_budgets() -> None:
+    """A summarizer that was away for a long time: one log, ten times as long, is as long; the newest stay."""
+    lengths = []
+    for count in (400, 4_000):
+        session = Session(100, counter=WORDS, summarizer=lambda _: 1 / 0)
+        session.extend([user(f"{at:04} {words(9)}") for at in range(count)])
+        data = session.snapshot(history=False)
+        lengths.append((len(data["events"]), len(json.dumps(data)) // 100))
+        other = continued(session, summarizer=lambda _: "sum")
+        assert other.messages() == session.messages()
+        waits = other.status().pending_messages - other.status().hidden_messages
+        assert other.summarize() == waits + 80  # eight budgets of ten messages
+    assert lengths[0] == lengths[1]
+
+
 def test_an_abridged_log_says_what_it_is() -> None:
     """Nothing before it is taken back, found or shown; ids and pins are those of the messages."""
     session = Session(100, counter=WORDS, system="sys", summarizer=summarize)

@@ -6,6 +6,7 @@ from trimtab._shared.lazy import public_dir
 from trimtab.relevance.ranker import RankerLike
 from trimtab.session.options import UNSET, HooksLike, SessionHooks
 from trimtab.session.recall import RecallTool
+from trimtab.session.redact import Redaction, WhereLike
 from trimtab.session.session import Session
 from trimtab.session.view import Origin, SessionStatus, ViewDiff
 from trimtab.session.zones import TokenBreakdown, Zones, allocate_zones
@@ -16,11 +17,13 @@ __all__ = [
     "Origin",
     "RankerLike",
     "RecallTool",
+    "Redaction",
     "Session",
     "SessionHooks",
     "SessionStatus",
     "TokenBreakdown",
     "ViewDiff",
+    "WhereLike",
     "Zones",
     "allocate_zones",
 ]

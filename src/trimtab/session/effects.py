@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
+from trimtab._shared.steps import Pause
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError, RankerError, SummaryError
 from trimtab.relevance.ranker import RankCall
@@ -122,8 +123,8 @@ class FitContext(NamedTuple):
 
 Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | Question | Delete
 
-Steps = Generator[Effect, Any, T]
-"""An algorithm on its way to a result."""
+Steps = Generator[Effect | Pause, Any, T]
+"""An algorithm on its way to a result; where it pauses others have their turn."""
 
 
 Asking = Callable[[], AbstractContextManager[None]]
@@ -153,7 +154,7 @@ def perform(effect: Effect, store: Store, incarnation: str | None, asking: Askin
 async def aperform(effect: Effect, store: Store, incarnation: str | None, asking: Asking, /) -> Any:
     """Await what an algorithm needs; see `perform`."""
     if isinstance(effect, LoadRequest):
-        return _sound(await store.aload(replace(effect, incarnation=incarnation)), effect)
+        return await _asound(await store.aload(replace(effect, incarnation=incarnation)), effect)
     if isinstance(effect, AppendRequest):
         return await store.aappend(replace(effect, incarnation=incarnation))
     if isinstance(effect, SearchRequest):
@@ -168,6 +169,19 @@ def _sound(events: list[Event], asked: LoadRequest | SearchRequest) -> list[Even
     """Return what was read, where a session can have written it."""
     check_events(events, asked.session)
     return events
+
+
+async def _asound(events: list[Event], asked: LoadRequest) -> list[Event]:
+    """Return what was read, as `_sound` does, and let others have their turn between the parts of a page."""
+    for at in range(0, len(events), _TURN):
+        if at:
+            await asyncio.sleep(0)
+        check_events(events[at : at + _TURN], asked.session)
+    return events
+
+
+_TURN = 128
+"""Events that are looked at before others of an event loop have their turn."""
 
 
 def _which(effect: Delete) -> dict[str, str]:

@@ -162,36 +162,46 @@ def _messages(
             yield event.data.get("joins", event.version), event
 
 
+class UnitsBack:
+    """The units that are recent or wait, page by page from the newest back; not those `beside` the cut."""
+
+    def __init__(self, session: str, state: State, *, version: int, reader: MessageReader) -> None:
+        self._session, self._reader = session, reader
+        self._pages = Pages(session, after=state.live - 1, before=version + 1, newest_first=True)
+        self._back, self._explicit = WayBack(), _explicit(state)
+        self._left = sorted(state.left)
+        self._results: dict[int, list[Event]] = {}
+        self._ended = False
+
+    def next(self) -> Steps[list[SessionUnit] | None]:
+        """Read the units that begin in the next page, the newest first; None at the end."""
+        if self._ended:
+            return None
+        events = yield from self._pages.next()
+        self._ended = not events
+        units = list[SessionUnit]()
+        for first, event in _messages(self._back.there(events), self._explicit):
+            if first != event.version:
+                self._results.setdefault(first, []).append(event)
+            else:
+                units.append(_unit([event, *reversed(self._results.pop(first, ()))], self._reader))
+        border = events[-1].version if events else 0
+        while self._left and self._left[-1][0] > border:
+            units.append((yield from read_unit(self._session, self._left.pop(), self._reader)))
+        return sorted(units, key=attrgetter("first"), reverse=True)
+
+
 def _read_messages(session: str, working_set: WorkingSet) -> Steps[None]:
     """Read the recent units, and then those that wait, newest first, as far as they fit."""
     state, reader = working_set.state, working_set.reader
     for members in state.beside:
         unit = yield from read_unit(session, members, reader)
         working_set.recent[unit.first] = unit
-    left: list[SessionUnit] = []
-    for members in sorted(state.left):
-        left.append((yield from read_unit(session, members, reader)))
-    explicit = _explicit(state)
-    pages = Pages(session, after=state.live - 1, before=working_set.version + 1, newest_first=True)
-    results: dict[int, list[Event]] = {}
     shown: list[SessionUnit] = []
-    back = WayBack()
-    while not working_set.hidden and (events := (yield from pages.next())):
-        waiting: list[SessionUnit] = []
-        for first, event in _messages(back.there(events), explicit):
-            if first != event.version:
-                results.setdefault(first, []).append(event)
-                continue
-            unit = _unit([event, *reversed(results.pop(first, ()))], reader)
-            if first >= state.cut:
-                working_set.recent[first] = unit
-            else:
-                waiting.append(unit)
-        while left and left[-1].first > events[-1].version:
-            waiting.append(left.pop())
-        waiting.sort(key=attrgetter("first"), reverse=True)
-        shown += _take_into_view(working_set, waiting)
-    shown += _take_into_view(working_set, left[::-1])
+    back = UnitsBack(session, state, version=working_set.version, reader=reader)
+    while not working_set.hidden and (units := (yield from back.next())) is not None:
+        working_set.recent.update((unit.first, unit) for unit in units if unit.first >= state.cut)
+        shown += _take_into_view(working_set, (unit for unit in units if unit.first < state.cut))
     working_set.shown = {unit.first: unit for unit in reversed(shown)}
     working_set.recent = dict(sorted(working_set.recent.items()))
     # What is recent was just counted: a sum that went wrong in the log lets no view pass its budget.
@@ -214,6 +224,24 @@ def _take_into_view(working_set: WorkingSet, waiting: Iterable[SessionUnit]) -> 
             working_set.hidden, working_set.hidden_tokens = unit.first, unit.tokens
         else:
             yield unit
+
+
+def newest_hidden(session: str, working_set: WorkingSet, *, limit_tokens: int) -> Steps[list[SessionUnit]]:
+    """Read the units that wait and are not in view, newest first, until one passes a limit.
+
+    Complexity: reads them, and what is younger.
+    """
+    state, found, left_tokens = working_set.state, list[SessionUnit](), limit_tokens
+    back = UnitsBack(session, state, version=working_set.version, reader=working_set.reader)
+    while working_set.hidden and (units := (yield from back.next())) is not None:
+        for unit in units:
+            if unit.first >= state.cut or unit.first in working_set.shown:
+                continue
+            left_tokens -= unit.tokens
+            if left_tokens < 0:
+                return found
+            found.append(unit)
+    return found
 
 
 def _unit(events: list[Event], reader: MessageReader) -> SessionUnit:

@@ -207,7 +207,7 @@ KINDS: Mapping[str, Mapping[str, Check]] = {
         "events": _IDS,
         "stale": _IDS,
         "version": _by_now("", least=1),
-        "facts": _maybe(_IDS),
+        **dict.fromkeys(("facts", "mended", "misattributed", "left"), _maybe(_IDS)),
     },
 }
 """What an event of a log may be, and what each kind of event holds. What is more than that nobody reads."""

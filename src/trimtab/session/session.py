@@ -39,10 +39,11 @@ from trimtab.session.plain import copy_plain
 from trimtab.session.pop import pop_message
 from trimtab.session.recall import RecallTool
 from trimtab.session.recollect import recall_messages
+from trimtab.session.redact import Redaction, WhereLike, redact_messages
 from trimtab.session.runner import Runner
 from trimtab.session.snapshot import read_snapshot, snapshot_of
 from trimtab.session.summarize import CATCH_UP, most_for, summarize_waiting
-from trimtab.session.undo import redact_messages, undo_decision
+from trimtab.session.undo import undo_decision
 from trimtab.session.view import (
     Origin,
     SessionStatus,
@@ -941,29 +942,48 @@ class Session:
         """Take back a summary or an eviction; see `undo`."""
         return await self._runner.arun(undo_decision, event, made=new_event_id())
 
-    def redact(self, events: Sequence[Event | str] | Event | str, /) -> list[Event]:
-        """Overwrite what messages say, in the log too.
+    def redact(
+        self, events: Sequence[Event | str] | Event | str | None = None, /, *, where: WhereLike | None = None
+    ) -> Redaction:
+        r"""Overwrite what messages say, in the log too, and what repeats it.
 
-        Summaries that cover one of them are marked stale and their text is
-        removed; what they stood for waits for a new summary. Facts that come
-        from one lose their text, too. What stays is who said it, and which
-        calls it makes or answers.
+        What stays is who said it, and which calls it makes or answers. Facts
+        that come from it lose their text. Summaries stay in force unless they
+        repeat words that no other message says: these are overwritten there,
+        too, or the summary is written again; no more than four are.
 
         Args:
             events: What `add` returned, or ids; one or a list of them.
+            where: In place of these: a regular expression that is searched in
+                each message of the log, or a function of its event.
+
+        Returns:
+            The messages as they are now, and a receipt: `to_dict()` says which
+            messages, summaries and facts, by id and version.
 
         Raises:
-            UnknownNameError: There is no message of that id; nothing was
-                changed.
+            UnknownNameError: There is no message of that id, or none that
+                `where` finds; nothing was changed.
+            ConfigurationError: `where` is no regular expression and no
+                function, matches an empty text, or stands beside `events`.
 
-        Complexity: reads the messages, and the summaries that were written
-            after the oldest of them.
+        Complexity: reads the messages, and the summaries and facts that were
+            written after the oldest of them; with `where` the log.
+
+        Example:
+            >>> session = Session(1_000)
+            >>> event = session.add({"role": "user", "content": "PIN: 4711"})
+            >>> done = session.redact(where=r"\bPIN\b")
+            >>> [session.messages(), done.to_dict()["messages"][0]["version"]]
+            [[{'role': 'user', 'content': '[redacted]'}], 2]
         """
-        return self._runner.run(redact_messages, events, made=new_event_id())
+        return self._runner.run(redact_messages, events, where, made=new_event_id())
 
-    async def aredact(self, events: Sequence[Event | str] | Event | str, /) -> list[Event]:
+    async def aredact(
+        self, events: Sequence[Event | str] | Event | str | None = None, /, *, where: WhereLike | None = None
+    ) -> Redaction:
         """Overwrite what messages say; see `redact`."""
-        return await self._runner.arun(redact_messages, events, made=new_event_id())
+        return await self._runner.arun(redact_messages, events, where, made=new_event_id())
 
     def delete(self) -> None:
         """Remove the session and every byte of it from its store.

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
+from trimtab._shared.steps import Pause
 from trimtab.counting import CharCounter
 from trimtab.errors import ConfigurationError, ContextError, CorruptSessionError
 from trimtab.formats import format_of
@@ -16,7 +17,7 @@ from trimtab.formats.values import short_repr
 from trimtab.session.core import Core
 from trimtab.session.effects import Steps
 from trimtab.session.facts import next_links
-from trimtab.session.log import Pages, event_at, events_at, live_units, state_of
+from trimtab.session.log import Pages, event_at, events_at, newest_hidden, state_of
 from trimtab.session.messages import SessionUnit
 from trimtab.session.options import Options, SessionOptions, as_given, missing_functions
 from trimtab.session.plain import copy_plain, plain_message
@@ -34,26 +35,41 @@ VERSION = 2
 UNSEALED = 1
 """The form that has no seal yet: it is taken as it stands."""
 
+MOST_BUDGETS = 8
+"""How much of what waits, and is not in view, a snapshot without history keeps, in budgets."""
+
+TURN = 32
+"""Events that are written down before others have their turn: an event loop is not held up for a log."""
+
 _COLUMNS = ("version", "id", "kind", "time", "data", "state")
 
 
 def snapshot_of(core: Core, *, history: bool) -> Steps[dict[str, Any]]:
     """Write the options and events as plain data: every event, or those that are needed to go on."""
     working_set = yield from core.ready()
-    events: list[Event] = []
+    listed, digest = list[dict[str, Any]](), _Digest()
     if history:
         pages = yield from log_pages(core, 0, None)
         while page := (yield from pages.next()):
-            events.extend(page)
+            yield from _write_down(page, listed, digest)
     elif working_set.version:
-        events = yield from short_log(core, working_set)
+        yield from _write_down((yield from short_log(core, working_set)), listed, digest)
     data: dict[str, Any] = {
         "version": VERSION,
         "id": core.session,
         "options": core.options_data(),
-        "events": [{name: copy_plain(getattr(event, name)) for name in _COLUMNS} for event in events],
+        "events": listed,
     }
-    return {**data, "seal": seal_of(data)}
+    return {**data, "seal": digest.over(data)}
+
+
+def _write_down(events: Sequence[Event], listed: list[dict[str, Any]], digest: _Digest) -> Steps[None]:
+    """Write events down as plain data, and let others have their turn between some of them."""
+    for at, event in enumerate(events, 1):
+        listed.append({name: copy_plain(getattr(event, name)) for name in _COLUMNS})
+        digest.take(listed[-1])
+        if at % TURN == 0:
+            yield Pause(0)
 
 
 def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
@@ -97,7 +113,9 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
     old: dict[int, int] = {}
     for event in (yield from _only_recalled(core, working_set, units)):
         old[event.version] = put(_translate_unit(event, old), front)
-    for event in (yield from _messages_of(core, working_set, units)):
+    for at, event in enumerate((yield from _messages_of(core, working_set, units)), 1):
+        if at % TURN == 0:
+            yield Pause(0)
         new[event.version] = len(made) + 1
         put(_translate_unit(event, new), front.with_newest_of(state_of(event, core.session), new))
     if working_set.recollection is not None:
@@ -152,14 +170,16 @@ def _facts_alone(core: Core, working_set: WorkingSet, first: int) -> Steps[list[
 
 
 def _units_to_keep(core: Core, working_set: WorkingSet) -> Steps[list[SessionUnit]]:
-    """List the units that are in view, recent, or wait for a summary."""
+    """List the units that are in view or recent, and the newest of those that wait for a summary.
+
+    A backlog that no summarizer caught up with is not kept whole: it may be the log.
+    """
+    known = [*working_set.shown.values(), *working_set.recent.values()]
     if core.in_force.summarizer is None and "summarizer" not in core.missing:
-        return [*working_set.shown.values(), *working_set.recent.values()]
-    return (
-        yield from live_units(
-            core.session, working_set.state, stop=working_set.version + 1, reader=working_set.reader
-        )
-    )
+        return known
+    limit = MOST_BUDGETS * working_set.state.room_tokens
+    hidden = yield from newest_hidden(core.session, working_set, limit_tokens=limit)
+    return [*hidden, *known]
 
 
 def _messages_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUnit]) -> Steps[list[Event]]:
@@ -168,27 +188,56 @@ def _messages_of(core: Core, working_set: WorkingSet, units: Sequence[SessionUni
     apart = {version for members in (*state.beside, *state.left) for version in members}
     versions = {version for unit in units for version in unit.versions}
     events = list((yield from events_at(core.session, versions & apart)).values())
+    others = versions - apart
     pages = Pages(
         core.session,
-        after=min(versions - apart, default=working_set.version + 1) - 1,
+        after=min(others, default=working_set.version + 1) - 1,
         before=working_set.version + 1,
         newest_first=False,
     )
     while page := (yield from pages.next()):
-        events.extend(event for event in page if event.version in versions - apart)
+        events.extend(event for event in page if event.version in others)
     return sorted(events, key=lambda event: event.version)
 
 
-def seal_of(data: Mapping[str, Any]) -> str:
-    """Make a checksum over all that a snapshot says: one that was cut off or edited by hand has another.
+class _Digest:
+    """A checksum over all that a snapshot says: one that was cut off or edited by hand has another.
 
-    Order of keys and `1.0` for `1` do not count: JSON of other languages changes them.
+    Order of keys and `1.0` for `1` do not count: JSON of other languages changes them. It is that of the JSON
+    of the whole, and takes events one by one, so that no step of it is as long as the log.
+    """
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(b'{"events": [', digest_size=16)
+        self._between = b""
+
+    def take(self, event: Any) -> None:
+        """Take the next event."""
+        self._hash.update(self._between + _canonical(event))
+        self._between = b", "
+
+    def over(self, data: Mapping[str, Any]) -> str:
+        """Return the checksum over the events taken and all else that a snapshot says."""
+        rest = {key: value for key, value in data.items() if key != "events"}
+        self._hash.update(b"], " + _canonical({**rest, "seal": None})[1:])
+        return self._hash.hexdigest()
+
+
+def seal_of(data: Mapping[str, Any]) -> str:
+    """Return the checksum of a snapshot.
 
     Raises:
-        TypeError, ValueError, RecursionError: It is not plain data.
+        KeyError, TypeError, ValueError, RecursionError: It is none, or not plain data.
     """
-    said = json.loads(json.dumps({**data, "seal": None}, allow_nan=False), parse_float=_number)
-    return hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=16).hexdigest()
+    digest = _Digest()
+    for event in data["events"]:
+        digest.take(event)
+    return digest.over(data)
+
+
+def _canonical(value: Any) -> bytes:
+    said = json.loads(json.dumps(value, allow_nan=False), parse_float=_number)
+    return json.dumps(said, sort_keys=True).encode()
 
 
 def _number(text: str) -> float:

@@ -1,11 +1,10 @@
-"""Undo and redaction: decisions that no longer hold, words that are no longer there (SPEC E11)."""
+"""Undo: decisions that no longer hold (SPEC E11)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import UnknownNameError
 from trimtab.session.change import call_back_newest
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
@@ -17,7 +16,6 @@ from trimtab.session.log import (
     opener_of,
     read_working_set,
     recount_moved,
-    recount_rewritten,
     state_of,
 )
 from trimtab.session.pops import Gone, gone_since
@@ -188,69 +186,19 @@ def _decides(event: Event) -> bool:
     return event.kind in DECISIONS and bool(event.data.get("facts", True))
 
 
-def redact_messages(
-    core: Core, given: Sequence[Event | str] | Event | str, *, made: str
-) -> Steps[list[Event]]:
-    """Overwrite what messages say, and drop the summaries and facts that may repeat it.
-
-    `made` is the id of the event that says so: asked again after a lost answer, or where the store could not
-    clean its files, it adds nothing more.
-    """
-    listed = [given] if isinstance(given, (Event, str)) or not isinstance(given, Sequence) else given
-    ids = [id_of(event) for event in listed]
-    done = yield from core.known_event(made)
-    if done is not None:
-        return (yield from _redacted_again(core, done))
-    targets = []
-    for event_id in dict.fromkeys(ids):
-        targets.append((yield from core.message_event(event_id)))
-    if not targets:
-        raise ConfigurationError("redact() needs at least one event id")
-    working_set = yield from core.ready()
-    stale = yield from summaries_over(core, working_set, {event.version for event in targets})
-    redact = working_set.reader.format.redact
-    rewrites = [
-        replace(event, data={**event.data, "message": redact(event.message), "redacted": True})
-        for event in targets
-    ]
-    gone = yield from gone_since(core.session, working_set.state, min(event.version for event in targets))
-    working_set.state = recount_rewritten(working_set.state, targets, rewrites, working_set.reader, gone=gone)
-    facts = yield from facts_of(core, working_set, targets)
-    rewrites += [
-        replace(event, data={**event.data, "text": "", "stale": True}) for event in (*stale.values(), *facts)
-    ]
-    instead = {event.version: event for event in rewrites}
-    first = yield from first_stale(core, working_set, set(stale))
-    if first is not None:
-        working_set.state = yield from state_without(core, working_set, first, instead)
-        yield from call_back_newest(core, working_set)
-    else:
-        working_set.state = working_set.state.with_new_epoch()
-    if facts:
-        working_set.state = yield from recount_facts(core.session, working_set.state, instead)
-    data = {
-        "events": [event.id for event in targets],
-        "facts": [event.id for event in facts],
-        "stale": [event.id for event in stale.values()],
-        "version": working_set.version + 1 if first is None else first,
-    }
-    yield from core.write(working_set, "redacted", data, rewrites=rewrites, id=made)
-    yield from core.reread(working_set)
-    return targets
-
-
-def _redacted_again(core: Core, done: Event) -> Steps[list[Event]]:
-    """Have the store go on with a redaction it has: it knows the append by its id."""
-    ids = (*done.data["events"], *done.data["stale"], *done.data.get("facts", ()))
-    rewritten: list[Event] = yield LoadRequest(session=core.session, ids=ids)
-    working_set = yield from core.ready()
-    yield from core.append(working_set, [done], rewrites=rewritten)
-    return [event for event in rewritten if event.id in done.data["events"]]
-
-
 def summaries_over(core: Core, working_set: WorkingSet, versions: set[int]) -> Steps[dict[int, Event]]:
     """Find every summary that covers one of these messages, or builds on one that does."""
-    after, newest_first = min(versions), list[Event]()
+    found: dict[int, Event] = {}
+    for event in (yield from summaries_since(core, working_set, min(versions))):
+        covers = {version for members in event.data["covers"] for version in members}
+        if event.data["previous"] in found or not covers.isdisjoint(versions):
+            found[event.version] = event
+    return found
+
+
+def summaries_since(core: Core, working_set: WorkingSet, after: int) -> Steps[list[Event]]:
+    """Read every summary younger than a version, in force or not, oldest first."""
+    newest_first = list[Event]()
     version = working_set.state.newest_summary
     while version > after:
         newest_first.append((yield from event_at(core.session, version, "summary")))
@@ -260,17 +208,18 @@ def summaries_over(core: Core, working_set: WorkingSet, versions: set[int]) -> S
         pages = Pages(core.session, after=after, before=before, newest_first=True)
         while events := (yield from pages.next()):
             newest_first += [event for event in events if event.kind == "summary"]
-    found: dict[int, Event] = {}
-    for event in reversed(newest_first):
-        covers = {version for members in event.data["covers"] for version in members}
-        if event.data["previous"] in found or not covers.isdisjoint(versions):
-            found[event.version] = event
-    return found
+    return newest_first[::-1]
 
 
 def facts_of(core: Core, working_set: WorkingSet, targets: Sequence[Event]) -> Steps[list[Event]]:
     """Find every fact that comes from one of these messages, in force or not."""
     after, ids = min(event.version for event in targets), {event.id for event in targets}
+    facts = yield from facts_since(core, working_set, after)
+    return [event for event in facts if not ids.isdisjoint(event.data["sources"])]
+
+
+def facts_since(core: Core, working_set: WorkingSet, after: int) -> Steps[list[Event]]:
+    """Read every fact younger than a version, in force or not."""
     version, found = working_set.state.newest_fact, list[Event]()
     while version > after:  # a fact is younger than what it comes from; each says which was before it
         newest = yield from event_at(core.session, version, "fact")
@@ -278,7 +227,7 @@ def facts_of(core: Core, working_set: WorkingSet, targets: Sequence[Event]) -> S
             session=core.session, after=version - newest.data["at"] - 1, before=version + 1
         )
         check_kinds(batch, "fact", core.session)
-        found += [event for event in batch if not ids.isdisjoint(event.data["sources"])]
+        found += batch
         version = batch[0].data["older"]
     return found
 

@@ -424,23 +424,45 @@ def _confirm(question: str, *, yes: bool) -> None:
 
 @session.command()
 @yes_option
-@messages_argument
+@click.option(
+    "--where", metavar="PATTERN", help="In place of ids: all messages a regular expression is found in."
+)
+@click.argument("event_ids", metavar="[EVENT_ID]...", nargs=-1)
 @on_session
-def redact(one: Session, yes: bool, event_ids: tuple[str, ...]) -> Answer:
+def redact(one: Session, yes: bool, where: str | None, event_ids: tuple[str, ...]) -> Answer:
     """Overwrite what messages say, in the log too.
 
-    Summaries and facts that may repeat them lose their text; summaries are written anew when it is time.
+    Words that summaries repeat of them are overwritten there, or the summary is written anew when it is time;
+    facts that come from them lose their text. Writes what was overwritten, by ids.
     """
-    _confirm(f"Overwrite {plural(len(set(event_ids)), 'message')} of {one.id!r}?", yes=yes)
-    before = one.version
-    one.redact(event_ids)
-    orders = one.history(after=before, kinds=("redacted",))
-    done = next(order for order in orders if set(order.data["events"]) == set(event_ids))
-    found = {"redacted": done.data["events"], "stale_summaries": done.data["stale"]}
-    found["stale_facts"] = done.data["facts"]
-    stale = len(found["stale_summaries"])
-    summaries = f", and {stale:,} {'summary' if stale == 1 else 'summaries'} lost the text" if stale else ""
-    return Answer(found, lambda: f"{plural(len(found['redacted']), 'message')} overwritten{summaries}")
+    if bool(event_ids) == (where is not None):
+        raise Refused(
+            "give the ids of messages (`trimtab session history --ids` shows them), or --where PATTERN"
+        )
+    what = plural(len(set(event_ids)), "message") if event_ids else f"every message with {plain(where or '')}"
+    _confirm(f"Overwrite {what} of {one.id!r}?", yes=yes)
+    done = one.redact(event_ids) if event_ids else one.redact(where=where)
+    parts = {
+        "redacted": done,
+        "mended_summaries": done.mended,
+        "stale_summaries": done.stale,
+        "stale_facts": done.facts,
+        "misattributed_facts": done.misattributed,
+        "left": done.left,
+    }
+    found = {name: [event.id for event in events] for name, events in parts.items()}
+    told = [
+        f"{len(events):,} {noun if len(events) == 1 else nouns} {end}"
+        for events, noun, nouns, end in (
+            (done, "message", "messages", "overwritten"),
+            (done.mended, "summary", "summaries", "mended"),
+            (done.stale, "summary", "summaries", "to be written anew"),
+            (done.facts, "fact", "facts", "overwritten"),
+            (done.left, "text", "texts", "in force with words that other messages say, too"),
+        )
+        if events
+    ]
+    return Answer(found, lambda: ", ".join(told))
 
 
 @session.command()

@@ -1,0 +1,373 @@
+"""Redaction: words that are no longer there, in messages and in what repeats them (SPEC E11).
+
+It costs what it touches. Each summary that may repeat a message is looked through once, and stays as it is
+where it does not. One that does has the repeated words overwritten, so that those that go on from it go on;
+where few were written since, they are taken back, and made again from what they cover.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any, TypeAlias
+
+from trimtab._shared.steps import Pause
+from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.session.change import call_back_newest
+from trimtab.session.core import Core, id_of
+from trimtab.session.effects import Steps
+from trimtab.session.facts import facts_in_force, recount_facts
+from trimtab.session.log import recount_rewritten
+from trimtab.session.pops import gone_since
+from trimtab.session.state import State
+from trimtab.session.traces import TURN, Gram, Traces, said_elsewhere, says_nothing, take_all, without
+from trimtab.session.undo import facts_since, state_without, summaries_since
+from trimtab.session.view import log_pages
+from trimtab.session.working_set import WorkingSet
+from trimtab.stores import Event, LoadRequest
+from trimtab.stores.search import searchable_text
+
+WhereLike: TypeAlias = str | re.Pattern[str] | Callable[[Event], object]
+"""Which messages: a regular expression that is searched in what each says, or a function of its event."""
+
+MOST_AGAIN = 4
+"""Summaries that are made again after a redaction, with a call each; where more repeat it they are mended."""
+
+
+class Redaction(list[Event]):
+    r"""The messages that were overwritten, as they are now, and a receipt.
+
+    Args:
+        events: The messages that were overwritten.
+        version: Of the event that says so.
+        mended: Summaries that repeated them: the repeated words were overwritten,
+            and the summaries go on.
+        stale: Summaries that repeated them and lost their text: what they stood
+            for waits, and is summarized again.
+        facts: Facts that lost their text.
+        misattributed: Those of the facts that named other messages as their
+            source: they were found by the words that were overwritten.
+        left: Summaries and facts in force that still have a number or a run of
+            words that was overwritten, since another message says it, too.
+
+    Example:
+        >>> from trimtab import Session
+        >>> session = Session(1_000)
+        >>> secret = session.add({"role": "user", "content": "My card is 4111 1111 1111 1111."})
+        >>> done = session.redact(where=r"\b(\d{4} ?){4}\b")
+        >>> [event.message["content"] for event in done]
+        ['[redacted]']
+        >>> done.to_dict()["messages"] == [{"id": secret.id, "version": secret.version}]
+        True
+    """
+
+    def __init__(
+        self,
+        events: Iterable[Event] = (),
+        /,
+        *,
+        version: int,
+        mended: Sequence[Event] = (),
+        stale: Sequence[Event] = (),
+        facts: Sequence[Event] = (),
+        misattributed: Sequence[Event] = (),
+        left: Sequence[Event] = (),
+    ) -> None:
+        super().__init__(events)
+        self.version = version
+        self.mended = tuple(mended)
+        self.stale = tuple(stale)
+        self.facts = tuple(facts)
+        self.misattributed = tuple(misattributed)
+        self.left = tuple(left)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say what was overwritten, as ids and versions; no content."""
+        return {
+            "version": self.version,
+            "messages": [_place(event) for event in self],
+            "summaries": [
+                *({**_place(event), "done": "mended"} for event in self.mended),
+                *({**_place(event), "done": "again"} for event in self.stale),
+            ],
+            "facts": [
+                {**_place(event), "found_by": "words" if event in self.misattributed else "source"}
+                for event in self.facts
+            ],
+            "left": [{**_place(event), "kind": event.kind} for event in self.left],
+        }
+
+
+def _place(event: Event) -> dict[str, Any]:
+    return {"id": event.id, "version": event.version}
+
+
+def redact_messages(
+    core: Core,
+    given: Sequence[Event | str] | Event | str | None,
+    where: WhereLike | None,
+    *,
+    made: str,
+) -> Steps[Redaction]:
+    """Overwrite what messages say, and what summaries and facts repeat of it.
+
+    `made` is the id of the event that says so: asked again after a lost answer, or where the store could not
+    clean its files, it adds nothing more.
+    """
+    chosen = None if where is None else Where.of(where)
+    if (given is None) == (chosen is None):
+        raise ConfigurationError("pass redact() events (or their ids), or where=, and not both")
+    listed = [given] if isinstance(given, (Event, str)) or not isinstance(given, Sequence) else given
+    ids = [] if given is None else [id_of(event) for event in listed]
+    done = yield from core.known_event(made)
+    if done is not None:
+        return (yield from _redacted_again(core, done))
+    if chosen is None:
+        targets = []
+        for event_id in dict.fromkeys(ids):
+            targets.append((yield from core.message_event(event_id)))
+        if not targets:
+            raise ConfigurationError("redact() needs at least one event id")
+    else:
+        targets = yield from _find(core, chosen)
+    working_set = yield from core.ready()
+    work = yield from _look_through(core, working_set, targets, () if chosen is None else chosen.patterns)
+    return (yield from _carry_out(core, working_set, work, made=made))
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Tells which messages are meant."""
+
+    test: Callable[[Event], object]
+    name: str
+    patterns: tuple[re.Pattern[str], ...] = ()
+
+    @classmethod
+    def of(cls, given: object) -> Where:
+        """Check what was given."""
+        if isinstance(given, str):
+            try:
+                given = re.compile(given)
+            except (re.error, OverflowError, RecursionError) as error:
+                raise ConfigurationError(f"where={given!r:.80} is no regular expression: {error}") from error
+        if isinstance(given, re.Pattern):
+            pattern: re.Pattern[Any] = given
+            if not isinstance(pattern.pattern, str):
+                raise ConfigurationError(
+                    f"where is a pattern of texts, not of bytes: {pattern.pattern!r:.80}"
+                )
+            if pattern.search("") is not None:
+                raise ConfigurationError(
+                    f"where={pattern.pattern!r:.80} matches an empty text, and so every message: write what"
+                    " is to be found, or where=lambda event: True for all of them"
+                )
+            name = f"where={pattern.pattern!r:.80}"
+            return cls(lambda event: pattern.search(searchable_text(event)), name, (pattern,))
+        if not callable(given):
+            raise ConfigurationError(
+                "where is a regular expression, or a function of an event that says whether its message is"
+                f" meant, not {given!r:.80}"
+            )
+        return cls(given, f"where={given!r:.80}")
+
+    def meets(self, event: Event) -> bool:
+        """Tell whether a message is meant."""
+        answer = self.test(event)
+        if inspect.isawaitable(answer):
+            if inspect.iscoroutine(answer):
+                answer.close()
+            raise ConfigurationError(
+                f"{self.name} is async, and each message is asked for at once: pass a plain function"
+            )
+        return bool(answer)
+
+
+def _find(core: Core, where: Where) -> Steps[list[Event]]:
+    """Find the messages of the log that are meant, and were not overwritten before."""
+    found = list[Event]()
+    pages = yield from log_pages(core, 0, None)
+    while events := (yield from pages.next()):
+        for at, event in enumerate(events, 1):
+            if event.kind == "message" and not event.data.get("redacted") and where.meets(event):
+                found.append(event)
+            if at % TURN == 0:
+                yield Pause(0)
+    if not found:
+        raise UnknownNameError(
+            f"session {core.session!r} has no message with {where.name} that is not redacted yet;"
+            " nothing was changed",
+            name=where.name,
+        )
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """What is to be overwritten."""
+
+    targets: list[Event]
+    traces: Traces
+    summaries: dict[int, Event]
+    """Those younger than the oldest message, in force or not, oldest first."""
+    facts: list[Event]
+    """The same of facts."""
+    mended: list[Event] = field(default_factory=list)
+    """Summaries as they are to be."""
+    stale: AbstractSet[int] = frozenset()
+    """Those that are taken back."""
+    forgotten: list[Event] = field(default_factory=list)
+    """Facts that come from the messages, or repeat them."""
+
+
+def _look_through(
+    core: Core, working_set: WorkingSet, targets: list[Event], patterns: Sequence[re.Pattern[str]]
+) -> Steps[Work]:
+    """Find what summaries and facts repeat of messages: each text is looked through once, or twice."""
+    oldest = min(event.version for event in targets)
+    work = Work(
+        targets=targets,
+        traces=Traces(patterns),
+        summaries={one.version: one for one in (yield from summaries_since(core, working_set, oldest))},
+        facts=(yield from facts_since(core, working_set, oldest)),
+    )
+    listed = (*work.summaries.values(), *work.facts)
+    if listed:
+        yield from take_all(work.traces, targets)
+    shared, candidates = set[Gram](), set[int]()
+    for at, event in enumerate(listed, 1):
+        repeated = work.traces.shared(event.data["text"])
+        if repeated or patterns:
+            shared |= repeated
+            candidates.add(event.version)
+        if at % TURN == 0:
+            yield Pause(0)
+    work.traces.allow((yield from said_elsewhere(core.session, shared, targets)))
+    repeating = dict[int, str]()
+    for at, event in enumerate((event for event in listed if event.version in candidates), 1):
+        text = event.data["text"]
+        if places := work.traces.places(text):
+            repeating[event.version] = without(text, places)
+        if at % TURN == 0:
+            yield Pause(0)
+    work.stale = _to_be_made_again(working_set.state, work.summaries, repeating)
+    work.mended = [
+        replace(work.summaries[version], data={**work.summaries[version].data, "text": text})
+        for version, text in repeating.items()
+        if version in work.summaries and version not in work.stale
+    ]
+    ids = {event.id for event in targets}
+    work.forgotten = [
+        event
+        for event in work.facts
+        if event.version in repeating or not ids.isdisjoint(event.data["sources"])
+    ]
+    return work
+
+
+def _to_be_made_again(
+    state: State, summaries: Mapping[int, Event], repeating: Mapping[int, str]
+) -> AbstractSet[int]:
+    """Say which summaries are taken back: those in force that repeat a message, up to the newest.
+
+    Not where they are many: then they are mended. Where nothing is left of the newest, it is made again with
+    a few before it.
+    """
+    chain, version = list[int](), state.summary
+    while version in summaries:
+        chain.append(version)
+        version = summaries[version].data["previous"]
+    if state.anchor_summary in summaries:
+        chain.append(state.anchor_summary)  # all others were written beside it
+    again = chain if state.anchor_summary in repeating else list(takewhile(repeating.__contains__, chain))
+    if len(again) > MOST_AGAIN:
+        again = chain[:MOST_AGAIN] if says_nothing(repeating.get(chain[0], "kept")) else []
+    return frozenset(again)
+
+
+def _carry_out(core: Core, working_set: WorkingSet, work: Work, *, made: str) -> Steps[Redaction]:
+    """Write down what was overwritten, and go on from there."""
+    state = working_set.state
+    rewrites, redact = list[Event](), working_set.reader.format.redact
+    for at, event in enumerate(work.targets, 1):
+        said = {**event.data, "message": redact(event.message), "redacted": True}
+        rewrites.append(replace(event, data=said))
+        if at % TURN == 0:
+            yield Pause(0)
+    messages = list(rewrites)
+    gone = yield from gone_since(core.session, state, min(event.version for event in work.targets))
+    for at in range(0, len(messages), TURN):
+        old, new = work.targets[at : at + TURN], messages[at : at + TURN]
+        working_set.state = recount_rewritten(working_set.state, old, new, working_set.reader, gone=gone)
+        yield Pause(0)
+    stale = [_without_text(work.summaries[version]) for version in sorted(work.stale)]
+    facts = list(map(_without_text, work.forgotten))
+    rewrites += (*work.mended, *stale, *facts)
+    instead = {event.version: event for event in rewrites}
+    if stale:
+        working_set.state = yield from state_without(core, working_set, stale[0].version, instead)
+        yield from call_back_newest(core, working_set)
+    else:
+        working_set.state = working_set.state.with_new_epoch()
+    if facts:
+        working_set.state = yield from recount_facts(core.session, working_set.state, instead)
+    left = yield from _rest_in_force(core, working_set, work, instead)
+    ids = {event.id for event in work.targets}
+    parts: dict[str, Sequence[Event]] = {
+        "facts": facts,
+        "stale": stale,
+        "mended": work.mended,
+        "misattributed": [event for event in facts if ids.isdisjoint(event.data["sources"])],
+        "left": left,
+    }
+    data = {
+        "events": [event.id for event in messages],
+        "version": stale[0].version if stale else working_set.version + 1,
+        **{name: [event.id for event in events] for name, events in parts.items()},
+    }
+    done = yield from core.write(working_set, "redacted", data, rewrites=rewrites, id=made)
+    yield from core.reread(working_set)
+    return Redaction(messages, version=done.version, **parts)
+
+
+_PARTS = ("facts", "stale", "mended", "misattributed", "left")
+"""What an event of a redaction has beside the messages."""
+
+
+def _without_text(event: Event) -> Event:
+    return replace(event, data={**event.data, "text": "", "stale": True})
+
+
+def _rest_in_force(
+    core: Core, working_set: WorkingSet, work: Work, instead: Mapping[int, Event]
+) -> Steps[list[Event]]:
+    """List the summaries and facts in force that have words which were overwritten and others say, too."""
+    state, tells = working_set.state, work.traces.tells
+    standing = [
+        instead.get(version, work.summaries[version])
+        for version in (state.anchor_summary, state.summary)
+        if version in work.summaries
+    ]
+    found = [event for event in standing if tells(event.data["text"])]
+    facts = [event for event in work.facts if event.version not in instead and tells(event.data["text"])]
+    force = yield from facts_in_force(core.session, state, facts)
+    return [*found, *(event for event in facts if event.version in force)]
+
+
+def _redacted_again(core: Core, done: Event) -> Steps[Redaction]:
+    """Have the store go on with a redaction it has: it knows the append by its id."""
+    names = {name: done.data.get(name, ()) for name in ("events", *_PARTS)}
+    asked = tuple(dict.fromkeys(one for ids in names.values() for one in ids))
+    stored: list[Event] = yield LoadRequest(session=core.session, ids=asked)
+    known = {event.id: event for event in stored}
+    working_set = yield from core.ready()
+    unchanged = {*names["left"]}
+    yield from core.append(
+        working_set, [done], rewrites=[event for event in stored if event.id not in unchanged]
+    )
+    events = {name: [known[one] for one in ids if one in known] for name, ids in names.items()}
+    return Redaction(events.pop("events"), version=done.version, **events)
