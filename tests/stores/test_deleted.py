@@ -251,3 +251,45 @@ def test_sessions_that_an_older_trimtab_kept_in_redis_are_known_apart(on_redis: 
     assert said(store) == before
     new.delete()
     store.close()
+
+
+class Restless(MemoryStore):
+    """Another worker deletes the session and begins it anew between two requests of whoever reads it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deletions = 0
+        """How many are still to come."""
+
+    def load(self, request: LoadRequest, /) -> list[Event]:
+        """Answer, and then be changed."""
+        found = super().load(request)
+        if self.deletions and found and request.limit == 1:
+            self.deletions -= 1
+            self.delete(request.session)
+            source = MemoryStore()
+            begun(source, f"anew {self.deletions}", 3)
+            events = [*source.load(LoadRequest(session="s"))]
+            self.append(AppendRequest(session="s", expected_version=0, events=events))
+        return found
+
+
+def test_refresh_after_a_deletion_reads_what_is_there_though_it_is_deleted_meanwhile() -> None:
+    """It is what the error says to call: it does not raise the same."""
+    store = Restless()
+    session = begun(store, "old", 3)
+    store.deletions = 5
+    session.refresh()
+    assert store.deletions == 0
+    assert "anew 0" in str(session.messages())
+    session.add(user("on"))
+
+
+def test_refresh_gives_up_on_one_that_never_rests() -> None:
+    """With the error that says why."""
+    store = Restless()
+    session = begun(store, "old", 3)
+    store.deletions = 1_000
+    with pytest.raises(SessionDeletedError):
+        session.refresh()
+    assert 0 < store.deletions < 1_000

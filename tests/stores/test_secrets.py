@@ -11,7 +11,7 @@ import pytest
 
 from tests.servers import free_port
 from trimtab import Session
-from trimtab.errors import ContextError
+from trimtab.errors import ConfigurationError, ContextError
 from trimtab.stores import PostgresStore, RedisStore, SQLiteStore, open_store
 
 PASSWORDS = ("cr3t", "se/cr3t", "se@cr3t", "se:cr3t", "se?cr3t", "se#cr3t", "se%cr3t", "se cr3t", "cr3t/@x")
@@ -87,3 +87,16 @@ def test_what_is_no_secret_is_shown() -> None:
     with pytest.raises(ContextError, match=r"127\.0\.0\.1") as raised:
         open_store("host=127.0.0.1 dbname=chats password=cr3t")
     assert "dbname=chats" in str(raised.value)
+
+
+def test_a_port_that_is_no_number_is_not_quoted() -> None:
+    """Of a password with a colon a part stands there."""
+    for url in ("postgresql://ada@h:cr3t/chats", "redis://ada@h:cr3t/0"):
+        with pytest.raises(ConfigurationError) as caught:
+            open_store(url)
+        assert "cr3t" not in str(caught.value)
+
+
+def test_a_redis_at_a_file_is_opened_by_its_url() -> None:
+    """As `RedisStore` takes it."""
+    assert type(open_store("unix:///run/redis.sock")).__name__ == "RedisStore"

@@ -15,7 +15,7 @@ from trimtab._fitting.request import budget_of
 from trimtab._shared import observers
 from trimtab._shared.checks import is_whole, whole_of
 from trimtab.budget import Budget
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import ConfigurationError, SessionDeletedError, UnknownNameError
 from trimtab.report.text import one_line
 from trimtab.session.effects import Steps
 from trimtab.session.log import event_at, read_working_set, recount, state_of
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from trimtab._fitting.observation import SessionEventKind
 
 _log = logging.getLogger("trimtab.session")
+
+_REFRESHES = 20
+"""Times a session is read anew that goes on being deleted while it is read."""
 
 
 def warn(session: str, what: str, why: object) -> None:
@@ -263,6 +266,12 @@ class Core:
 
     def refresh(self) -> Steps[WorkingSet]:
         """Read the session that has the name now, though it be another than before."""
+        for _ in range(_REFRESHES):
+            self.release()
+            try:
+                return (yield from self.again())
+            except SessionDeletedError:
+                continue  # while it was read another worker deleted it: there is another now, or none
         self.release()
         return (yield from self.again())
 

@@ -49,8 +49,8 @@ __all__ = [
 _FILE = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]+:)[^=?]*[.](db|sqlite3?)")
 """A path that no other kind of place looks like."""
 
-_SCHEMES = ("memory", "sqlite", "postgresql", "postgres", "redis", "rediss")
-_SHOWN = "memory://, sqlite:///FILE, postgresql://…, redis://…, rediss://…"
+_SCHEMES = ("memory", "sqlite", "postgresql", "postgres", "redis", "rediss", "unix")
+_SHOWN = "memory://, sqlite:///FILE, postgresql://…, redis://…, rediss://…, unix://…"
 
 
 StoreLike: TypeAlias = Store | str | PathLike[str]
@@ -77,8 +77,8 @@ def open_store(url: str | PathLike[str], /) -> Store:
     """Return the store that a URL names, or the path of a SQLite file.
 
     `chats.db` (also `.sqlite`, `.sqlite3`, and a `Path` of any name), `memory://`, `sqlite:///relative.db`,
-    `sqlite:////absolute.db`, `postgresql://…`, `redis://…` or `rediss://…`; the last three with what their
-    clients take. Nothing is opened before first use. Another scheme is looked up in the entry points
+    `sqlite:////absolute.db`, `postgresql://…`, `redis://…`, `rediss://…` or `unix://…` (Redis); the
+    last four with what their clients take. Nothing is opened before first use. Another scheme is looked up in the entry points
     `trimtab.stores`.
 
     Args:
@@ -115,7 +115,7 @@ def open_store(url: str | PathLike[str], /) -> Store:
             from trimtab.stores.postgres import PostgresStore
 
             return PostgresStore(url)
-        case "redis" | "rediss":
+        case "redis" | "rediss" | "unix":
             from trimtab.stores.redis import RedisStore
 
             return RedisStore(url)

@@ -115,6 +115,12 @@ class Pools(Connections["Pool"]):
                 "this is not a DSN of PostgreSQL: it looks like"
                 " postgresql://user:password@host:5432/database, what is no letter or digit written as %20"
             ) from None
+        if not all(port.isdigit() for port in str(given.get("port", "0")).split(",") if port):
+            # not quoted: where a password is not written as a URL wants it, a part of it stands here
+            raise ConfigurationError(
+                "the port of this DSN is no number: postgresql://user:password@host:5432/database, what is no"
+                " letter or digit of the password written as %20"
+            )
         parameters = {
             "application_name": "trimtab",
             "connect_timeout": max(1, round(self._options.connect_timeout_seconds)),
