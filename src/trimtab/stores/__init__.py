@@ -78,8 +78,8 @@ def open_store(url: str | PathLike[str], /) -> Store:
 
     `chats.db` (also `.sqlite`, `.sqlite3`, and a `Path` of any name), `memory://`, `sqlite:///relative.db`,
     `sqlite:////absolute.db`, `postgresql://…`, `redis://…`, `rediss://…` or `unix://…` (Redis); the
-    last four with what their clients take. Nothing is opened before first use. Another scheme is looked up in the entry points
-    `trimtab.stores`.
+    last four with what their clients take. Nothing is opened before first use. Another scheme is looked up
+    in the entry points `trimtab.stores`.
 
     Args:
         url: As below; a password in it is in no error.
