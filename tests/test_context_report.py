@@ -397,3 +397,24 @@ def test_what_a_repair_or_a_callback_takes_has_left_too() -> None:
     shortened = fit(talk("u2 a90"), 20, counter=WORDS, strategy=TruncateText())
     assert shortened.report.changed_message_count == 1
     assert shortened.evicted == []
+
+
+def test_a_request_without_what_the_user_wrote_last_says_so() -> None:
+    """Not where it is there, or where nobody wrote."""
+    context = Context(20, counter=WORDS).add("rules", "be brief", role="system", priority=2)
+    context.add("notes", talk("a9 a9"), priority=1).add("history", talk("u2 a2 u9 a1"), strategy="drop")
+    (note,) = context.fit().report.notes
+    assert note.startswith(
+        "The latest message of the user is not in the request: message 2 of block 'history'."
+    )
+    assert context.fit(40).report.notes == ()
+    assert Context(5, counter=WORDS).add("notes", talk("a9 a2")).fit().report.notes == ()
+
+
+@pytest.mark.parametrize("strategy", ["sliding_window", "drop", "drop_newest", "cheapest"])
+def test_an_empty_request_is_an_error_or_has_a_note(strategy: str) -> None:
+    """Nothing leaves in silence; a context with nothing in it has nothing to say."""
+    fitted = Context(5, counter=WORDS, system="be brief").add("history", talk("u9"), strategy=strategy).fit()
+    assert fitted.messages == [] or fitted.messages[0]["role"] == "system"
+    assert any(note.startswith("The request has no message") for note in fitted.report.notes)
+    assert Context(5, counter=WORDS).add("history", []).fit().report.notes == ()

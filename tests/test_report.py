@@ -735,16 +735,38 @@ def test_bars_are_parts_of_the_budget_with_floor_offer_and_cap() -> None:
     assert max(map(taken, narrow)) <= 70
 
 
-@pytest.mark.parametrize(("count", "more"), [(24, None), (25, "  … 1 more"), (1_025, "  … 1,001 more")])
-def test_many_violations_are_counted_rather_than_listed(count: int, more: str | None) -> None:
-    """The first 24 are listed; the dict has them all."""
-    violations = tuple(Violation(index=place, rule="empty", message="No.") for place in range(count))
-    made = report(violations=violations)
-    lines = str(made).splitlines()
-    assert f"  the input has {count:,} faults" in lines
-    assert sum(line.startswith("  - message") for line in lines) == 24
-    assert (lines[-1] == more) is (more is not None)
-    assert len(made.to_dict()["violations"]) == count
+@pytest.mark.parametrize(
+    ("count", "places"),
+    [
+        (2, "0, 1"),
+        (6, "0, 1, 2, 3, 4, 5"),
+        (7, "0, 1, 2, 3, 4, 5 and 1 more"),
+        (1_025, "4, 5 and 1,019 more"),
+    ],
+)
+def test_violations_of_one_rule_are_one_line(count: int, places: str) -> None:
+    """With their number and the first places; the dict has them all, and another rule its own line."""
+    violations = [Violation(index=place, rule="empty", message=f"Not {place}.") for place in range(count)]
+    violations.append(Violation(index=2, rule="twice", message="messages[2]: There already.", call_id="c"))
+    violations.append(Violation(index=None, rule="empty", message="Open.", fault=False))
+    made = report(violations=tuple(violations))
+    text = made.to_text(width=200)
+    assert f"  the input has {count + 1:,} faults and 1 open call (no fault)" in text
+    (line,) = (one for one in text.splitlines() if " times" in one)
+    assert line.startswith(f"  - empty, {count:,} times in messages 0, 1")
+    assert line.endswith(f"{places}: Not 0.")
+    assert "  - message 2, twice, call c: There already." in text
+    assert "  - request, empty: Open." in text
+    assert len(made.to_dict()["violations"]) == count + 2
+    assert f"empty, {count:,} times" in made.to_html()
+
+
+@pytest.mark.parametrize("fate", ["evicted", "changed"])
+def test_every_reason_has_words(fate: Any) -> None:
+    """A page says them of a message that left, and of one that changed."""
+    for reason in REASONS:
+        page = report(messages=(row(0, fate, reason=reason, tokens_before=9, tokens_after=None),)).to_html()
+        assert f"<td>{reason}</td>" not in page
 
 
 @pytest.mark.parametrize(

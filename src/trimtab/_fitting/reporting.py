@@ -534,6 +534,7 @@ def context_report_of(outcome: Outcome, *, recount: Recount) -> Report:
             *unread_notes(outcome.format, output, counted=composition.is_black_box),
             *unknown_notes(unknown),
             *_notes_of_joined(decisions),
+            *(_notes_of_missing(decisions, output) if outcome.error is None else ()),
         ),
         planned=any(is_planned(decision.settled) for decision in decisions),
         shares=composition.is_black_box,
@@ -549,6 +550,23 @@ def context_report_of(outcome: Outcome, *, recount: Recount) -> Report:
         floors_ignored=outcome.floors_ignored,
         violations=Lazy(lambda: faults_of(policy, outcome.format, composition.source)),
     )
+
+
+def _notes_of_missing(decisions: list[BlockDecision], output: list[Any]) -> list[str]:
+    """Say that no message is in the request, or not the latest one that the user wrote."""
+    if not output and any(one.portion.source for one in decisions):
+        return ["The request has no message: there was no room for any, or what was taken out left none."]
+    asked = (one for one in reversed(decisions) if one.portion.history.latest_user is not None)
+    for decision in asked:
+        portion, at = decision.portion, decision.portion.history.latest_user
+        if at is None or at < portion.lead or decision.settled.keeps(at):
+            break
+        place = portion.source_index(at)
+        return [
+            f"The latest message of the user is not in the request: message {place} of block"
+            f" {portion.name!r}. Pin it, or give it a block of a higher rank."
+        ]
+    return []
 
 
 def _notes_of_joined(decisions: list[BlockDecision]) -> list[str]:

@@ -19,6 +19,7 @@ from trimtab.report.text import (
     plural,
     reason_words,
     verdict,
+    violation_lines,
     what_of,
 )
 
@@ -349,11 +350,9 @@ def _insertion(row: InsertedRow) -> str:
 
 
 def _violations(report: Report) -> Iterator[str]:
-    for row in report.violations:
-        where = "the request" if row.index is None else f"message {row.index}"
-        call = f", call {row.call_id}" if row.call_id is not None else ""
-        said = clip(f"{where}, {row.rule}{call}: {row.message[:_MOST_CHARS]}", _MOST_CHARS)
-        yield said if row.fault else f"{said} (no fault)"
+    for text, fault in violation_lines(report):
+        said = clip(text[:_MOST_CHARS], _MOST_CHARS)
+        yield said if fault else f"{said} (no fault)"
 
 
 # Drawing.

@@ -12,6 +12,7 @@ from trimtab.report.rows import FATES, BlockReport, MessageRow
 
 if TYPE_CHECKING:
     from trimtab.report import Report
+    from trimtab.report.rows import Violation
 
 Tone = Literal["", "bold", "dim", "good", "warn", "bad"]
 Run = tuple[MessageRow, ...]
@@ -27,7 +28,8 @@ class Line(NamedTuple):
     tone: Tone = ""
 
 
-_MOST_VIOLATIONS = 24
+_MOST_PLACES = 6
+"""Places shown of what breaks one rule."""
 _NOT_COUNTED = "? (not counted: fitted.count_all() or `trimtab count` does)"
 """What "?" means in the lines below it, and how to get it."""
 
@@ -43,6 +45,7 @@ _REASONS: dict[str, str] = {
     "repair": "a provider would refuse it",
     "cannot_lead": "it may not stand first",
     "cannot_end": "it may not stand last",
+    "bound_thinking": "its thinking is bound to what is there no more",
 }
 """Reasons of a report in words."""
 _REASONS_CHANGED: dict[str, str] = {
@@ -174,14 +177,26 @@ def _violations(report: Report, *, width: int) -> Iterator[Line]:
     said += [plural(open_calls, "open call") + " (no fault)"] if open_calls else []
     yield Line("")
     yield Line(f"  the input has {' and '.join(said)}", "bold")
-    shown = report.violations[:_MOST_VIOLATIONS]
-    for row in shown:
-        where = "request" if row.index is None else f"message {row.index}"
-        call = f", call {row.call_id}" if row.call_id is not None else ""
-        line = f"{where}, {row.rule}{call}: {row.message}"
-        yield from _bullets([line], width=width, tone="bad" if row.fault else "")
-    if len(shown) < len(report.violations):
-        yield Line(f"  … {len(report.violations) - len(shown):,} more", "dim")
+    for text, fault in violation_lines(report):
+        yield from _bullets([text], width=width, tone="bad" if fault else "")
+
+
+def violation_lines(report: Report) -> Iterator[tuple[str, bool]]:
+    """Say in a line for each rule where it is broken, and whether that is a fault."""
+    by_rule: dict[tuple[str, bool], list[Violation]] = {}
+    for row in report.violations:
+        by_rule.setdefault((row.rule, row.fault), []).append(row)
+    for (rule, fault), found in by_rule.items():
+        first, message = found[0], found[0].message
+        where = "request" if first.index is None else f"message {first.index}"
+        call = f", call {first.call_id}" if first.call_id is not None else ""
+        if len(found) == 1:
+            yield f"{where}, {rule}{call}: {message.removeprefix(f'messages[{first.index}]: ')}", fault
+            continue
+        places = list(dict.fromkeys(f"{row.index}" for row in found if row.index is not None))
+        more = f" and {len(places) - _MOST_PLACES:,} more" if len(places) > _MOST_PLACES else ""
+        at = f" in messages {', '.join(places[:_MOST_PLACES])}{more}" if places else ""
+        yield f"{rule}, {len(found):,} times{at}: {message}", fault
 
 
 def _section(texts: Sequence[str], *, width: int, title: str = "") -> Iterator[Line]:
