@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from itertools import permutations
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from tests.test_near_cut import TALKS, written
 from trimtab import Budget, Context, counter_for, fit
 from trimtab.counting import TextCounter, UsageBaseline
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import BudgetExceededError, ConfigurationError, UnknownNameError
 from trimtab.formats import formats
 from trimtab.policy import load_policy, policy_data
 
@@ -203,3 +204,23 @@ def test_an_object_where_the_form_takes_text_is_charged_with_spaces() -> None:
         for arguments in (ROWS, json.dumps(ROWS, ensure_ascii=False))
     ]
     assert len({_known("gpt-4o", "openai_responses").count_message(item) for item in items}) == 1
+
+
+@pytest.mark.parametrize("sent", ["anthropic", "bedrock", "gemini"])
+@pytest.mark.parametrize("read", ["openai_chat", "openai_responses"])
+@pytest.mark.parametrize("budget", range(60, 400, 20))
+@pytest.mark.parametrize("strategy", ["truncate_text", "relevant", "sliding_window"])
+def test_nothing_leads_that_the_form_it_is_sent_in_takes_no_first(
+    read: str, sent: str, budget: int, strategy: str
+) -> None:
+    """There a conversation begins with its user, which the form it is read in does not ask for."""
+    talk: list[Any] = [{"role": "user", "content": "Look at place 0. " * 12}]
+    for at in range(1, 8):
+        talk += [{"role": "assistant", "content": f"Place {at} is sunny. " * 6}]
+        talk += [{"role": "user", "content": f"And place {at}? " * (1 + at % 4)}]
+    options: dict[str, Any] = {"model": "gpt-4o", "format": read, "charge_as": sent, "strategy": strategy}
+    with contextlib.suppress(BudgetExceededError):
+        assert fit(talk, budget, **options, pin=[len(talk) - 1]).messages[0]["role"] == "user"
+        context = Context(budget, model="gpt-4o", format=read, charge_as=sent)
+        context.add("history", talk, strategy=strategy)
+        assert context.fit().messages[0]["role"] == "user"

@@ -60,6 +60,8 @@ class Question:
     text: str
     steps: tuple[Calls | Says, ...]
     has_image: bool = False
+    is_marked: bool = False
+    """Whether its user marks it for a prompt cache, where the framework has a word for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,9 @@ class Loop:
     questions: tuple[Question, ...]
     huge_every: int = 0
     """Each result of so many is larger than the whole budget; 0: none."""
+    huge_words: int = 12_000
+    charged_as: str | None = "gpt-4o"
+    """The model whose tokens are counted; None: the one that each request names."""
 
     @property
     def model_calls(self) -> int:
@@ -86,7 +91,8 @@ class Loop:
         """Write what the tool says, or raises."""
         if place % 41 == 17:
             return f"{label_of(place)} nobody is there"
-        words = 12_000 if self.huge_every and place % self.huge_every == 5 else 20 + place * 37 % 160
+        is_huge = self.huge_every and place % self.huge_every == 5
+        words = self.huge_words if is_huge else 20 + place * 37 % 160
         return f"{label_of(place)} {' '.join(_words(place, words))}"
 
 
@@ -99,10 +105,10 @@ def _words(seed: int, count: int) -> Iterator[str]:
     return (WORDS[(seed + at * at) % len(WORDS)] for at in range(count))
 
 
-def _question(number: int, steps: Sequence[Calls | Says], *, has_image: bool = False) -> Question:
+def _question(number: int, steps: Sequence[Calls | Says], **said: bool) -> Question:
     label = f"[question {number}]"
     text = f"{label} {' '.join(_words(number, 25))}?"
-    return Question(label, text, tuple(steps), has_image)
+    return Question(label, text, tuple(steps), **said)
 
 
 def _steps(places: Iterator[int], calls: int) -> list[Calls | Says]:
@@ -131,6 +137,19 @@ def huge() -> Loop:
     places = iter(range(10_000))
     made = tuple(_question(n, _steps(places, 22), has_image=n == 3) for n in range(11))
     return Loop("huge", made, huge_every=16)
+
+
+def short() -> Loop:
+    """Five questions of three calls each, up to six places side by side; three marked, one with a picture."""
+    places = iter(range(10_000))
+    made = []
+    for number in range(5):
+        steps = [
+            *(Calls(tuple(next(places) for _ in range(2 + (number + at) % 5))) for at in range(2)),
+            Says(f"It is so: {' '.join(_words(number, 30))}."),
+        ]
+        made.append(_question(number, steps, has_image=number == 2, is_marked=number in (0, 2, 3)))
+    return Loop("short", tuple(made), huge_every=16, huge_words=5_000, charged_as=None)
 
 
 LOOPS = (chat(), agent(), huge())

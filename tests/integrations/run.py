@@ -29,6 +29,7 @@ CORE = (
     "src/trimtab/_fit",
     "tests/guards/public_signatures.txt",
     "tests/integrations/loops.py",
+    "tests/integrations/options.py",
     "tests/integrations/test_examples.py",
     "tests/integrations/test_start.py",
     "tests/integrations/upstream.py",

@@ -15,10 +15,14 @@ from tests.judge import judge
 from tests.judge.server import CONVERSE, GEMINI, answered, form_of, is_streamed
 from tests.judge.streams import streamed
 from tests.loopback import JSONHandler, loopback
-from trimtab import Budget, counter_for, fit
+from trimtab import counter_for
+from trimtab.counting import EstimateCounter, measure
 from trimtab.formats import get_format
 
 BUDGET_TOKENS = 4_000
+
+UNKNOWN = "mine"
+"""A model of one's own, which nobody knows."""
 
 
 @dataclass(slots=True)
@@ -37,6 +41,10 @@ class Score:
     """Of these, in messages that begin the request as they began the one before."""
     fills: list[float] = field(default_factory=list)
     """Shares of the budget, of the requests since one could not be sent whole."""
+    sizes: list[int] = field(default_factory=list)
+    """Tokens of each request, in the form of the wire."""
+    marks: list[int] = field(default_factory=list)
+    """How many marks for a prompt cache each request has."""
 
     @property
     def reuse(self) -> float:
@@ -78,7 +86,7 @@ class Upstream:
     budget_tokens: int
     bills: bool = False
     """Whether answers say what the request was billed; else what the smallest answer of the form says."""
-    charges: tuple[str, float] = ("gpt-4o", 1.0)
+    charges: tuple[str | None, float] = ("gpt-4o", 1.0)
     """Whose tokens are charged: a model trimtab counts for, and the part of that count which is billed."""
     address: str = ""
     score: Score = field(default_factory=Score)
@@ -112,6 +120,8 @@ class Upstream:
         if missing := [label for label in labels if label not in text]:
             score.blind.append(f"request {score.requests}: {', '.join(missing)}")
         tokens = self._charge(form, body)
+        score.sizes.append(tokens)
+        score.marks.append(count_marks(text))
         if tokens > self.budget_tokens:
             score.over.append(tokens)
         self._whole_tokens += sum(self._count(self.loop.answer(place)) for place in self._came)
@@ -129,13 +139,24 @@ class Upstream:
 
     def _count(self, text: str) -> int:
         model, part = self.charges
-        return round(part * counter_for(model).count([{"role": "user", "content": text}]))
+        return round(part * counter_for(model or "gpt-4o").count([{"role": "user", "content": text}]))
 
     def _charge(self, form: str, body: dict[str, Any]) -> int:
-        """Count a request as trimtab does; a provider may charge less."""
+        """Count a request as trimtab does, as the body it is; a provider may charge less."""
         model, part = self.charges
-        counted = fit(body, Budget(10**7), counter=counter_for(model), format=form)
-        return round(part * counted.report.tokens_after)
+        name = model or str(body.get("model") or body.get("modelId"))
+        counter = EstimateCounter() if name == UNKNOWN else counter_for(name)
+        return round(part * measure(body, counter=counter, format=form).tokens)
+
+
+MARKS = ("cache_control", "cachePoint", "prompt_cache_breakpoint", "CachePoint")
+"""The words of marks for a prompt cache, on the wire and in frameworks."""
+
+
+def count_marks(said: object) -> int:
+    """Count the marks for a prompt cache in what is written of something."""
+    text = str(said)
+    return sum(text.count(word) for word in MARKS)
 
 
 def _bill(form: str, tokens: int) -> dict[str, Any]:
@@ -155,10 +176,10 @@ def upstream(
     *,
     budget_tokens: int = BUDGET_TOKENS,
     bills: bool = False,
-    charges: tuple[str, float] = ("gpt-4o", 1.0),
+    charges: tuple[str | None, float] | None = None,
 ) -> Iterator[Upstream]:
     """Serve the model of a loop for as long as the block lasts; what it would refuse is answered, too."""
-    state = Upstream(loop, budget_tokens, bills, charges)
+    state = Upstream(loop, budget_tokens, bills, charges or (loop.charged_as, 1.0))
 
     class Answering(JSONHandler):
         def do_POST(self) -> None:

@@ -90,6 +90,10 @@ class ContextPlan:
         given = lifted or (self.format.rules.lifts_system and body.system is not None)
         return replace(body, system=self.format.lift_system(lifted, body.system)) if given else body
 
+    def without_marks(self) -> ContextPlan:
+        """Return the plan itself."""
+        return self
+
     def messages(self) -> list[Any]:
         """Put the output together."""
         return self.outcome.messages()[self._system_count() :]

@@ -48,6 +48,10 @@ class FitPlan(Decision[Work]):
         """Tokens of the whole request."""
         return self.settled.tokens
 
+    def without_marks(self) -> FitPlan:
+        """Return the plan itself."""
+        return self
+
     @property
     def model(self) -> str | None:
         """The model it was asked for."""

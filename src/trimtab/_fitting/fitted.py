@@ -91,6 +91,10 @@ class Plan(Protocol):
         """List where in `source` stands what is in the output, or a part of it."""
         ...
 
+    def without_marks(self) -> Plan:
+        """Return the plan without the marks that were set for a prompt cache."""
+        ...
+
     def report(self, messages: list[Any], /) -> Report:
         """Make the report of the fit that gave these messages."""
         ...
@@ -177,6 +181,10 @@ class PlanAround:
     def stays(self) -> set[int]:
         """List where what is in the output was."""
         return self.plain.stays()
+
+    def without_marks(self) -> Plan:
+        """Return the other one without marks."""
+        return self.plain.without_marks()
 
     def report(self, messages: list[Any], /) -> Report:
         """Make the report of the other one."""

@@ -418,6 +418,11 @@ class ObjectsPlan(PlanAround):
         stay = {owners[at] for at in self.plain.stays()}  # also what was joined with others
         return stay.union(at for at in self._places if at is not None)
 
+    def without_marks(self) -> Plan:
+        """Show the output of the plan without marks."""
+        plain = self.plain.without_marks()
+        return self if plain is self.plain else ObjectsPlan(plain, self._objects)
+
     def at(self, budget: Budget, /) -> Plan:
         """Decide for another budget."""
         return ObjectsPlan(self.plain.at(budget), self._objects)

@@ -125,7 +125,7 @@ class TextCounter(AdditiveCounter):
         twin = copy.copy(self.with_format(sent))
         twin._format, twin.exact, twin._prices = read, False, None
         twin._exact_features = None if twin._exact_features is None else {}
-        twin._reader = read._write_as(sent)
+        twin._reader = read._sent_as(sent)
         twin.framing = _between(twin.framing, read, sent, self._cache.young)
         return twin
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import is_
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from trimtab.errors import FormatError, UnknownNameError
 from trimtab.formats.foreign import check_message, instead_of_body
@@ -310,21 +310,23 @@ class Format(ABC):
     _write_json: Callable[[Any], str] = staticmethod(compact_json)
     """Writes what a message holds as an object, to be counted: arguments, what a tool returned."""
     _write_sent: Callable[[Any], str] = staticmethod(ascii_json)
-    """Writes the same where a framework sends it as text, in another wire form.
+    """Writes the same where a framework sends it as text in another wire form, as LiteLLM does: others leave
+    what is not ASCII as it is, which is shorter."""
+    _sent: Format | None = None
+    """The form in which what is read here is sent, where that has rules of order and this one has none."""
 
-    LiteLLM writes `json.dumps(input)`. Others leave what is not ASCII as it is, which is shorter.
-    """
+    def _sent_as(self, sent: Format, /) -> Format:
+        """Return this form for messages sent in another: there objects may be text, and not all may lead."""
+        as_text = sent.rules.arguments_are_text and not self.rules.arguments_are_text
+        ordered = sent.rules.ordered and not self.rules.ordered
+        told: Dict = {"_write_json": self._write_sent} if as_text else {}
+        told |= {"_sent": sent, "rules": replace(self.rules, ordered=True)} if ordered else {}
+        return self._with(told) if told else self
 
-    def _write_as(self, sent: Format, /) -> Format:
-        """Return this form for messages sent in another, whose objects may become text there.
-
-        Args:
-            sent: The other.
-        """
-        if self.rules.arguments_are_text or not sent.rules.arguments_are_text:
-            return self
+    def _with(self, told: Mapping[str, Any], /) -> Self:
+        """Return this form with something else said of it; `copy` gives the form itself back."""
         made = object.__new__(type(self))
-        vars(made).update(vars(self), _write_json=self._write_sent)
+        vars(made).update(vars(self), **told)
         return made
 
     model: str = ""
@@ -339,11 +341,7 @@ class Format(ABC):
         Args:
             model: Name of the model, as it is asked for.
         """
-        if not model:
-            return self
-        made = object.__new__(type(self))
-        vars(made).update(vars(self), model=model)
-        return made
+        return self._with({"model": model}) if model else self
 
     def _model_of(self, request: Request | None) -> str:
         """Return the model to go by: this form's, or the one that a request names; "" if none is."""
@@ -485,7 +483,9 @@ class Format(ABC):
             parted: They were apart: other messages between them left. What a provider takes only
                 sometimes is not made anew.
         """
-        return None
+        if self._sent is None or previous is not None or not parted or self.kind(message) == "user":
+            return None  # where a framework sends what is given it may put a user's message in front
+        return self._sent.order_fault(None, self._sent.message("assistant", ["-"]), parted=True)
 
     def thinking_rules(self, model: str | None, body: Mapping[str, Any] | None, /) -> Thinking:
         """Say what a model asks of thinking that is sent back to it: nothing.

@@ -56,6 +56,10 @@ STEADY = clamped_strides(0.74)
 agent or other ids into the messages of a run when it is over, and the next one sends them otherwise: see
 design/029."""
 
+_UNMARKED = (
+    "a Message has no mark for a prompt cache that Agent Framework's clients send to the models that need one"
+)
+
 Instructions = str | Sequence[str] | None
 
 
@@ -104,6 +108,7 @@ class TrimStrategy:
             cache=_Readings,
             on_fitted=on_fitted,
             options=options,
+            unmarked=_UNMARKED,
             strategy=DEEP if persist else STEADY,
             keeps=persist,
         )
@@ -161,6 +166,7 @@ class TrimMiddleware(ChatMiddleware):
             retry_overflow=retry_overflow,
             on_fitted=on_fitted,
             options=options,
+            unmarked=_UNMARKED,
             strategy=STEADY,
         )
         self._tools = Schemas(lambda tools: [*map(_schema, tools)])

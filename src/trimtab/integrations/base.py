@@ -27,7 +27,7 @@ from trimtab.counting.dearest import DearestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.errors import ConfigurationError, MissingExtraError
-from trimtab.formats import Format, get_format, mapping_of
+from trimtab.formats import Format, OpenAIChat, get_format, mapping_of
 from trimtab.formats.api_errors import Refusal
 from trimtab.formats.base import output_schema
 from trimtab.formats.origin import OriginOf
@@ -133,6 +133,8 @@ class Outcome(NamedTuple, Generic[M]):
     """The same as the engine sees them, with the report."""
     places: list[int | None]
     """The index of each of them among the messages of the call; None: it was put in."""
+    kept: list[M]
+    """The same for who keeps them: without the marks that were set for the prompt cache of this call."""
 
 
 class Trimmer(Generic[M]):
@@ -156,6 +158,7 @@ class Trimmer(Generic[M]):
         hands_system: Whether the adapter sends the system text of the `Fitted`. One that sends its messages
             alone has no place for that of a `Context`, in wire forms that keep it beside them.
         keeps: Whether what is sent takes the place of what the framework keeps.
+        unmarked: Why no mark for a prompt cache reaches the model; "": it does.
 
     Raises:
         ConfigurationError: The budget is none of those, or an option is unknown, not what it may be, or
@@ -177,6 +180,7 @@ class Trimmer(Generic[M]):
         strategy: StrategyLike = STEADY,
         hands_system: bool = False,
         keeps: bool = False,
+        unmarked: str = "",
     ) -> None:
         self._budget = _budget_given(budget)
         self._format = get_format(format)
@@ -193,6 +197,8 @@ class Trimmer(Generic[M]):
         self._has_warned = False
         self._missing: dict[str, str] = {}
         """What is said of known models whose tokenizer is not installed."""
+        if self.sets_marks and unmarked:
+            raise ConfigurationError(f"breakpoints: {unmarked}")
         if isinstance(self._budget, Context):
             others = sorted(self._options.keys() - _OF_CONTEXTS)
             if others:
@@ -271,6 +277,12 @@ class Trimmer(Generic[M]):
         refusal = self.learn(error, sent, messages, model=given.get("model"))
         return (yield from ask_again(error, refusal, make, lambda again: again.messages == sent.messages))
 
+    @property
+    def sets_marks(self) -> bool:
+        """Whether marks for the provider's prompt cache are asked for."""
+        of_context = self._budget._policy.breakpoints if isinstance(self._budget, Context) else None
+        return bool(self._options.get("breakpoints") or of_context)
+
     def check_sync(self) -> None:
         """Refuse what is async, where no call is awaited.
 
@@ -319,12 +331,14 @@ class Trimmer(Generic[M]):
         if why is not None:
             note_in(fitted, why)
         yield from self._tell(fitted)
-        if blocks is None:
-            outcome = Outcome(fitted.messages, fitted, fitted.positions)
-        else:
-            outcome = blocks.outcome(fitted, write)
-        places = [None if place is None else stay[place] for place in outcome.places]
-        return outcome._replace(places=places)
+        sent, places = fitted.messages, fitted.positions
+        kept = fitted._plan.without_marks().messages() if self._keeps else sent
+        if blocks is not None:
+            kept = [one for one, _ in blocks.objects(fitted, kept, write)] if self._keeps else []
+            pairs = [*blocks.objects(fitted, sent, write)]
+            sent, places = [one for one, _ in pairs], [owner for _, owner in pairs]
+        places = [None if place is None else stay[place] for place in places]
+        return Outcome(sent, fitted, places, kept if self._keeps else sent)
 
     def _wires(self, message: M) -> list[Any]:
         """List what a message is on the wire."""
@@ -442,6 +456,8 @@ class Trimmer(Generic[M]):
             "format": self._format,
         }
         sent = dict.fromkeys([(name, sent_as), *((known_name(one), form) for one, form in others)])
+        for _, form in sent:  # whoever counts, what may not lead there does not
+            given["format"] = given["format"]._sent_as(get_format(form or self._format.name))
         if self._counts:
             sent_as = None
         elif len(sent) > 1 and "model" not in self._options:
@@ -587,6 +603,38 @@ class _Held(Generic[M]):
         return found
 
 
+class Markable(OpenAIChat):
+    """Chat Completions, as a framework's messages are read, and where these may be marked for a prompt cache.
+
+    A mark has to stand in a part: calls are written beside the parts.
+
+    Args:
+        kinds: Kinds of messages that may carry a mark, by the wire form they are sent in: those it is not
+            said of carry none. Where several models may be sent the same, those that may in each.
+    """
+
+    def __init__(self, kinds: Mapping[str, Collection[str]]) -> None:
+        self._kinds = kinds
+        self._sent_in: frozenset[str] = frozenset()
+
+    def _sent_as(self, sent: Format, /) -> Format:
+        return super()._sent_as(sent)._with({"_sent_in": self._sent_in | {sent.name}})
+
+    @property
+    def _kinds_for_all(self) -> set[str]:
+        return set.intersection(*(set(self._kinds.get(name, ())) for name in self._sent_in or (self.name,)))
+
+    def most_marks(self, model: str | None, /) -> int:
+        """Return how many marks a request may have: none where no message may carry one."""
+        return super().most_marks(model) if self._kinds_for_all else 0
+
+    def with_cache_control(self, message: Any, value: Any, /) -> Any:
+        """Return a shallow copy whose last part ends a prefix; the message itself if it may carry no mark."""
+        known = mapping_of(message)
+        taken = self.kind(known) in self._kinds_for_all and known.get("content")
+        return super().with_cache_control(message, value) if taken else message
+
+
 class Schemas:
     """Writes the tools of a call as schemas; those of the last call are not written again."""
 
@@ -706,14 +754,17 @@ class Blocks(Generic[M]):
         self._owners = [at for at, own in enumerate(self._wires) for _ in own]
         self.context, self._parts = with_conversation(context, wire, format, **given)
 
-    def outcome(self, fitted: Fitted[Any], write: Write[M]) -> Outcome[M]:
-        """Give the messages of an output as the framework's own."""
-        pairs = list(self._objects(fitted, write))
-        return Outcome([one for one, _ in pairs], fitted, [owner for _, owner in pairs])
+    def objects(
+        self, fitted: Fitted[Any], messages: Sequence[Any], write: Write[M]
+    ) -> Iterator[tuple[M, int | None]]:
+        """Give the messages of an output as the framework's own, each with its index among those of the call.
 
-    def _objects(self, fitted: Fitted[Any], write: Write[M]) -> Iterator[tuple[M, int | None]]:
-        places = self.places(fitted)
-        pairs = zip(fitted.messages, places, strict=True)
+        Args:
+            fitted: The output.
+            messages: Its messages, as they are to be written.
+            write: Writes one of the framework's.
+        """
+        pairs = zip(messages, self.places(fitted), strict=True)
         for owner, group in groupby(pairs, lambda one: self._owner(one[1])):
             found = list(group)
             if owner is None:

@@ -39,6 +39,12 @@ _GO_ON = (
 """What ADK's models add as a user's content where the last one is not a user's; it is counted."""
 
 
+_UNMARKED = (
+    "a Content has no place for marks of a prompt cache; ADK sets its own with"
+    " App(…, context_cache_config=ContextCacheConfig())"
+)
+
+
 class TrimPlugin(BasePlugin):
     """Fits what the agents of an app send their models, at each call.
 
@@ -77,6 +83,7 @@ class TrimPlugin(BasePlugin):
             cache=CopyCache,
             on_fitted=on_fitted,
             options=options,
+            unmarked=_UNMARKED,
         )
         self._answers = Schemas(lambda asked: [*map(_answer, asked)])
 

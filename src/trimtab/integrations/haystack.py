@@ -80,8 +80,6 @@ class TrimHook:
         on_fitted: OnFitted | None = None,
         **options: Unpack[FitOptions],
     ) -> None:
-        if options.get("breakpoints"):
-            raise ConfigurationError("breakpoints: a ChatMessage has no place for marks of a prompt cache")
         self.persist = persist
         self._given: dict[str, Any] = {"budget": budget, "on_fitted": on_fitted, **options}
         self._trimmer: Trimmer[ChatMessage] = Trimmer(
@@ -93,6 +91,7 @@ class TrimHook:
             options=options,
             strategy=DEEP if persist else STEADY,
             keeps=persist,
+            unmarked="a ChatMessage has no place for marks of a prompt cache",
         )
         self._tools = Schemas(
             lambda tools: [{"type": "function", "function": one.tool_spec} for one in tools]

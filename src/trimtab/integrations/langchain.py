@@ -32,6 +32,7 @@ from trimtab.integrations.base import (
     AdapterBudget,
     CallOptions,
     FitOptions,
+    Markable,
     OnFitted,
     Outcome,
     Schemas,
@@ -112,7 +113,8 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         self._trimmer = _trimmer(
             budget, on_fitted, options, strategy, keeps=persist, retry_overflow=retry_overflow
         )
-        self._tools = Schemas(lambda tools: list(map(convert_to_openai_tool, tools)))
+        schema = _schema if self._trimmer.sets_marks else convert_to_openai_tool
+        self._tools = Schemas(lambda tools: list(map(schema, tools)))
         self._answers = Schemas(lambda asked: _answers(*asked))
 
     def wrap_model_call(
@@ -155,20 +157,22 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
         tools = self._tools.of(request.tools)
         answers = self._answers.of([request.response_format])
         has_system = request.system_message is not None
-        ways = ([*one, *tools] for one in answers)
+        mark = request.model_settings.get("cache_control") if self._trimmer.sets_marks else None
+        marks = [] if mark is None else [{"cache_control": mark}]  # the provider marks the last block for it
+        ways = ([*marks, *one, *tools] for one in answers)
         return {**sent, "tools": self._trimmer.dearest(ways, has_system=has_system, **sent)}
 
     def _persist(
         self, request: ModelRequest[Any], fits: Outcome[BaseMessage], response: ModelResponse[Any]
     ) -> Answer:
         """Have the state keep what was sent, if asked."""
-        before, sent = _all_of(request), fits.messages
-        same = len(before) == len(sent) and all(map(is_, before, sent))
+        before, kept = _all_of(request), fits.kept
+        same = len(before) == len(kept) and all(map(is_, before, kept))
         if same or not self.persist:
             return response
         # All of it anew: a message that is put in (a summary) would stand behind the answer otherwise.
-        kept = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *_state_of(request, fits), *response.result]
-        return ExtendedModelResponse(model_response=response, command=Command(update={"messages": kept}))
+        state = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *_state_of(request, fits), *response.result]
+        return ExtendedModelResponse(model_response=response, command=Command(update={"messages": state}))
 
 
 Kinds: TypeAlias = str | type[BaseMessage] | Sequence[str | type[BaseMessage]]
@@ -460,6 +464,13 @@ def _check_counts(token_counter: Any) -> None:
         )
 
 
+def _schema(tool: Any) -> dict[str, Any]:
+    """Write a tool as a schema, with the mark for a prompt cache that its `extras` have."""
+    mark = (getattr(tool, "extras", None) or {}).get("cache_control")
+    written = convert_to_openai_tool(tool)
+    return written if mark is None else {**written, "cache_control": mark}
+
+
 def _answers(asked: Any) -> list[list[Any]]:
     """List the ways in which an agent may ask for its answer; where that goes by the model, both."""
     if asked is None:
@@ -550,7 +561,7 @@ def _trimmer(
 ) -> Trimmer[BaseMessage]:
     return Trimmer(
         budget,
-        format="openai_chat",
+        format=Markable(_MARKED),
         read=_read,
         write=_write,
         retry_overflow=retry_overflow,
@@ -586,7 +597,7 @@ def _state_of(request: ModelRequest[Any], fits: Outcome[BaseMessage]) -> list[Ba
     """
     lead = 0 if request.system_message is None else 1
     places = [None if place is None else place - lead for place in fits.places]
-    sent = [(one, place) for one, place in zip(fits.messages, places, strict=True) if place != -1]
+    sent = [(one, place) for one, place in zip(fits.kept, places, strict=True) if place != -1]
     shown = {one.id: at for at, one in enumerate(request.messages)}
     held, kept = request.state.get("messages", ()), list[BaseMessage]()
     if not shown.keys() <= {one.id for one in held if one.id is not None}:
@@ -632,6 +643,9 @@ _FORMS = {
     **dict.fromkeys(("anthropic-chat", "anthropic-bedrock-chat", "anthropic-mantle-chat"), "anthropic"),
 }
 """Wire forms by LangChain's word for a kind of model; what it does not hold is sent as it is read."""
+
+_MARKED = dict.fromkeys(("anthropic", "openai_chat"), ("assistant", "system", "tool", "user"))
+"""Which messages carry a mark for a prompt cache, by the form: in others none."""
 
 _ROLES: dict[type[BaseMessage], str] = {
     SystemMessage: "system",
@@ -686,11 +700,17 @@ def _pairs(message: BaseMessage) -> list[tuple[Any, Any]]:
     pairs: list[tuple[Any, Any]] = []
     for block in message.content:
         if not _is_beside(block):
-            pairs.append((block, _part(block)))
+            pairs.append((block, _with_mark(_part(block), block)))
         elif pairs and "cachePoint" in block:  # of a prompt cache: a mark of the block before it
             before, part = pairs[-1]
             pairs[-1] = before, {**part, "cache_control": {"type": "ephemeral"}}
     return pairs
+
+
+def _with_mark(part: dict[str, Any], block: Any) -> dict[str, Any]:
+    """Give a part the mark for a prompt cache that its block has."""
+    mark = block.get("cache_control") if isinstance(block, Mapping) else None
+    return part if mark is None else {**part, "cache_control": mark}
 
 
 def _is_beside(block: Any) -> bool:

@@ -15,6 +15,7 @@ from trimtab.integrations.base import (
     AdapterBudget,
     FitOptions,
     OnFitted,
+    Outcome,
     Schemas,
     Trimmer,
     afinish,
@@ -38,6 +39,7 @@ from agents import (
     handoff,
 )
 from agents.models import get_default_model
+from agents.models.fake_id import FAKE_RESPONSES_ID
 from agents.models.openai_responses import Converter
 from agents.run import CallModelData, ModelInputData
 
@@ -88,6 +90,8 @@ def trim_filter(
     trimmer: Trimmer[TResponseInputItem] = Trimmer(
         budget,
         format="openai_responses",
+        read=_read,
+        write=_write,
         on_fitted=None,
         options=options,
         strategy=_STEADY,
@@ -102,8 +106,8 @@ def trim_filter(
             return given
         tools = await agent.get_all_tools(RunContextWrapper(data.context))
 
-        async def fit(items: list[TResponseInputItem]) -> Fitted[Any]:
-            sent = await trimmer.afit(
+        async def fit(items: list[TResponseInputItem]) -> Outcome[TResponseInputItem]:
+            return await trimmer.afit(
                 items,
                 model=_model_name(agent),
                 sent_as="openai_chat" if isinstance(agent.model, OpenAIChatCompletionsModel) else None,
@@ -114,16 +118,33 @@ def trim_filter(
                     *offs_of.of(agent.handoffs),
                 ],
             )
-            return sent.fitted
 
         view = None if persist is None else await persist.view_for(given.input)
-        fitted = await fit(given.input if view is None else view)
-        if view is not None and persist is not None and _gave_way(fitted) and await persist.session.acut():
-            fitted = await fit(await persist.view_for(given.input) or given.input)
-        await afinish(tell(on_fitted, fitted))
-        return ModelInputData(input=fitted.messages, instructions=fitted.system or given.instructions)
+        sent = await fit(given.input if view is None else view)
+        if (
+            view is not None
+            and persist is not None
+            and _gave_way(sent.fitted)
+            and await persist.session.acut()
+        ):
+            sent = await fit(await persist.view_for(given.input) or given.input)
+        await afinish(tell(on_fitted, sent.fitted))
+        return ModelInputData(input=sent.messages, instructions=sent.fitted.system or given.instructions)
 
     return trim
+
+
+def _read(item: Any) -> Any:
+    """Leave out the id that the SDK gives all items of its chat models alike, and never sends."""
+    if not isinstance(item, dict) or item.get("id") != FAKE_RESPONSES_ID:
+        return item
+    return {key: value for key, value in item.items() if key != "id"}
+
+
+def _write(item: Any, wire: list[Any]) -> Any:
+    """Write the id again: it tells the SDK that an item is the model's."""
+    [said] = wire
+    return said if item is None or _read(item) is item else {**said, "id": FAKE_RESPONSES_ID}
 
 
 class TrimSession:

@@ -22,6 +22,7 @@ from trimtab.integrations.base import (
     STEADY,
     AdapterBudget,
     FitOptions,
+    Markable,
     OnFitted,
     Trimmer,
     answer_part,
@@ -125,14 +126,16 @@ class TrimCapability(AbstractCapability[Any]):
         models = _models(request.model)
         asked = request.model_settings, request.model_request_parameters
         parameters: list[ModelRequestParameters] = []
+        systems = [""]
         for model in models:
             with suppress(UserError):  # a model that refuses the request is not sent it
                 settings, told = model.prepare_request(*asked)
                 parameters.append(told)
+                systems.append(_instructions(told, request.messages, model) or "")
                 _warn_stored(self._trimmer, settings)
         parameters = parameters or [request.model_request_parameters]
         known = _known_of(models)
-        system = max((_instructions(one, request.messages) or "" for one in parameters), key=len) or None
+        system = max(systems, key=len) or None
         tools = self._trimmer.dearest(map(_tools, parameters), has_system=system is not None, **known)
         return (await self._trimmer.afit(request.messages, **known, system=system, tools=tools)).messages
 
@@ -169,7 +172,7 @@ def _trimmer(
 ) -> Trimmer[ModelMessage]:
     return Trimmer(
         budget,
-        format="openai_chat",
+        format=Markable(_MARKED),
         read=_read,
         write=_write,
         holds=_is_built_on,
@@ -177,7 +180,17 @@ def _trimmer(
         options=options,
         strategy=strategy,
         keeps=keeps,
+        unmarked=_MARKS_STAY if keeps else "",
     )
+
+
+_MARKED = {"openai_chat": ("user",), **dict.fromkeys(("anthropic", "bedrock"), ("tool", "user"))}
+"""Which messages carry a `CachePoint`, by the form: behind a result one is an empty message in Chat's."""
+
+_MARKS_STAY = (
+    "what is sent becomes the agent's history here, and marks of a prompt cache move from call to call; take"
+    " TrimCapability(…, breakpoints=True) without persist=True"
+)
 
 
 def _is_built_on(message: ModelMessage) -> bool:
@@ -238,7 +251,9 @@ _FORMS = {
 """Wire forms by the class of a model."""
 
 
-def _instructions(parameters: ModelRequestParameters, messages: Sequence[ModelMessage]) -> str | None:
+def _instructions(
+    parameters: ModelRequestParameters, messages: Sequence[ModelMessage], model: Model
+) -> str | None:
     """Return what is sent beside the messages: never returned, only counted."""
     parts = parameters.instruction_parts
     if parts is None:  # a request without an agent: the newest that says some
@@ -249,7 +264,28 @@ def _instructions(parameters: ModelRequestParameters, messages: Sequence[ModelMe
     told = parameters.prompted_output_instructions
     if told and told not in texts:  # a model that leaves the choice to others has not put it there yet
         texts.append(told)
-    return join_system(texts)
+    return join_system([*_announcement(parameters, messages, model), *texts])
+
+
+_FIRST = ModelRequest([SystemPromptPart("-"), UserPromptPart("-")])
+_AGAIN: list[ModelMessage] = [_FIRST, ModelResponse([TextPart("-")]), _FIRST]
+_FRAMED = ("system-prompt", "instruction-delta", "retry-feedback", "retry-prompt", "compaction")
+
+
+def _announcement(
+    parameters: ModelRequestParameters, messages: Sequence[ModelMessage], model: Model
+) -> Iterator[str]:
+    """List what the framework tells some models of its own words in a conversation (pydantic-ai 2.68).
+
+    To Claude Sonnet 4.6 that is always said, in 235 tokens; to others once there are such words. Only where
+    these are copies in users' texts is it not seen here.
+    """
+    if not hasattr(model, "prepare_messages"):
+        return
+    is_framed = any(part.part_kind in _FRAMED for one in messages[1:] for part in one.parts)
+    for one in model.prepare_messages(_AGAIN if is_framed else [_FIRST], parameters)[:1]:
+        texts = [part.content for part in one.parts if isinstance(part, SystemPromptPart)]
+        yield from (text for text in texts if text and text != "-")
 
 
 def _tools(parameters: ModelRequestParameters) -> list[Wire]:
@@ -296,7 +332,8 @@ def _request_part(part: Any) -> Wire | None:
     if kind == "tool-return" or (kind == "retry-prompt" and part.tool_name is not None):
         return {"role": "tool", "tool_call_id": part.tool_call_id, "content": _result(part)}
     if kind == "user-prompt":
-        return {"role": "user", "content": _content(part.content)}
+        said = _content(part.content)
+        return {"role": "user", "content": said} if said or not part.content else None
     if kind in ("retry-prompt", "retry-feedback"):  # as system text: the question stays the user's latest
         return {"role": "system", "content": part.model_response()}
     if kind == "tool-availability-delta":
@@ -319,7 +356,13 @@ def _result(part: Any) -> str | list[Wire]:
 def _content(content: str | Sequence[Any]) -> str | list[Wire]:
     if isinstance(content, str):
         return content
-    return [_item(one) for one in content if not isinstance(one, CachePoint)]
+    parts: list[Wire] = []
+    for one in content:
+        if not isinstance(one, CachePoint):
+            parts.append(_item(one))
+        elif parts:  # it marks what stands before it
+            parts[-1] = {**parts[-1], "cache_control": {"type": "ephemeral", "ttl": one.ttl}}
+    return parts
 
 
 def _text(text: str) -> Wire:
@@ -400,12 +443,15 @@ def _write(message: ModelMessage | None, wire: list[Wire]) -> ModelMessage:
     pairs = _pairs(message)
     shown = {id(part) for parts, _ in pairs for part in parts}
     new: dict[int, Any] = {id(part): part for part in message.parts if id(part) not in shown}
+    points: dict[int, CachePoint | None] = {}
     for at, said in _places(pairs, wire):
         parts, was = pairs[at]
-        made = parts if said == was else _rewrite(parts, was, said)
+        plain, points[id(parts[-1])] = _take_mark(was, said)
+        made = parts if plain == was else _rewrite(parts, was, plain)
         new.update(zip(map(id, parts), made, strict=True))
     whole: Any = message
-    left = [new[id(part)] for part in whole.parts if new.get(id(part)) is not None]
+    stay = [part for part in whole.parts if new.get(id(part)) is not None]
+    left = [one for part in stay for one in _with_point(new[id(part)], points.get(id(part)))]
     changed: ModelMessage = replace(whole, parts=left)
     return changed
 
@@ -442,6 +488,28 @@ def _rewrite(parts: Sequence[Any], was: Wire, said: Wire) -> list[Any]:
     return [replace(part, content=new)]
 
 
+def _take_mark(was: Wire, said: Wire) -> tuple[Wire, CachePoint | None]:
+    """Take off the mark for a prompt cache that trimtab set: the framework writes it otherwise."""
+    old, new = was["content"], said["content"]
+    *rest, last = new if isinstance(new, list) and new else [{}]
+    mark = last.get("cache_control")
+    if mark is None or (isinstance(old, list) and old and "cache_control" in old[-1]):
+        return said, None
+    bare = {key: value for key, value in last.items() if key != "cache_control"}
+    content = bare["text"] if isinstance(old, str) and not rest else [*rest, bare]
+    return {**said, "content": content}, CachePoint(ttl="1h" if mark.get("ttl") == "1h" else "5m")
+
+
+def _with_point(part: Any, point: CachePoint | None) -> list[Any]:
+    """Put a mark behind what a part says: in a prompt, and behind what a tool said in one of its own."""
+    if point is None:
+        return [part]
+    if not isinstance(part, UserPromptPart):
+        return [part, UserPromptPart([point])]
+    said = [part.content] if isinstance(part.content, str) else part.content
+    return [replace(part, content=[*said, point])]
+
+
 def _rewrite_items(items: Sequence[Any], new: str | list[Wire]) -> str | list[Any]:
     """Put what is told now in the place of the pieces it was told by; those that nothing changed stay."""
     if isinstance(new, str):
@@ -454,7 +522,7 @@ def _rewrite_items(items: Sequence[Any], new: str | list[Wire]) -> str | list[An
 
 
 def _rewrite_item(item: Any, now: Wire) -> Any:
-    if _item(item) == now:
+    if _item(item) == {key: value for key, value in now.items() if key != "cache_control"}:
         return item
     return replace(item, content=now["text"]) if isinstance(item, TextContent) else now["text"]
 

@@ -49,6 +49,12 @@ _STEADY, _DEEP = clamped_strides(0.76), clamped_strides(0.56)
 where it is sent in another form (design/029)."""
 
 
+_MARKS_STAY = (
+    "the manager cuts what the agent keeps, and points of a prompt cache move from call to call; take"
+    " trim_middleware(…, breakpoints=True)"
+)
+
+
 def trim_middleware(
     budget: AdapterBudget = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
 ) -> Callable[[InvokeModelContext], Awaitable[InvokeModelContext]]:
@@ -166,6 +172,7 @@ class _Calls:
             options=options,
             strategy=strategy,
             keeps=keeps,
+            unmarked=_MARKS_STAY if keeps else "",
         )
         self._schemas = Schemas(lambda tools: [*map(_schema, tools)])
 

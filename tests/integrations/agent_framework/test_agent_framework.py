@@ -111,12 +111,12 @@ def play(
 NAME = "looker"
 
 
-def strategy(*, persist: bool = False, **options: Any) -> Made:
+def strategy(budget: Any = BUDGET_TOKENS, *, persist: bool = False, **options: Any) -> Made:
     """Give an agent a strategy, and its session the same where that is cut, too."""
 
     def made(look: FunctionTool) -> dict[str, Any]:
         trim = TrimStrategy(
-            BUDGET_TOKENS,
+            budget,
             instructions=SYSTEM,
             tools=[look],
             persist=persist,

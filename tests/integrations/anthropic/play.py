@@ -76,7 +76,9 @@ def play(
 
 
 def _asked(question: Question) -> Any:
-    if not question.has_image:
+    mark = {"cache_control": {"type": "ephemeral"}} if question.is_marked else {}
+    if not (question.has_image or mark):
         return question.text
     source = {"type": "base64", "media_type": "image/png", "data": IMAGE.partition(",")[2]}
-    return [{"type": "text", "text": question.text}, {"type": "image", "source": source}]
+    image = [{"type": "image", "source": source}] if question.has_image else []
+    return [*image, {"type": "text", "text": question.text, **mark}]

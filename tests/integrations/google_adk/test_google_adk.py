@@ -70,11 +70,17 @@ async def _events(runner: Runner, said: types.Content, config: RunConfig | None 
 
 
 def play(
-    loop: Loop, plugins: Any = (), *, model: Any = gemini, questions: int = 1_000, **app: Any
+    loop: Loop,
+    plugins: Any = (),
+    *,
+    model: Any = gemini,
+    questions: int = 1_000,
+    run: RunConfig | None = None,
+    **app: Any,
 ) -> tuple[Score, list[Any]]:
     """Play a loop with an agent of ADK's; returns the score and the events of its session."""
 
-    async def run() -> tuple[Score, list[Any]]:
+    async def play_all() -> tuple[Score, list[Any]]:
         with upstream(loop) as served:
             looker = _agent(loop, model(served))
             made = App(name="app", root_agent=looker, plugins=list(plugins), **app)
@@ -82,13 +88,13 @@ def play(
             await sessions.create_session(app_name="app", user_id="u", session_id="s")
             runner = Runner(app=made, session_service=sessions)
             for question in loop.questions[:questions]:
-                await _events(runner, _said(question), RunConfig(max_llm_calls=0))
+                await _events(runner, _said(question), run or RunConfig(max_llm_calls=0))
             session = await sessions.get_session(app_name="app", user_id="u", session_id="s")
             await runner.close()
             assert session is not None
             return served.score, session.events
 
-    return asyncio.run(run())
+    return asyncio.run(play_all())
 
 
 def _events_of(loop: Loop) -> int:

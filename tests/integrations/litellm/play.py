@@ -60,7 +60,8 @@ class Messages(Chat):
 
     def ask(self, question: Question) -> None:
         """Add what a user asks."""
-        content: list[Any] = [{"type": "text", "text": question.text}]
+        mark = {"cache_control": {"type": "ephemeral"}} if question.is_marked else {}
+        content: list[Any] = [{"type": "text", "text": question.text, **mark}]
         if question.has_image:
             source = {"type": "base64", "media_type": "image/png", "data": IMAGE.partition(",")[2]}
             content.append({"type": "image", "source": source})

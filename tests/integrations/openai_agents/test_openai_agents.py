@@ -63,9 +63,11 @@ def _said(question: Question) -> Any:
     return [{"role": "user", "content": content}]
 
 
-async def _play(served: Upstream, config: RunConfig, model: Any, session: Any, questions: int) -> Score:
+async def _play(
+    served: Upstream, config: RunConfig, model: Any, session: Any, questions: int, name: str
+) -> Score:
     async with AsyncOpenAI(base_url=f"{served.address}/v1", api_key="none", max_retries=0) as client:
-        looker = _agent(served.loop, model(model="gpt-4o", openai_client=client))
+        looker = _agent(served.loop, model(model=name, openai_client=client))
         for question in served.loop.questions[:questions]:
             await Runner.run(looker, _said(question), session=session, run_config=config, max_turns=300)
     return served.score
@@ -78,6 +80,7 @@ def play(
     model: Any = OpenAIResponsesModel,
     session: Any = None,
     questions: int = 1_000,
+    name: str = "gpt-4o",
 ) -> tuple[Score, list[Any]]:
     """Play a loop with an agent of the SDK; returns the score and the items of its session."""
     session = session or SQLiteSession("t")
@@ -85,7 +88,7 @@ def play(
 
     async def run() -> tuple[Score, list[Any]]:
         with upstream(loop) as served:
-            score = await _play(served, config, model, session, questions)
+            score = await _play(served, config, model, session, questions, name)
             return score, await session.get_items()
 
     return asyncio.run(run())

@@ -24,6 +24,7 @@ from pydantic_ai import (
 from pydantic_ai.capabilities import AbstractCapability, ModelFallback, ProcessHistory
 from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import (
+    CachePoint,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -95,7 +96,10 @@ def _agent(model: Model, loop: Loop, capabilities: Sequence[Any]) -> Agent[None,
 
 
 def _said(question: Question) -> Any:
-    return [question.text, BinaryContent.from_data_uri(IMAGE)] if question.has_image else question.text
+    said: list[Any] = [question.text]
+    said += [BinaryContent.from_data_uri(IMAGE)] if question.has_image else []
+    said += [CachePoint()] if question.is_marked else []
+    return said if len(said) > 1 else question.text
 
 
 def play(loop: Loop, *capabilities: Any, model: Any = _chat_model) -> tuple[Score, list[ModelMessage]]:

@@ -69,7 +69,8 @@ def converse(served: Upstream, *, streaming: bool = False) -> Model:
 
 
 def _said(question: Question) -> list[Any]:
-    return [{"text": question.text}, *([PICTURE] if question.has_image else [])]
+    point = [{"cachePoint": {"type": "default"}}] if question.is_marked else []
+    return [{"text": question.text}, *([PICTURE] if question.has_image else []), *point]
 
 
 def play(loop: Loop, *handlers: Any, model: Any = completions, **options: Any) -> tuple[Score, list[Any]]:

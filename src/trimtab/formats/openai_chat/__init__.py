@@ -100,6 +100,10 @@ _JSON_MODE = "what a host adds for an answer in JSON (response_format)"
 """Nothing at ollama.com, 26 tokens at Groq and 212 at an Ollama of one's own (billed, 2026-11)."""
 
 
+_UNMARKED = ("thinking", "redacted_thinking", "reasoning")
+"""Parts that no provider lets carry a mark."""
+
+
 def _asks_host_for_json(body: Mapping[str, Any], model: str | None) -> bool:
     """Tell whether an open model is asked for JSON of any shape, which hosts see to in ways of their own."""
     if item_of(body.get("response_format"), "type") != "json_object":
@@ -331,7 +335,8 @@ class OpenAIChat(Format):
         """Return a shallow copy whose last content part carries `cache_control`.
 
         That is where gateways to caching providers read it (OpenRouter, LiteLLM); a message without text
-        carries it itself. One of empty text comes back: the providers behind these refuse a mark on it.
+        carries it itself. One of empty text, or of thinking, comes back: the providers behind these refuse a
+        mark on it.
         """
         given = message
         if not isinstance(message, Mapping):
@@ -343,7 +348,7 @@ class OpenAIChat(Format):
             if not content.strip():
                 return given
             return with_values(message, {("content",): [{**text_part(content), "cache_control": value}]})
-        if parts and item_of(parts[-1], "text") == "":
+        if parts and (item_of(parts[-1], "text") == "" or item_of(parts[-1], "type") in _UNMARKED):
             return given
         if parts and as_dict(parts[-1]) is not None:
             return with_values(message, {("content", len(parts) - 1, "cache_control"): value})
