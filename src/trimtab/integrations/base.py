@@ -27,7 +27,7 @@ from trimtab.counting.dearest import DearestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.errors import ConfigurationError, MissingExtraError
-from trimtab.formats import Format, OpenAIChat, get_format, mapping_of
+from trimtab.formats import Format, get_format, mapping_of
 from trimtab.formats.api_errors import Refusal
 from trimtab.formats.base import output_schema
 from trimtab.formats.origin import OriginOf
@@ -456,8 +456,9 @@ class Trimmer(Generic[M]):
             "format": self._format,
         }
         sent = dict.fromkeys([(name, sent_as), *((known_name(one), form) for one, form in others)])
+        told = self._options.get("charge_as")
         for _, form in sent:  # whoever counts, what may not lead there does not
-            given["format"] = given["format"]._sent_as(get_format(form or self._format.name))
+            given["format"] = given["format"]._sent_as(get_format(told or form or self._format.name))
         if self._counts:
             sent_as = None
         elif len(sent) > 1 and "model" not in self._options:
@@ -601,38 +602,6 @@ class _Held(Generic[M]):
         found = [*held, *(start + at for at, one in enumerate(messages[start:]) if self._holds(one))]
         self._last = list(messages), found
         return found
-
-
-class Markable(OpenAIChat):
-    """Chat Completions, as a framework's messages are read, and where these may be marked for a prompt cache.
-
-    A mark has to stand in a part: calls are written beside the parts.
-
-    Args:
-        kinds: Kinds of messages that may carry a mark, by the wire form they are sent in: those it is not
-            said of carry none. Where several models may be sent the same, those that may in each.
-    """
-
-    def __init__(self, kinds: Mapping[str, Collection[str]]) -> None:
-        self._kinds = kinds
-        self._sent_in: frozenset[str] = frozenset()
-
-    def _sent_as(self, sent: Format, /) -> Format:
-        return super()._sent_as(sent)._with({"_sent_in": self._sent_in | {sent.name}})
-
-    @property
-    def _kinds_for_all(self) -> set[str]:
-        return set.intersection(*(set(self._kinds.get(name, ())) for name in self._sent_in or (self.name,)))
-
-    def most_marks(self, model: str | None, /) -> int:
-        """Return how many marks a request may have: none where no message may carry one."""
-        return super().most_marks(model) if self._kinds_for_all else 0
-
-    def with_cache_control(self, message: Any, value: Any, /) -> Any:
-        """Return a shallow copy whose last part ends a prefix; the message itself if it may carry no mark."""
-        known = mapping_of(message)
-        taken = self.kind(known) in self._kinds_for_all and known.get("content")
-        return super().with_cache_control(message, value) if taken else message
 
 
 class Schemas:

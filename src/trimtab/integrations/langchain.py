@@ -32,13 +32,13 @@ from trimtab.integrations.base import (
     AdapterBudget,
     CallOptions,
     FitOptions,
-    Markable,
     OnFitted,
     Outcome,
     Schemas,
     Trimmer,
     known_facts,
 )
+from trimtab.integrations.marks import Markable
 from trimtab.integrations.recovery import last_try
 from trimtab.policy.conversations import HISTORY
 from trimtab.strategies import DropNewest, Edit, EvictionRequest, EvictionResult, Strategy, TruncateText

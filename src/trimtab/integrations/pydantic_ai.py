@@ -22,7 +22,6 @@ from trimtab.integrations.base import (
     STEADY,
     AdapterBudget,
     FitOptions,
-    Markable,
     OnFitted,
     Trimmer,
     answer_part,
@@ -30,6 +29,7 @@ from trimtab.integrations.base import (
     join_system,
     known_window,
 )
+from trimtab.integrations.marks import Markable
 from trimtab.strategies import Strategy
 
 package_of("pydantic-ai", package="pydantic_ai", needed_by="trimtab.integrations.pydantic_ai")

@@ -359,10 +359,10 @@ def test_a_call_that_asks_for_structured_output_is_fitted(place: int) -> None:
     assert asked > bare
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_marks_of_a_prompt_cache_are_points(place: int) -> None:
+def test_marks_of_a_prompt_cache_are_points() -> None:
     """`breakpoints=` writes them in the framework's own way."""
-    kept = sent(_talk(60), **_both(2_500, model="claude-sonnet-4-6", breakpoints=True)[place])
+    trim = trim_middleware(2_500, model="claude-sonnet-4-6", breakpoints=True)
+    kept = sent(_talk(60), handlers=[trim])
     points = [content for one in kept for content in one["content"] if "cachePoint" in content]
     assert points
     assert all(point == {"cachePoint": {"type": "default"}} for point in points)
@@ -467,12 +467,14 @@ def test_a_context_gives_its_blocks_to_each_request() -> None:
         TrimConversationManager(context)
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_context_with_breakpoints_takes_an_agent_with_a_system_prompt(place: int) -> None:
-    """The prompt is the agent's own, whatever mark its copy has."""
+def test_a_context_with_breakpoints_takes_an_agent_with_a_system_prompt() -> None:
+    """The prompt is the agent's own, whatever mark its copy has; a manager would keep marks, and refuses."""
     context = Context(Budget(900), breakpoints=True).add("history", [])
-    kept = sent([], model=Scripted(name="mine"), system_prompt="Be kind.", **_both(context)[place])
+    trim = trim_middleware(context)
+    kept = sent([], handlers=[trim], model=Scripted(name="mine"), system_prompt="Be kind.")
     assert "And now?" in str(kept[-1])
+    with pytest.raises(ConfigurationError, match="the manager cuts what the agent keeps"):
+        TrimConversationManager(context)
 
 
 @pytest.mark.parametrize("make", [trim_middleware, TrimConversationManager])
