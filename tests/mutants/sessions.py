@@ -224,17 +224,12 @@ SESSIONS = (
         ("_look_through", "event.version in repeating or", ""),
         ("_to_be_made_again", "if len(again) > MOST_AGAIN:", "if False:"),
         ("_to_be_made_again", 'version = summaries[version].data["previous"]', "version = 0"),
-        ("_to_be_made_again", "if state.anchor_summary in repeating else", "if False else"),
-        ("_redacted_again", "if event.id not in unchanged", "if True"),
     ),
     module(
         "session/traces.py",
         "session/test_redaction.py",
         ("Traces.places", "if gram not in self._elsewhere", "if True"),
-        ("Traces.take", 'text.replace(REDACTED, " ")', "text"),
-        ("_join", "start <= made[-1][1] or", ""),
         ("said_elsewhere", "event.version not in versions and", ""),
-        ("said_elsewhere", ' and not event.data.get("redacted")', ""),
         ("_is_value", "> _LEAST_CHARS", ">= 2 * _LEAST_CHARS"),
     ),
     module(

@@ -223,6 +223,14 @@ def test_by_a_pattern_or_a_function(where: Any) -> None:
         session.redact(where=where)
 
 
+def test_what_matches_in_a_summary_is_overwritten_though_no_message_says_it() -> None:
+    """A model wrote another number; and what is redacted once is not found again."""
+    session, secret = chat(Summarizer("boats, PIN 4999"))
+    session.redact(where=r"PIN \d+|swordfish")
+    assert session.summary == "boats, [redacted]"
+    assert secret.id not in [event.id for event in session.redact(where=lambda event: True)]
+
+
 def test_a_pattern_is_searched_in_arguments_of_calls_and_in_what_was_popped() -> None:
     """All a message says; not its role, and no id."""
     session = Session(500, counter=WORDS)
