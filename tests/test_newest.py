@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import call, result, talk, user, words
+from tests.builders import call, result, talk, user, without_address, words
 from tests.chat_in_forms import said_in
 from trimtab import (
     BudgetExceededError,
@@ -129,7 +129,7 @@ def is_cut(fitted: Fitted[Any]) -> bool:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=without_address)
 def test_a_huge_newest_result_is_cut_behind_every_strategy(strategy: Any, form: str) -> None:
     """To what there is room for, valid, and the report says so."""
     messages = written(STEPS, form)
@@ -144,7 +144,9 @@ def test_a_huge_newest_result_is_cut_behind_every_strategy(strategy: Any, form: 
         assert not [one for one in validate(fitted.messages, format=form) if one.fault]
 
 
-@pytest.mark.parametrize("strategy", [one for one in STRATEGIES[:-1] if not lets_nothing_go(one)], ids=repr)
+@pytest.mark.parametrize(
+    "strategy", [one for one in STRATEGIES[:-1] if not lets_nothing_go(one)], ids=without_address
+)
 def test_the_room_is_used_as_the_default_uses_it(strategy: Any) -> None:
     """Nothing else leaves room: the last token is taken, in an async fit and at another budget, too."""
     messages = talk("u9 a9 u1 cA rA90")
@@ -158,7 +160,7 @@ def test_the_room_is_used_as_the_default_uses_it(strategy: Any) -> None:
         assert budget - 1 <= fitted.report.tokens_after <= budget
 
 
-@pytest.mark.parametrize("strategy", REFUSING, ids=repr)
+@pytest.mark.parametrize("strategy", REFUSING, ids=without_address)
 def test_a_strategy_that_has_the_last_word_refuses(strategy: Any) -> None:
     """Strict, wherever it is asked last, and one of a user's that says so."""
     with pytest.raises(BudgetExceededError) as caught:
@@ -167,7 +169,7 @@ def test_a_strategy_that_has_the_last_word_refuses(strategy: Any) -> None:
     assert caught.value.needed_tokens > 90
 
 
-@pytest.mark.parametrize("strategy", [None, "agent", TruncateText(), *STRATEGIES[:-1]], ids=repr)
+@pytest.mark.parametrize("strategy", [None, "agent", TruncateText(), *STRATEGIES[:-1]], ids=without_address)
 def test_the_newest_unit_may_be_left_alone(strategy: Any) -> None:
     """As if it was pinned, by every strategy; and it stays whole where there is room."""
     messages = talk(STEPS)
@@ -214,7 +216,7 @@ def test_what_is_no_flag_is_refused(wrong: Any) -> None:
         fit(talk("u1"), 9, counter=WORDS, cut_newest=wrong)
 
 
-@pytest.mark.parametrize("strategy", ["sliding_window", "drop", Own()], ids=repr)
+@pytest.mark.parametrize("strategy", ["sliding_window", "drop", Own()], ids=without_address)
 def test_what_the_user_wrote_last_and_pins_are_never_cut(strategy: Any) -> None:
     """They are refused as ever, and the error counts the newest at its shortest."""
     with pytest.raises(BudgetExceededError) as caught:
@@ -274,7 +276,7 @@ def test_a_block_of_a_context_is_cut_by_its_own_strategy_alone() -> None:
     assert fitted.report.messages[-1].fate == "evicted"
 
 
-@pytest.mark.parametrize("strategy", [Own(), OwnWord(), ClampResults(max_ratio=0.1)], ids=repr)
+@pytest.mark.parametrize("strategy", [Own(), OwnWord(), ClampResults(max_ratio=0.1)], ids=without_address)
 def test_the_contract_of_strategies_knows_of_it(strategy: Strategy) -> None:
     """What does not fit by itself may do so in `fit`."""
     check_strategy(strategy, thrifty=False)

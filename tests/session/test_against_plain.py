@@ -15,7 +15,7 @@ from tests.sizes import sizes
 from trimtab.stores import SQLiteStore
 
 
-@sizes(100, 4_000)
+@sizes(40, 1_500)
 def test_a_session_is_what_is_said_plainly(size: int) -> None:
     """Log, states, hooks, views, counts; and read from the store anew after each operation."""
 
