@@ -118,6 +118,31 @@ def test_the_newest_system_text_the_call_before_and_what_stands_before_each_cut(
     assert fitted.system == [{"type": "text", "text": "Be brief.", "cache_control": MARK}]
 
 
+@pytest.mark.parametrize("thinks", [False, True])
+def test_what_opens_the_turn_that_is_cut_into_is_marked_where_it_is_pinned(thinks: bool) -> None:
+    """The next cut may let it go, or keep other thinking beside it; a pin holds it in front of every cut."""
+    counter = WordCounter(format="anthropic")
+    messages: list[Any] = [user(words(3))]
+    for at in range(12):
+        thought = (
+            [{"type": "thinking", "thinking": "Look.", "signature": "EqQB"}] if thinks and not at else []
+        )
+        call = {"type": "tool_use", "id": f"c{at}", "name": "look", "input": {}}
+        found = {"type": "tool_result", "tool_use_id": f"c{at}", "content": words(6)}
+        messages += [{"role": "assistant", "content": [*thought, call]}, user([found])]
+    body: dict[str, Any] = {"model": "claude-sonnet-4-5", "max_tokens": 2000, "messages": messages}
+    if thinks:
+        body["thinking"] = {"type": "enabled", "budget_tokens": 1024}
+    free = fit(body, 60, counter=counter, strategy=SlidingWindow(), breakpoints=True)
+    pinned = fit(body, 60, counter=counter, strategy=SlidingWindow(), breakpoints=True, pin=[0])
+    last = len(free.messages) - 1
+    assert free.positions == pinned.positions
+    assert free.positions[0] == 0
+    assert 0 < free.report.evicted_message_count < 22
+    assert places(free.messages) == [last - 2, last]
+    assert places(pinned.messages) == [0, last - 2, last]
+
+
 def test_tools_are_marked_where_there_is_no_system_text() -> None:
     """The last that is not loaded later, since that cannot carry one; given tools are not changed."""
     tools = [{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}, "defer_loading": True}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
@@ -127,6 +128,15 @@ def test_media_in_a_response_are_media() -> None:
     pieces = GEMINI.pieces(user(held))
     assert [medium.kind for medium in pieces.media] == ["image", "audio", "image"]
     assert pieces.other == ('{"name":"f","response":{"image":{"mimeType":"image/png"},"url":""}}',)
+
+
+@pytest.mark.parametrize("held", [{"data": "rows"}, {"data": None, "mimeType": "image/png"}])
+def test_data_without_a_type_is_text_and_a_type_without_data_no_medium(held: dict[str, Any]) -> None:
+    """What a function calls `data` is its own; nothing is sent as an image that is not there."""
+    pieces = GEMINI.pieces(user(response("f", "a", held)))
+    assert pieces.media == ()
+    (charged,) = pieces.other
+    assert json.loads(charged) == {"name": "f", "response": held}
 
 
 def test_the_resolution_asked_for_is_the_detail() -> None:

@@ -208,6 +208,16 @@ FRONT = (
     ),
     module(
         "_fitting/fit_plan.py",
+        "test_breakpoints.py",
+        ("FitPlan.stable", "before[count - 1] >= user", "before[count - 1] > user"),
+        ("FitPlan.stable", "before[count - 1] >= user", "before[count - 1] == user"),
+        ("FitPlan.stable", "before[count - 1] not in history.pins", "before[count - 1] in history.pins"),
+        ("FitPlan.stable", "before[count - 1] not in history.pins", "True"),
+        ("FitPlan.stable", "default=settled.cut", "default=0"),
+        ("FitPlan.stable", "settled.cut - 1", "settled.cut"),
+    ),
+    module(
+        "_fitting/fit_plan.py",
         "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py"
         " test_front_door_errors.py",
         ("FitPlan.source", "return self.portion.source\n", "return self.portion.history.originals\n"),

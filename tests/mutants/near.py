@@ -154,6 +154,14 @@ NEAR = (
         ("plain_words", 'key == "functionResponse" and', 'key != "functionResponse" and'),
     ),
     module(
+        "formats/gemini/read.py",
+        "test_gemini_pieces.py",
+        ("GeminiFound.takes", 'key != "data" or item', 'key != "data" and item'),
+        ("GeminiFound.takes", "item is None or value_in", "item is None and value_in"),
+        ("GeminiFound.takes", "item is None or value_in", "value_in"),
+        ("GeminiFound.takes", '"mime_type") is None', '"mime_type") is not None'),
+    ),
+    module(
         "formats/gemini/walk.py",
         "properties/test_walk.py test_near_cut.py",
         ("Walk.back", "if behind and not index:", "if False:"),
