@@ -142,6 +142,17 @@ def test_messages_score_as_trimtab_relevance_says(place: Place) -> None:
     store.close()
 
 
+def test_whoever_said_it_is_found_in_the_same_order(place: Place) -> None:
+    """A store knows no roles: of two that say as much the newer is first, be it an answer or a question."""
+    with place.make() as store:
+        for session, roles in (("a", ("user", "assistant")), ("b", ("assistant", "user"))):
+            events = [_event(at, "a flight to Oslo") for at in range(2)]
+            for event, role in zip(events, roles, strict=True):
+                event.data["message"]["role"] = role
+            store.append(AppendRequest(session=session, expected_version=0, events=events))
+            assert _found(store, "Oslo", 2, session=session) == [2, 1]
+
+
 def test_a_word_that_most_messages_have_is_looked_at_in_the_newest_thousand(place: Place) -> None:
     """And counts for as common as it is there."""
     draw = random.Random(11)
