@@ -66,3 +66,14 @@ def test_a_plain_message_says_what_it_says_the_long_way(form: str, valid: bool) 
         for message in body[wire.rules.body_key]:
             if isinstance(message, dict):
                 assert wire.full_text(message) == Format.full_text(wire, message)
+
+
+@pytest.mark.parametrize("form", formats())
+@pytest.mark.parametrize("role", [True, False], ids=["role", "no role"])
+def test_a_field_beside_the_plain_ones_is_searched_too(form: str, role: bool) -> None:
+    """The few lookups are for messages that hold a role and a content, and nothing else."""
+    wire = get_format(form)
+    message = {**wire.message("user", ["seen"]), "note": "found"}
+    if not role:
+        del message["role"]
+    assert wire.full_text(message) == 'seen\n{"note":"found"}'

@@ -154,6 +154,13 @@ NEAR = (
         ("plain_words", 'key == "functionResponse" and', 'key != "functionResponse" and'),
     ),
     module(
+        "formats/anthropic/read.py",
+        "test_formats.py",
+        ("plain_words", 'len(message) != 2 or "role"', 'len(message) != 2 and "role"'),
+        ("plain_words", 'or "role" not in message', ""),
+        ("plain_words", 'len(message) != 2 or "role" not in', '"role" not in'),
+    ),
+    module(
         "formats/gemini/read.py",
         "test_gemini_pieces.py",
         ("GeminiFound.takes", 'key != "data" or item', 'key != "data" and item'),
