@@ -80,15 +80,30 @@ BESIDE = ("nothing", "breakpoints", "a context, breakpoints")
 """What is asked for beside an adapter's own words."""
 
 
-def cases(own: Mapping[str, Mapping[str, Any]]) -> Iterator[Any]:
-    """List what is asked for: each of those above, beside each of an adapter's own words."""
+EVERY = 4
+"""Each way is asked for what is most often asked for, and for one in so many of the others; the ways begin at
+different ones, and `make test-integrations LONG=1` asks each for all."""
+
+
+def cases(ways: Mapping[str, Way], own: Mapping[str, Mapping[str, Any]]) -> Iterator[Any]:
+    """List what each way is asked for: each of those above, beside each of an adapter's own words."""
+    for first, (name_of_way, way) in enumerate(ways.items()):
+        for at, (name, budget, options) in enumerate(_asked(own)):
+            often = name == "breakpoints" or (at - first) % EVERY == 0
+            yield pytest.param(
+                *(way, budget, options, "breakpoints" in name),
+                id=f"{name_of_way}-{name}",
+                marks=() if often else pytest.mark.long,
+            )
+
+
+def _asked(own: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     for words, more in {"": {}, **own}.items():
         said: list[tuple[str, Any, Mapping[str, Any]]] = []
         said += ((name, "4k", options) for name, options in ASKED.items() if not more or name in BESIDE)
         said += ((name, budget, {}) for name, budget in BUDGETS.items() if not more or name in BESIDE)
         for name, budget, options in said:
-            asks = "breakpoints" in name
-            yield pytest.param(budget, {**options, **more}, asks, id=", ".join(filter(None, (name, words))))
+            yield ", ".join(filter(None, (name, words))), budget, {**options, **more}
 
 
 def property_of(ways: Mapping[str, Way], own: Mapping[str, Mapping[str, Any]] | None = None) -> Any:
@@ -99,8 +114,7 @@ def property_of(ways: Mapping[str, Way], own: Mapping[str, Mapping[str, Any]] | 
         own: The words that it takes beside those of `fit`.
     """
 
-    @pytest.mark.parametrize(("budget", "options", "asks_marks"), list(cases(own or {})))
-    @pytest.mark.parametrize("way", ways.values(), ids=list(ways))
+    @pytest.mark.parametrize(("way", "budget", "options", "asks_marks"), list(cases(ways, own or {})))
     def test(way: Way, budget: Any, options: dict[str, Any], asks_marks: bool) -> None:
         """The body that was sent, judged and counted in the form of the wire."""
         hold_way(way, budget() if callable(budget) else budget, options, asks_marks=asks_marks)

@@ -149,6 +149,8 @@ def run(name: str) -> bool:
     for example in examples_of(name):
         tests.append(f"{HERE / 'test_examples.py'}::{EXAMPLE_TEST}[{example.stem}]")
         programs.append(example)
+    if os.environ.get("LONG") == "1":
+        tests += ["-m", "long or not long"]
     commands: tuple[tuple[Path | str, ...], ...] = (
         ("pytest", "-q", "--confcutdir", HERE, "-c", HERE / "pytest.ini", "--rootdir", ROOT, *tests),
         ("mypy", "--strict", "--follow-imports=silent", *programs),
