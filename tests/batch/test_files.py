@@ -751,6 +751,7 @@ def _helped(**changed: Any) -> dict[str, str]:
     return {"mine": HELPED.format(helper="helps", **{**AS_IT_WAS, **changed}), "helps": helper}
 
 
+@pytest.mark.long
 def test_what_a_function_names_of_modules_of_ones_own_counts(tmp_path: Path) -> None:
     """A pattern, a value of a class, a part of a function, another module decide a count; others do not."""
     changed: list[dict[str, Any]] = [

@@ -87,6 +87,7 @@ MOST_LINES_OF_A_LOOK = 150
 """Lines run for each summary that is read and looked through; some of them are the store's."""
 
 
+@pytest.mark.long
 def test_what_follows_a_redaction_that_many_summaries_repeat_costs_no_more() -> None:
     """They are mended, and nothing waits again: neither for the add after it, nor in a snapshot."""
     costs = []
@@ -143,7 +144,7 @@ MOST_LINES_OF_A_TURN = 25_000
 """Some 10 ms of one core; issue 31 allows 50."""
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("kind", [pytest.param("memory", marks=pytest.mark.long), "sqlite"])
 def test_no_form_for_asyncio_holds_the_loop(kind: str) -> None:
     """However long it is: snapshots, redactions by id and by pattern, and the add after them."""
     session, (*_, second, third) = session_of(kind, SIZES_OF_TURNS[kind], repeating)

@@ -296,6 +296,7 @@ def _facts(request: FactRequest) -> list[Fact]:
     return [Fact(text=noted[0]), Fact(text=noted[1], supersedes=old)]
 
 
+@pytest.mark.long
 def test_recall_of_a_fact_costs_what_it_finds() -> None:
     """The oldest of all facts, in a session that was just opened: not the answers since."""
     costs = []

@@ -48,7 +48,7 @@ def assert_same(messages: list[Any], limit: int, strategy: Strategy, counter: An
 
 
 @given(valid_conversations(), st.sampled_from(BY_CUTS), st.sampled_from(ADDITIVE), st.data())
-@settings(max_examples=settings.default.max_examples * 2)
+@settings(max_examples=settings.default.max_examples)
 def test_reading_only_the_end_of_a_valid_conversation_changes_nothing(
     messages: list[Any], strategy: Strategy, counter: Any, data: st.DataObject
 ) -> None:

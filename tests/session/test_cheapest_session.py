@@ -78,7 +78,9 @@ def test_the_cut_is_where_it_was_however_the_session_is_opened(form: str) -> Non
             assert not [one for one in validate(session.messages(), format=form) if one.fault]
 
 
-@pytest.mark.parametrize(("conversation", "most"), [(airline, 1.15), (coding, 1.15)])
+@pytest.mark.parametrize(
+    ("conversation", "most"), [(airline, 1.15), pytest.param(coding, 1.15, marks=pytest.mark.long)]
+)
 def test_it_costs_no_more_than_strides_of_a_half_at_their_fill(
     data_dir: Path, conversation: Any, most: float
 ) -> None:

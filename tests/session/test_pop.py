@@ -345,6 +345,7 @@ def test_a_fork_of_before_has_what_was_taken_off_later() -> None:
     assert session.messages() == [user("a"), user("c")]
 
 
+@pytest.mark.long
 def test_many_that_were_taken_off_cost_an_event_no_more_than_some() -> None:
     """An event lists some, and names the one with those before; all of them are known to who reads anew."""
     session = session_in(MemoryStore(), 100)

@@ -397,13 +397,16 @@ def share_found(base: Session, conversation: Planted) -> float:
     return found / len(conversation.questions)
 
 
-@pytest.mark.parametrize("language", [ENGLISH, CHINESE], ids=["english", "chinese"])
+@pytest.mark.parametrize(
+    "language", [ENGLISH, pytest.param(CHINESE, marks=pytest.mark.long)], ids=["english", "chinese"]
+)
 def test_evidence_that_left_is_in_view_when_it_is_asked_for(language: Language) -> None:
     """At a budget where the session without it keeps about a fifth."""
     assert evidence(language, 0.0) <= 0.25
     assert evidence(language, 0.5) >= LEAST_EVIDENCE
 
 
+@pytest.mark.long
 def test_evidence_is_found_in_the_log_of_a_real_loop() -> None:
     """With events of usage and of what was recalled between questions and answers, as without them."""
     conversation = planted(ENGLISH)

@@ -356,7 +356,7 @@ def dropped(messages: Sent, budget: int) -> list[Sent]:
         pytest.param(airline, False, 0.25, 0.93, id="airline"),
         pytest.param(airline, True, 0.27, 0.91, id="airline-summaries"),
         pytest.param(coding, False, 0.45, 0.84, id="coding"),
-        pytest.param(coding, True, 0.45, 0.81, id="coding-summaries"),
+        pytest.param(coding, True, 0.45, 0.81, id="coding-summaries", marks=pytest.mark.long),
     ],
 )
 def test_a_session_costs_a_part_of_dropping_the_oldest(
