@@ -178,7 +178,9 @@ def test_the_page_says_what_left_and_why() -> None:
     fates = _texts(rows, r'aria-label="#(\d+), \w+, ([a-z, ]+)"')
     assert [int(index) for index, _ in fates] == list(range(60))
     assert {int(index) for index, fate in fates if fate.startswith("kept")} == kept
-    assert rows.count("the budget has no room for it") == 60 - len(kept)
+    # the answer next to the cut has room and its question none, so that it may not stand first
+    reasons = [rows.count(why) for why in ("the budget has no room for it", "it may not stand first")]
+    assert reasons == [60 - len(kept) - 1, 1]
     page = _client().get("/").text
     assert f"not used {fitted.report.remaining_tokens}" in page
 
@@ -310,15 +312,18 @@ def test_what_became_of_all_is_said_in_a_few_lines() -> None:
     fitted = _fit("sliding_window")
     fitted.count_all()
     report = fitted.report
-    left = [row for row in report.messages if row.fate == "evicted"]
+    *left, last = [row for row in report.messages if row.fate == "evicted"]
     lines = _texts(_client().get("/").text, r'<ul class="fates".*?</ul>')[0]
-    first = _texts(lines, r"<li>(.*?)</li>")[0]
+    first, second, *_ = _texts(lines, r"<li>(.*?)</li>")
     tokens = sum(row.tokens_before or 0 for row in left)
     assert re.sub(r"<[^>]+>", "", first) == (
         f"evicted {len(left)} messages, {tokens:,} tokens: the budget has no room for it"
         f" ({left[0].index}–{left[-1].index})"
     )
     assert f'data-jump="{left[0].index}"' in first
+    assert re.sub(r"<[^>]+>", "", second) == (
+        f"evicted 1 message, {last.tokens_before:,} tokens: it may not stand first ({last.index})"
+    )
 
 
 def _replay(word: str) -> Any:

@@ -331,14 +331,18 @@ def test_words_beside_results_open_no_turn(form: str) -> None:
 def outcome_rows(
     messages: list[Any], limit: int, strategy: Strategy, **options: Any
 ) -> list[tuple[str, str | None]]:
-    """Fit, and say of each message what became of it and why."""
+    """Fit, and say of each message what became of it and why.
+
+    What has room but nothing to open it is like what has none: it is told by sizes of what is broken, too.
+    """
     try:
         report = fit(messages, limit, strategy=strategy, repair=True, **options).report
     except InvalidHistoryError:
         return []
     except BudgetExceededError as error:
         report = error.attempt.report
-    return [(row.fate, row.reason) for row in report.messages]
+    said = {"cannot_lead": "over_limit"}
+    return [(row.fate, said.get(row.reason or "", row.reason)) for row in report.messages]
 
 
 CLEAR_ALL = Cascade(ClearToolResults(keep_results=0, placeholder="-"), SlidingWindow())

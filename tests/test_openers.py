@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.builders import talk
+from tests.chat_in_forms import said_in
 from trimtab import (
     BudgetExceededError,
     Cascade,
@@ -19,7 +21,7 @@ from trimtab import (
 )
 from trimtab.conversation import group
 from trimtab.formats import get_format
-from trimtab.strategies import EvictionRequest, EvictionResult, Insertion
+from trimtab.strategies import ClampResults, EvictionRequest, EvictionResult, Insertion
 from trimtab.testing import WordCounter
 
 Message = dict[str, Any]
@@ -198,6 +200,59 @@ def test_what_a_blind_strategy_keeps_gets_its_opener_or_leaves(form: str) -> Non
     fitted = fit(messages, 68, counter=counter, format=form, strategy=Blind())
     assert fitted.messages == messages[11:]
     assert fitted.report.messages[10].reason == "cannot_lead"
+
+
+STEPS = "u20 a9 u30 cA rA3 cB rB3 a5 u4 a2"
+"""A turn whose question is long: what answers it may fit where it does not."""
+
+
+@pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini"])
+@pytest.mark.parametrize(
+    "strategy", [None, SlidingWindow(), Cascade(ClampResults(max_tokens=90), SlidingWindow())], ids=repr
+)
+def test_what_has_room_and_no_opener_leaves_for_that(strategy: Any, form: str) -> None:
+    """The reason says so, and of what has no room by itself it says that."""
+    messages = said_in(form, talk(STEPS)) if form != "openai_chat" else talk(STEPS)
+    counter = WordCounter(format=form)
+    least = counter.count(messages[-2:])
+    for budget in range(least, least + 25):
+        fitted = fit(messages, budget, counter=counter, format=form, strategy=strategy)
+        free = budget - fitted.report.tokens_after
+        first = min(fitted.positions, key=lambda at: len(messages) if at is None else at)
+        found = {row.index for row in fitted.report.messages if row.reason == "cannot_lead"}
+        sizes = list(map(counter.count_message, messages))
+        assert first is not None
+        alone = [at for at in (3, 5, 7) if at < first and sum(sizes[at:first]) <= free]
+        assert found == set(range(min(alone, default=first), first)), budget
+        assert {row.reason for row in fitted.report.messages} <= {None, "over_limit", "cannot_lead"}
+
+
+def test_what_a_stride_lets_go_had_no_room() -> None:
+    """So it was chosen: its opener would have had room, too."""
+    messages = [one for number in range(99) for one in talk(f"u{number % 3 + 9} a25")]
+    fitted = fit(messages, 600, counter=WordCounter(), strategy=SlidingWindow(target_ratio=0.5))
+    assert fitted.report.tokens_after < 560
+    assert {row.reason for row in fitted.report.messages} == {None, "over_limit"}
+    first = fit(talk("u30 a9 u2 a2"), 36, counter=WordCounter(), strategy=SlidingWindow(keep_first_user=True))
+    assert "cannot_lead" not in {row.reason for row in first.report.messages}
+
+
+def test_a_block_says_it_too() -> None:
+    """And a strategy of a user's may say it; what stays all the same is not told."""
+
+    class Own:
+        name = "own"
+
+        def evict(self, request: EvictionRequest, /) -> EvictionResult:
+            """Keep what must stay, and say of all why."""
+            kept = [unit for unit in request.units if request.stays(unit)]
+            return EvictionResult(kept=kept, cannot_lead=frozenset(range(request.history.count)))
+
+    context = Context(13, counter=WordCounter()).add("history", talk(STEPS))
+    rows = context.fit().report.messages
+    assert [row.reason for row in rows][6:] == ["over_limit", "cannot_lead", None, None]
+    fitted = fit(talk(STEPS), 13, counter=WordCounter(), strategy=Own())
+    assert [row.reason for row in fitted.report.messages] == ["cannot_lead"] * 8 + [None] * 2
 
 
 @ordered

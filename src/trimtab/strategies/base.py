@@ -74,6 +74,7 @@ class EvictionResult:
         planned_cut: When it does not fit: the message at which a later step of a Cascade is to cut, and no
             earlier, so that both change the prompt at one moment; 0: it is left to that step.
         cause: What failed on the way. Where it does not fit, the error says so and is raised from it.
+        cannot_lead: Messages that leave though they have room: there is none for what must stand in front.
     """
 
     kept: Sequence[Unit] = ()
@@ -88,6 +89,7 @@ class EvictionResult:
     notes: tuple[str, ...] = ()
     planned_cut: int = 0
     cause: Exception | None = None
+    cannot_lead: frozenset[int] = frozenset()
 
 
 @runtime_checkable
@@ -140,9 +142,6 @@ def _what(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__}: write Cascade(first, second, ...), the strategies one by one"
     return f"{type(value).__name__}, {reprlib.repr(value)}"
-
-
-_CONTENT: Path = ("content",)
 
 
 class EvictionRequest:
@@ -397,8 +396,8 @@ class EvictionRequest:
         if texts_before is texts:
             return size
         known = None
-        if len(texts) == 1 and _CONTENT in texts:
-            known = self.sizes.with_text((index,), texts[_CONTENT])[0]
+        if len(texts) == 1 and ("content",) in texts:
+            known = self.sizes.with_text((index,), texts["content",])[0]
         if known is None:
             message = self.history.messages[index]
             known = self.sizes.message(self.history.format.with_texts(message, texts), index)
@@ -758,6 +757,7 @@ class EvictionRequest:
             edits=[Edit(index=index, texts=texts) for index, texts in edits.items()],
             protected=self.protected | result.protected,
             planned_cut=self.planned_cut,
+            cannot_lead=result.cannot_lead,
         )
 
     def _with_less_room(self, tokens: int, /) -> EvictionRequest:

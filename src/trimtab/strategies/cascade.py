@@ -168,6 +168,7 @@ class Cascade:
             notes=notes,
             planned_cut=left.planned_cut,
             cause=cause,
+            cannot_lead=answer.cannot_lead,
         )
 
     def _ask(self, at: int, request: EvictionRequest) -> Steps[EvictionResult]:

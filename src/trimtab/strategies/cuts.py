@@ -138,6 +138,15 @@ class Cuts:
             if cut is None or (not self._part_before(cut) and firsts is self._firsts):
                 return cut
 
+    def without_opener(self, cut: int, limit_tokens: int, /) -> frozenset[int]:
+        """List the messages before a cut that have room, while there is none for what opens them."""
+        firsts, first = self._firsts, cut
+        at = bisect_left(firsts, cut)
+        while self._request.additive and at and self.tokens(firsts[at - 1]) <= limit_tokens:
+            at -= 1
+            first = firsts[at]
+        return frozenset(range(first, cut)) if first < cut else frozenset()
+
     def _look_for(self) -> None:
         """Find by sizes alone before which message no cut fits, and tell units apart there.
 

@@ -214,8 +214,9 @@ def _check_words(result: EvictionResult, name: str) -> None:
         breach(name, f"answers {needed!r} as needed_tokens; it is a whole number, or None")
     if actions is not None and not (type(actions) is tuple and all(isinstance(a, str) for a in actions)):
         breach(name, f"answers {actions!r} as actions; it is a tuple of words, or None")
-    if not isinstance(result.protected, (frozenset, set)):
-        breach(name, f"answers {result.protected!r} as protected; it is a set of positions of messages")
+    for word, places in (("protected", result.protected), ("cannot_lead", result.cannot_lead)):
+        if not isinstance(places, (frozenset, set)):
+            breach(name, f"answers {places!r} as {word}; it is a set of positions of messages")
     if type(result.notes) is not tuple or not all(isinstance(note, str) for note in result.notes):
         breach(name, f"answers {result.notes!r} as notes; it is a tuple of sentences")
     if not isinstance(result.cause, Exception | None):
@@ -384,6 +385,9 @@ def _settle(request: EvictionRequest, result: EvictionResult, name: str, trusted
     if not (result.fits or let_go):
         settled.needed_tokens = result.needed_tokens
     settled.notes, settled.cause = result.notes, result.cause
+    if result.cannot_lead:
+        lost = (index for index in result.cannot_lead if not settled.keeps(index))
+        settled.reasons = {**settled.reasons, **dict.fromkeys(lost, "cannot_lead")}
     if settled.fits and settled.tokens > request.limit_tokens:
         breach(name, f"says it fits, but {settled.tokens:,} tokens are over {request.limit_tokens:,}")
     return settled

@@ -173,7 +173,8 @@ class SlidingWindow:
             return EvictionResult(
                 cut=cuts.end, kept=least, fits=False, actions=("evicted",), protected=self._protects(request)
             )
-        moved, ratio = cut, self.target_ratio
+        oldest = moved = cut
+        ratio = self.target_ratio
         planned = None if front_tokens else request.planned_cut
         if ratio < 1.0 and not (planned and fits(planned)):
             moved = stride_cut(request, cuts, cut, ratio=ratio, also=also, front_tokens=front_tokens)
@@ -186,7 +187,9 @@ class SlidingWindow:
         if self.min_messages and _count_remaining(request, cut, kept) < self.min_messages:
             least = beside_cut(request, cuts, also(cuts.end))
             return EvictionResult(cut=cuts.end, kept=least, actions=("evicted",), reason="min_messages")
-        return EvictionResult(cut=cut, kept=kept, actions=("evicted",))
+        full = cut == oldest and not self.keep_first_user  # else room was left, or taken, on purpose
+        lost = cuts.without_opener(cut, limit) if full else frozenset[int]()
+        return EvictionResult(cut=cut, kept=kept, actions=("evicted",), cannot_lead=lost)
 
     def _protects(self, request: EvictionRequest) -> frozenset[int]:
         """List what its options keep from leaving, for later steps of a Cascade."""
