@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -571,16 +571,20 @@ def test_blocks_and_documents_are_named() -> None:
 # A session.
 
 
-def _session() -> Session:
+def _spoken(messages: Sequence[Any]) -> str:
+    return f"They spoke of {len(messages)} things."
+
+
+def _session(said: Sequence[Any] = CHAT[:24], *, summarizer: Any = _spoken) -> Session:
     session = Session(
         budget=150,
         system="Be brief.",
         counter=CharCounter(4),
-        summarizer=lambda messages: f"They spoke of {len(messages)} things.",
+        summarizer=summarizer,
         store=MemoryStore(),
         id="ada",
     )
-    for message in CHAT[:24]:
+    for message in said:
         session.add(message)
     return session
 
@@ -639,16 +643,17 @@ def test_the_timeline_has_every_event(session: Session) -> None:
     assert "Undo …" not in _client(_subject(session, read_only=True)).get("/timeline/rows?count=100").text
 
 
-def test_what_a_redaction_took_back_offers_no_undo(session: Session) -> None:
-    """A summary of what was redacted is gone, and all that was decided since."""
-    session.redact(next(iter(session.history())))
-    rows = _client(_subject(session)).get("/timeline/rows?count=100").text
-    assert session.version == int(_texts(rows, r"<b>version (\d+)</b>")[0])
-    newest = list(session.history(kinds=("redacted",)))[-1]
-    still = [
-        one for one in session.history(kinds=("summary", "evicted")) if one.version < newest.data["version"]
-    ]
-    assert rows.count("Undo …") == len(still) < len(list(session.history(kinds=("summary", "evicted"))))
+def test_what_a_redaction_took_back_offers_no_undo() -> None:
+    """A summary that repeats what was redacted is gone, and all that was decided behind it until then."""
+    secret = {"role": "user", "content": "The vault opens with heron seventeen."}
+    with _session([secret, *CHAT[:24]], summarizer=lambda messages: str(secret["content"])) as session:
+        done = session.redact(next(iter(session.history())))
+        assert done.stale
+        taken_back = range(done.stale[0].version, done.version)
+        decided = list(session.history(kinds=("summary", "evicted")))
+        rows = _client(_subject(session)).get("/timeline/rows?count=100").text
+        in_force = [one for one in decided if one.version not in taken_back]
+        assert rows.count("Undo …") == len(in_force) < len(decided)
 
 
 def _form(page: str) -> dict[str, str]:
