@@ -36,7 +36,6 @@ BUDGET = ("--budget", "120", "--counter", "chars:4", "--system", "Be brief.")
 
 AWAY = (
     "postgresql://ada:geheim@127.0.0.1:1/0",
-    "postgresql://ada:geh/eim@db/x",
     "redis://ada:geheim@127.0.0.1:1/0",
     "redis://:geheim@127.0.0.1:1/0",
     "redis://:re@127.0.0.1:1/0",
@@ -835,6 +834,7 @@ WRONG_URLS = {
     "sqlite://ada:geheim@db": "write sqlite:///relative.db",
     "redis://ada:geheim@db:port/x": "--store",
     "postgresql://ada:ge%zzheim@db/x": "",
+    "postgresql://ada:geh/eim@db/x": "is no number",
     "postgresql://ada@db/x?password=geheim&oops": "",
 }
 

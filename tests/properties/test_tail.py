@@ -36,8 +36,10 @@ BY_CUTS = (
 def assert_same(messages: list[Any], limit: int, strategy: Strategy, counter: Any) -> None:
     """Compare `fit` with a strategy that is asked about all units: the same messages, size and verdict."""
     grouped = answer_of(strategy, eviction_request(messages, limit, counter=counter))
+    # What lets nothing of the newest go says so; behind it `fit` would cut, and of that no strategy knows.
+    cuts = any(isinstance(one, TruncateText) for one in getattr(strategy, "steps", ()))
     try:
-        fitted = fit(messages, limit, counter=counter, strategy=strategy, cut_newest=False)
+        fitted = fit(messages, limit, counter=counter, strategy=strategy, cut_newest=cuts)
         assert grouped.fits
     except BudgetExceededError as error:
         assert not grouped.fits
