@@ -9,6 +9,7 @@ say so and skip.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import os
 import shutil
@@ -42,8 +43,14 @@ def find_program(name: str, *, package: str, folders: str) -> Path:
     """Find a program of a server, installing it if the system allows."""
     found = _found(name, folders)
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        _install(package)
-        found = _found(name, folders)
+        with (Path(tempfile.gettempdir()) / "trimtab-apt").open("wb") as lock:
+            fcntl.flock(
+                lock, fcntl.LOCK_EX
+            )  # apt refuses a second one beside it, of another process or thread
+            found = _found(name, folders)
+            if found is None:
+                _install(package)
+                found = _found(name, folders)
     if found is None:
         raise NoServer(f"{name} is not installed: apt-get install {package}, or the like")
     return found
