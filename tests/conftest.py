@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -142,6 +143,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         order = {file: at for at, file in enumerate(LONGEST)}
         items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
+
+
+def pytest_collection_finish() -> None:
+    """Set what was collected apart from garbage: to go through 16,000 tests takes a second each time.
+
+    A fork copies less of it, too.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _must_not_skip(item: pytest.Item) -> str | None:

@@ -374,6 +374,13 @@ class PgBouncer:
             return True
         return False
 
+    def has_no_client(self, database: str) -> bool:
+        """Tell whether nobody is connected to a database behind it, by its own account."""
+        with psycopg.connect(self.of("pgbouncer"), autocommit=True) as connection:
+            cursor = psycopg.ClientCursor(connection).execute("SHOW CLIENTS")
+            names = [column.name for column in cursor.description or ()]
+            return all(row[names.index("database")] != database for row in cursor)
+
     def of(self, database: str) -> str:
         """Return the DSN of a database behind it."""
         return self._server.of(database, port=self._port)

@@ -454,6 +454,7 @@ def swe(data_dir: Path) -> list[Message]:
     return messages
 
 
+@pytest.mark.long
 def test_the_preset_is_never_over_and_never_invalid_on_recorded_conversations(data_dir: Path) -> None:
     """At 8,000 tokens, and for less than dropping the oldest on each call."""
     for conversation in (coding, swe):

@@ -80,7 +80,7 @@ def left_by_callbacks(body: Body, budget: int, random: Random) -> Iterator[tuple
         yield "session", {**body, "messages": view.messages}
 
 
-@sizes(20, 400)
+@sizes(10, 120)
 @pytest.mark.parametrize("form", FORMS)
 def test_what_callbacks_leave_is_taken(form: str, size: int) -> None:
     """Whatever they take: the thinking that opens a turn, the user's last words, or anything."""
@@ -94,7 +94,7 @@ def test_what_callbacks_leave_is_taken(form: str, size: int) -> None:
     assert tried > 5 * size
 
 
-@sizes(20, 400)
+@sizes(10, 120)
 @pytest.mark.parametrize("form", FORMS)
 def test_what_blocks_leave_is_taken(form: str, size: int) -> None:
     """Blocks are cut anywhere, have any rank and strategy; one is pinned, if its end may be one."""

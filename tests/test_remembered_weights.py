@@ -20,7 +20,7 @@ import pytest
 
 from tests.builders import Message, assistant, system, talk, user, words
 from trimtab import Budget, Context, SlidingWindow, fit
-from trimtab.formats import OpenAIChat, register_format
+from trimtab.formats import Anthropic, OpenAIChat, register_format
 from trimtab.testing import WordCounter
 
 STRIDES = SlidingWindow(target_ratio=0.7)
@@ -210,6 +210,27 @@ def _status_of_child(messages: list[Any]) -> int:
         finally:
             os._exit(1)
     return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_forked_while_a_form_looks_for_a_compaction_can_fit() -> None:
+    """No lock of a class is held meanwhile, which the child would wait for."""
+    looks, may_go_on = Event(), Event()
+
+    class Waiting(Anthropic):
+        def latest_compaction(self, messages: Any, /) -> int:
+            looks.set()
+            may_go_on.wait()
+            return int(super().latest_compaction(messages))
+
+    said = [{"role": "user", "content": "one two"}, {"role": "assistant", "content": "three"}] * 30
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(fit, said, 40, counter=WordCounter(), format=Waiting())
+        looks.wait()
+        status = _status_of_child(_chat())
+        may_go_on.set()
+        assert other.result().messages
+    assert status == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -190,7 +190,7 @@ def shares(body: Body) -> list[int]:
     return [max(1, int(most * share)) for share in (0.15, 0.4, 0.7, Random(most).random())]
 
 
-@sizes(20, 400)
+@sizes(10, 120)
 @pytest.mark.parametrize("form", FORMS)
 def test_read_lazily_or_whole_a_body_is_fitted_alike(form: str, size: int) -> None:
     """Whatever the strategy: one answer, and one that both the judge and `validate` take."""
@@ -245,7 +245,7 @@ def whole_tokens(body: Body, messages: list[Any]) -> int:
     return int(counter(body).count_request(request))
 
 
-@sizes(20, 400)
+@sizes(10, 120)
 @pytest.mark.parametrize("form", FORMS)
 def test_lists_and_contexts_are_told_by_the_model(form: str, size: int) -> None:
     """Without a body the model says what it takes; where it thinks with a budget, the turn begins so."""
@@ -269,7 +269,7 @@ def test_lists_and_contexts_are_told_by_the_model(form: str, size: int) -> None:
                     assert [one for one in made.report.violations if one.fault] == []
 
 
-@sizes(20, 400)
+@sizes(10, 120)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_turn_is_refused_only_if_its_newest_step_does_not_fit(form: str, size: int) -> None:
     """The least is the question, the thinking that opens what is left, and the newest step."""

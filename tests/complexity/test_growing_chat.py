@@ -121,6 +121,7 @@ def _fit_many() -> None:
         _fit_small(chat)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "forget",
     [_large_chat, _much_beside_texts, _large_texts_in_place, _fit_many, clear_counts],

@@ -23,7 +23,7 @@ from trimtab.testing import WordCounter
 BUDGET = 8_000
 
 SIZES = [
-    ("memory", 2_000, 20_000),
+    pytest.param("memory", 2_000, 20_000, marks=pytest.mark.long),
     ("sqlite", 2_000, 8_000),
     pytest.param("memory", 2_000, 100_000, marks=pytest.mark.long),
 ]

@@ -397,6 +397,7 @@ def share_found(base: Session, conversation: Planted) -> float:
     return found / len(conversation.questions)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "language", [ENGLISH, pytest.param(CHINESE, marks=pytest.mark.long)], ids=["english", "chinese"]
 )

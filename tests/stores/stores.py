@@ -117,7 +117,18 @@ def pgbouncer(_folder: Path) -> Iterator[Place]:
         pytest.skip(f"no PgBouncer: {reason}")
     with server.database() as database, bouncer:
         dsn = bouncer.of(database)
-        yield Place(name="pgbouncer", make=lambda: PostgresStore(dsn, scrub_on_delete=False), url=dsn)
+
+        def settle() -> None:  # of a killed client, too, it passes on what it has read
+            sql = "SELECT 1 FROM pg_stat_activity WHERE datname = %s AND state <> 'idle'"
+            servers.until(lambda: bouncer.has_no_client(database), "the end of killed clients")
+            servers.until(lambda: not server.ask(sql, database), "the end of their transactions")
+
+        yield Place(
+            name="pgbouncer",
+            make=lambda: PostgresStore(dsn, scrub_on_delete=False),
+            url=dsn,
+            settle=settle,
+        )
 
 
 def redis(_folder: Path) -> Iterator[Place]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from trimtab._shared.checks import error_name
 from trimtab._shared.observers import silence
+from trimtab._shared.once import once
 from trimtab.batch.arrow import (
     RecordBatch,
     Schema,
@@ -352,7 +352,7 @@ class BatchTask(Options):
         """Tell whether it is an object with a key under which bodies have their messages."""
         return isinstance(value, Mapping) and not self._body_keys.isdisjoint(value)
 
-    @cached_property
+    @once
     def _body_keys(self) -> frozenset[str]:
         """Keys under which bodies have their messages, in the forms that there are and in the one given."""
         own = () if self.format == "auto" else (self.format,)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from functools import cached_property
 from itertools import takewhile
 from operator import itemgetter
 from typing import Any
 
 from trimtab._shared.checks import move
+from trimtab._shared.once import once
 from trimtab.conversation.pairing import last_turn_of, open_calls, pair
 from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import (
@@ -145,7 +145,7 @@ class History:
         """Oldest message read or walked over so far, but for leading system messages."""
         return min(self._read_from, self._walked_from)
 
-    @cached_property
+    @once
     def compaction(self) -> int:
         """The latest message that stands for those before it and may not leave; -1 where none does."""
         return self.format.latest_compaction(self.messages) if self.format.rules.keeps_messages else -1
@@ -156,7 +156,7 @@ class History:
         at = self.compaction
         return range(0) if at < 0 else self.format.unread(self.messages, compaction=at)
 
-    @cached_property
+    @once
     def last_mark(self) -> int | None:
         """The newest message with a mark for a prompt cache, behind the head."""
         marks, places = self.format.cache_marks, range(self.count - 1, self.head - 1, -1)
