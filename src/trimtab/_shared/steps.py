@@ -25,12 +25,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[Any, Any, T]
@@ -41,6 +42,22 @@ class Pause(NamedTuple):
     """Wait before the next step; yielded by an operation."""
 
     seconds: float
+
+
+def in_turns(do: Callable[[A], T], items: Iterable[A], /, *, each: int) -> Steps[list[T]]:
+    """Do something with many items, and let others of an event loop have their turn in between.
+
+    Args:
+        do: What is done with one.
+        items: All of them.
+        each: After how many it is the others' turn.
+    """
+    made = list[T]()
+    for at, item in enumerate(items, 1):
+        made.append(do(item))
+        if at % each == 0:
+            yield Pause(0)
+    return made
 
 
 def run(steps: Steps[T], answer: Callable[[Any], Any]) -> T:

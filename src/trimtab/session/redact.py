@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import compress, takewhile
 from typing import Any, TypeAlias
 
-from trimtab._shared.steps import Pause
+from trimtab._shared.steps import Pause, in_turns
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.session.change import call_back_newest
 from trimtab.session.core import Core, id_of
@@ -24,7 +24,7 @@ from trimtab.session.facts import facts_in_force, recount_facts
 from trimtab.session.log import recount_rewritten
 from trimtab.session.pops import gone_since
 from trimtab.session.state import State
-from trimtab.session.traces import TURN, Gram, Traces, said_elsewhere, says_nothing, take_all, without
+from trimtab.session.traces import Traces, said_elsewhere, says_nothing, without
 from trimtab.session.undo import facts_since, state_without, summaries_since
 from trimtab.session.view import log_pages
 from trimtab.session.working_set import WorkingSet
@@ -33,6 +33,9 @@ from trimtab.stores.search import searchable_text
 
 WhereLike: TypeAlias = str | re.Pattern[str] | Callable[[Event], object]
 """Which messages: a regular expression that is searched in what each says, or a function of its event."""
+
+TURN = 16
+"""Texts that are looked through before others have their turn."""
 
 MOST_AGAIN = 4
 """Summaries that are made again after a redaction, with a call each; where more repeat it they are mended."""
@@ -192,11 +195,8 @@ def _find(core: Core, where: Where) -> Steps[list[Event]]:
     found = list[Event]()
     pages = yield from log_pages(core, 0, None)
     while events := (yield from pages.next()):
-        for at, event in enumerate(events, 1):
-            if event.kind == "message" and not event.data.get("redacted") and where.meets(event):
-                found.append(event)
-            if at % TURN == 0:
-                yield Pause(0)
+        told = [event for event in events if event.kind == "message" and not event.data.get("redacted")]
+        found += compress(told, (yield from in_turns(where.meets, told, each=TURN)))
     if not found:
         raise UnknownNameError(
             f"session {core.session!r} has no message with {where.name} that is not redacted yet;"
@@ -235,25 +235,19 @@ def _look_through(
         summaries={one.version: one for one in (yield from summaries_since(core, working_set, oldest))},
         facts=(yield from facts_since(core, working_set, oldest)),
     )
-    listed = (*work.summaries.values(), *work.facts)
+    traces, listed = work.traces, (*work.summaries.values(), *work.facts)
     if listed:
-        yield from take_all(work.traces, targets)
-    shared, candidates = set[Gram](), set[int]()
-    for at, event in enumerate(listed, 1):
-        repeated = work.traces.shared(event.data["text"])
-        if repeated or patterns:
-            shared |= repeated
-            candidates.add(event.version)
-        if at % TURN == 0:
-            yield Pause(0)
-    work.traces.allow((yield from said_elsewhere(core.session, shared, targets)))
-    repeating = dict[int, str]()
-    for at, event in enumerate((event for event in listed if event.version in candidates), 1):
-        text = event.data["text"]
-        if places := work.traces.places(text):
-            repeating[event.version] = without(text, places)
-        if at % TURN == 0:
-            yield Pause(0)
+        yield from in_turns(traces.take, map(searchable_text, targets), each=TURN)
+    texts = {event.version: event.data["text"] for event in listed}
+    shared = dict(zip(texts, (yield from in_turns(traces.shared, texts.values(), each=TURN)), strict=True))
+    traces.allow((yield from said_elsewhere(core.session, set().union(*shared.values()), targets)))
+    looked_at = [version for version in texts if shared[version] or patterns]
+    places = yield from in_turns(traces.places, map(texts.__getitem__, looked_at), each=TURN)
+    repeating = {
+        version: without(texts[version], found)
+        for version, found in zip(looked_at, places, strict=True)
+        if found
+    }
     work.stale = _to_be_made_again(working_set.state, work.summaries, repeating)
     work.mended = [
         replace(work.summaries[version], data={**work.summaries[version].data, "text": text})
@@ -291,14 +285,12 @@ def _to_be_made_again(
 
 def _carry_out(core: Core, working_set: WorkingSet, work: Work, *, made: str) -> Steps[Redaction]:
     """Write down what was overwritten, and go on from there."""
-    state = working_set.state
-    rewrites, redact = list[Event](), working_set.reader.format.redact
-    for at, event in enumerate(work.targets, 1):
-        said = {**event.data, "message": redact(event.message), "redacted": True}
-        rewrites.append(replace(event, data=said))
-        if at % TURN == 0:
-            yield Pause(0)
-    messages = list(rewrites)
+    state, redact = working_set.state, working_set.reader.format.redact
+
+    def overwrite(event: Event) -> Event:
+        return replace(event, data={**event.data, "message": redact(event.message), "redacted": True})
+
+    messages = yield from in_turns(overwrite, work.targets, each=TURN)
     gone = yield from gone_since(core.session, state, min(event.version for event in work.targets))
     for at in range(0, len(messages), TURN):
         old, new = work.targets[at : at + TURN], messages[at : at + TURN]
@@ -306,7 +298,7 @@ def _carry_out(core: Core, working_set: WorkingSet, work: Work, *, made: str) ->
         yield Pause(0)
     stale = [_without_text(work.summaries[version]) for version in sorted(work.stale)]
     facts = list(map(_without_text, work.forgotten))
-    rewrites += (*work.mended, *stale, *facts)
+    rewrites = [*messages, *work.mended, *stale, *facts]
     instead = {event.version: event for event in rewrites}
     if stale:
         working_set.state = yield from state_without(core, working_set, stale[0].version, instead)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from trimtab._shared.steps import Pause
+from trimtab._shared.steps import Pause, in_turns
 from trimtab.counting import CharCounter
 from trimtab.errors import ConfigurationError, ContextError, CorruptSessionError
 from trimtab.formats import format_of
@@ -65,11 +65,12 @@ def snapshot_of(core: Core, *, history: bool) -> Steps[dict[str, Any]]:
 
 def _write_down(events: Sequence[Event], listed: list[dict[str, Any]], digest: _Digest) -> Steps[None]:
     """Write events down as plain data, and let others have their turn between some of them."""
-    for at, event in enumerate(events, 1):
+
+    def write(event: Event) -> None:
         listed.append({name: copy_plain(getattr(event, name)) for name in _COLUMNS})
         digest.take(listed[-1])
-        if at % TURN == 0:
-            yield Pause(0)
+
+    yield from in_turns(write, events, each=TURN)
 
 
 def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:

@@ -13,7 +13,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from trimtab._shared.steps import Pause
 from trimtab.formats.values import REDACTED
 from trimtab.relevance import question_terms, text_terms
 from trimtab.relevance.scripts import patterns
@@ -32,9 +31,6 @@ _MOST_ASKED = 64
 
 _FOUND = 8
 """Messages that are looked at for each message overwritten, to see who else says a word."""
-
-TURN = 16
-"""Texts that are looked through before others have their turn."""
 
 Gram = tuple[str, ...]
 """A word, two that hold a number, two characters of a script without spaces, or `RUN` of either; as terms."""
@@ -125,14 +121,6 @@ def said_elsewhere(session: str, grams: Iterable[Gram], targets: Sequence[Event]
             if event.kind == "message" and event.version not in versions and not event.data.get("redacted"):
                 there |= _grams(_keys(searchable_text(event)))
     return there.intersection(grams)
-
-
-def take_all(traces: Traces, events: Sequence[Event]) -> Steps[None]:
-    """Look for the words of messages from now on."""
-    for at, event in enumerate(events, 1):
-        traces.take(searchable_text(event))
-        if at % TURN == 0:
-            yield Pause(0)
 
 
 def _join(text: str, places: list[Place]) -> list[Place]:
