@@ -26,12 +26,12 @@ def _chat(count: int) -> list[Message]:
     return made
 
 
-def _lines(chat: list[Message], budget: int, strategy: Any) -> int:
+def _lines(chat: list[Message], budget: int, strategy: Any, **options: Any) -> int:
     """Return the lines of a call that knows all its messages but the newest two from the two calls before."""
-    counter = exact_counter()
+    options = {"counter": exact_counter(), "strategy": strategy, **options}
     for newer in (4, 2):
-        fit(chat[:-newer], budget, counter=counter, strategy=strategy)
-    return operations_of(lambda _: fit(chat, budget, counter=counter, strategy=strategy)).lines
+        fit(chat[:-newer], budget, **options)
+    return operations_of(lambda _: fit(chat, budget, **options)).lines
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,12 @@ def test_a_call_of_a_growing_chat_runs_few_lines(form: str, strides: int, agent:
     chat = written(form, _chat(9_900))
     assert _lines(chat, 8_000, STRIDES) <= strides
     assert _lines(chat, 8_000, AGENT) <= agent
+
+
+def test_a_chat_that_is_sent_in_another_form_is_remembered_too() -> None:
+    """What is known of its messages goes by the form, which is the same in each call."""
+    chat = _chat(9_900)
+    assert _lines(chat, 8_000, STRIDES, charge_as="anthropic") <= 1.3 * _lines(chat, 8_000, STRIDES)
 
 
 def test_a_call_of_an_agent_with_much_room_runs_few_lines() -> None:

@@ -59,6 +59,7 @@ from trimtab.formats import (
     get_format,
     mapping_of,
     refuse_foreign,
+    wire_form,
 )
 from trimtab.formats.origin import OriginOf
 from trimtab.models import facts_for
@@ -468,8 +469,7 @@ def compose(policy: Policy) -> Composition:
     for block in blocks if policy.format == "auto" else ():
         items += items_of(block)
     format = format_of(items, policy.format, policy.model)
-    if policy.charge_as is not None:
-        format = format._sent_as(get_format(policy.charge_as))
+    format = wire_form(format, policy.charge_as)
     counter = counter_of(policy.counter, policy.model, format, charge_as=policy.charge_as)
     asked = (known_budget if policy.trims else budget_of)(policy.budget, policy.model)
     budget = Budget(MOST_TOKENS) if asked is None else within(asked, counter, policy.tools)

@@ -34,7 +34,7 @@ from trimtab.counting.base import RequestCounter
 from trimtab.counting.measurement import model_notes
 from trimtab.counting.sizes import Fixed, Sizes, sizes_for
 from trimtab.errors import FormatError
-from trimtab.formats import Format, Request, format_of, get_format, refuse_foreign
+from trimtab.formats import Format, Request, format_of, refuse_foreign, wire_form
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies.door import strategy_given
 from trimtab.strategies.openers import without_refused
@@ -145,8 +145,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         notes = take_model(ask) if ask.model is None else ()
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
-    if ask.charge_as is not None:
-        format = format._sent_as(get_format(ask.charge_as))
+    format = wire_form(format, ask.charge_as)
     counter = counter_of(ask.counter, ask.model, format, body, charge_as=ask.charge_as)
     budget = _budget(ask)
     notes = (*notes, *model_notes(ask.model, counter))

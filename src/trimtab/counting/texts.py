@@ -31,7 +31,7 @@ from trimtab.counting.schemas import (
 )
 from trimtab.counting.tokenizers import Tokenizer, load_tokenizer
 from trimtab.errors import CountingError, FormatError
-from trimtab.formats import Format, Media, Prices, Structure, get_format
+from trimtab.formats import Format, Media, Prices, Structure, get_format, wire_form
 from trimtab.formats.base import Pieces
 from trimtab.formats.values import mapping_of
 from trimtab.models import Framing, Margin, MediaRule, ModelFacts
@@ -125,7 +125,7 @@ class TextCounter(AdditiveCounter):
         twin = copy.copy(self.with_format(sent))
         twin._format, twin.exact, twin._prices = read, False, None
         twin._exact_features = None if twin._exact_features is None else {}
-        twin._reader = read._sent_as(sent)
+        twin._reader = wire_form(read, sent)
         twin.framing = _between(twin.framing, read, sent, self._cache.young)
         return twin
 

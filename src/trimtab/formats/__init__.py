@@ -117,6 +117,30 @@ def get_format(name: str | Format, /) -> Format:
     raise unknown_name(f"no format is called {name!r}; there are: {there}, and 'auto'", name, known)
 
 
+def wire_form(read: Format, sent: str | Format | None, /) -> Format:
+    """Return a wire form as messages read in it are sent in another; the same one each time it is asked.
+
+    What is remembered of a chat from call to call goes by the form it was read in.
+
+    Args:
+        read: The form that messages are read in.
+        sent: Name of the other, or the form; None: they are sent as they are read.
+    """
+    if sent is None:
+        return read
+    form = get_format(sent)
+    try:
+        hash((read, form))
+    except TypeError:  # one of a caller's
+        return read._sent_as(form)
+    return _sent_as(read, form)
+
+
+@lru_cache(maxsize=64)
+def _sent_as(read: Format, sent: Format) -> Format:
+    return read._sent_as(sent)
+
+
 def register_format(format: Format, /, *, replace: bool = False) -> None:
     """Make a wire form known by its name, and to `detect`, for this process.
 

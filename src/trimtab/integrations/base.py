@@ -27,7 +27,7 @@ from trimtab.counting.dearest import DearestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.errors import ConfigurationError, MissingExtraError
-from trimtab.formats import Format, get_format, mapping_of
+from trimtab.formats import Format, get_format, mapping_of, wire_form
 from trimtab.formats.api_errors import Refusal
 from trimtab.formats.base import output_schema
 from trimtab.formats.origin import OriginOf
@@ -195,8 +195,8 @@ class Trimmer(Generic[M]):
         self._refused = Refused()
         self._options = _options_given(options, self._format)
         self._has_warned = False
-        self._missing: dict[str, str] = {}
-        """What is said of known models whose tokenizer is not installed."""
+        self._missing: dict[str, tuple[EstimateCounter, str]] = {}
+        """What counts for known models whose tokenizer is not installed, and what is said of each."""
         if self.sets_marks and unmarked:
             raise ConfigurationError(f"breakpoints: {unmarked}")
         if isinstance(self._budget, Context):
@@ -458,7 +458,7 @@ class Trimmer(Generic[M]):
         sent = dict.fromkeys([(name, sent_as), *((known_name(one), form) for one, form in others)])
         told = self._options.get("charge_as")
         for _, form in sent:  # whoever counts, what may not lead there does not
-            given["format"] = given["format"]._sent_as(get_format(told or form or self._format.name))
+            given["format"] = wire_form(given["format"], told or form or self._format.name)
         if self._counts:
             sent_as = None
         elif len(sent) > 1 and "model" not in self._options:
@@ -481,22 +481,20 @@ class Trimmer(Generic[M]):
         A gateway asks models that its program does not name: one of them, perhaps a fallback, may not take
         the others down. It is warned of once.
         """
-        if name is None:
-            return None
-        try:
-            counter_of(None, name)
-        except MissingExtraError as error:
-            if name not in self._missing:
-                self._missing[name] = f"{name} is counted by an estimate, which errs high: {error}"
-                warnings.warn(self._missing[name], stacklevel=2)
-            return estimate_for(name)
-        return None
+        if name is not None and name not in self._missing:
+            try:
+                counter_of(None, name)
+            except MissingExtraError as error:
+                said = f"{name} is counted by an estimate, which errs high: {error}"
+                self._missing[name] = estimate_for(name), said
+                warnings.warn(said, stacklevel=2)
+        return self._missing[name][0] if name in self._missing else None
 
     def _note_missing(self, fitted: Fitted[Any], *models: str | None) -> None:
         """Tell in a report which models of a call were estimated, since their tokenizer is not installed."""
         for name in dict.fromkeys(known_name(one) for one in models) if self._missing else ():
             if name in self._missing and not self._counts:
-                add_note(fitted, f"{self._missing[name]}.")
+                add_note(fitted, f"{self._missing[name][1]}.")
 
     @property
     def _counts(self) -> bool:
