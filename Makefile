@@ -29,7 +29,7 @@ test-long: $(DEV_READY)  ## what takes minutes: the fuzz at size, random histori
 fuzz: $(DEV_READY)  ## random requests for as long as one likes; FUZZ="--cases 1000000 --base 7" for others than those of CI
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
-test-integrations: $(DEV_READY)  ## adapters, each in an environment of its own; ADAPTERS="langchain" for some, ALL=1 for all, LONG=1 with every option
+test-integrations: $(DEV_READY)  ## adapters, each in an environment of its own, two at a time; ADAPTERS="langchain" for some, ALL=1 for all, LONG=1 with every option
 	$(BIN)/python tests/integrations/run.py $(ADAPTERS)
 
 lint: $(DEV_READY)  ## format and lint, changing nothing; `make format` changes

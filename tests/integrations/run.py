@@ -3,7 +3,7 @@
 `python tests/integrations/run.py [NAME …]` takes those named; none: those that stand on a file which
 changed since the commit before, and three in turn by the number of commits. ALL=1 takes all, and so does a
 change of the core's public API. The environments stay in `.venv-integrations`, and are brought up to date
-when what they are made from is newer.
+when what they are made from is newer. WORKERS=1 runs one after the other.
 
 One environment cannot hold all: openai-agents needs openai 3, and LiteLLM openai 2.
 """
@@ -17,13 +17,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = ROOT / ".venv-integrations"
 IN_TURN = 3
+AT_ONCE = int(os.environ.get("WORKERS", "2"))
+"""Adapters that run at the same time; each has its own environment, servers and ports."""
 
 CORE = (
     "src/trimtab/_fit",
@@ -110,7 +114,7 @@ def _imported(path: str) -> Iterator[str]:
             yield (place / "__init__.py" if is_package else place.with_suffix(".py")).as_posix()
 
 
-def python_of(name: str) -> Path:
+def python_of(name: str, printed: IO[str]) -> Path:
     """Return the interpreter of an environment; makes it where it is missing or old."""
     place, pins = ENVIRONMENTS / name, HERE / name / "constraints.txt"
     python, stamp = place / "bin" / "python", place / ".ready"
@@ -119,28 +123,36 @@ def python_of(name: str) -> Path:
     if stamp.exists() and all(stamp.stat().st_mtime > source.stat().st_mtime for source in made_from):
         return python
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
+        _run([sys.executable, "-m", "venv", place], printed, check=True)
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     install += ["--constraint", pins, "--requirement", HERE / name / "requirements.txt"]
-    subprocess.run(
-        [*install, "--editable", f".[exact,{EXTRAS.get(name, name.replace('_', '-'))}]"], cwd=ROOT, check=True
-    )
+    extra = f".[exact,{EXTRAS.get(name, name.replace('_', '-'))}]"
+    _run([*install, "--editable", extra], printed, check=True)
     if own.exists():
-        _get_sources(python, pins, own)
+        _get_sources(python, pins, own, printed)
     stamp.touch()
     return python
 
 
-def _get_sources(python: Path, pins: Path, listed: Path) -> None:
+def _get_sources(python: Path, pins: Path, listed: Path, printed: IO[str]) -> None:
     """Get the source distributions of packages whose own tests are run; without one these are skipped."""
     get = [python, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     get += ["--no-binary", ":all:", "--constraint", pins, "--requirement", listed]
-    subprocess.run([*get, "--dest", python.parents[1] / "sources"], check=False)
+    _run([*get, "--dest", python.parents[1] / "sources"], printed)
 
 
 def run(name: str) -> bool:
-    """Run the tests of one adapter, then hold its types."""
-    python = python_of(name)
+    """Run the tests of one adapter, then hold its types; prints in one piece what they print."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
+        try:
+            return _passes(name, printed)
+        finally:
+            printed.seek(0)
+            print(f"== {name}\n{printed.read()}", end="", flush=True)
+
+
+def _passes(name: str, printed: IO[str]) -> bool:
+    python = python_of(name, printed)
     tests: list[Path | str] = [HERE / name]
     programs = [HERE / name / "program.py"]
     if (start := HERE / name / "start.py").exists():
@@ -155,14 +167,11 @@ def run(name: str) -> bool:
         ("pytest", "-q", "--confcutdir", HERE, "-c", HERE / "pytest.ini", "--rootdir", ROOT, *tests),
         ("mypy", "--strict", "--follow-imports=silent", *programs),
     )
-    print(f"== {name}", flush=True)
-    return all(
-        subprocess.run([python, "-m", *command], cwd=ROOT, check=False).returncode == 0
-        for command in commands
-    ) and _passes_pyright(programs, python)
+    passed = all(_run([python, "-m", *command], printed) for command in commands)
+    return passed and _passes_pyright(programs, python, printed)
 
 
-def _passes_pyright(programs: list[Path], python: Path) -> bool:
+def _passes_pyright(programs: list[Path], python: Path, printed: IO[str]) -> bool:
     """Hold programs to pyright, which is in the environment that runs this, by the packages of another."""
     with tempfile.TemporaryDirectory(prefix="trimtab-pyright-") as name:
         # A folder of its own: the project's settings name the project's environment.
@@ -171,8 +180,12 @@ def _passes_pyright(programs: list[Path], python: Path) -> bool:
         settings: dict[str, object] = {"typeCheckingMode": "strict", "pythonVersion": "3.11"}
         settings |= {f"reportUnknown{kind}Type": False for kind in OPEN}
         (Path(name) / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
-        command = [sys.executable, "-m", "pyright", "-p", name, "--pythonpath", python]
-        return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+        return _run([sys.executable, "-m", "pyright", "-p", name, "--pythonpath", python], printed)
+
+
+def _run(command: Sequence[Path | str], printed: IO[str], *, check: bool = False) -> bool:
+    done = subprocess.run(command, cwd=ROOT, check=check, stdout=printed, stderr=subprocess.STDOUT)
+    return done.returncode == 0
 
 
 def _git(*words: str) -> str:
@@ -188,7 +201,9 @@ def main(asked: list[str]) -> int:
     elif not asked:
         changed = _git("diff", "--name-only", "HEAD~1").splitlines()
         asked = chosen(known, changed, int(_git("rev-list", "--count", "HEAD") or 0))
-    failed = [name for name in asked if not run(name)]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        passed = dict(zip(asked, threads.map(run, asked), strict=True))
+    failed = [name for name in asked if not passed[name]]
     print(f"{len(asked)} of {len(known)} adapters run, {len(failed)} failed: {', '.join(failed) or 'none'}")
     return len(failed)
 
