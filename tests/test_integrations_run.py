@@ -42,7 +42,6 @@ def test_what_some_stand_on_runs_these(path: str) -> None:
     assert len(found) <= 8
 
 
-@pytest.mark.long
 def test_what_no_adapter_names_runs_three_in_turn() -> None:
     """Each is run within as many commits as there are threes of them."""
     path = "src/trimtab/counting/graphemes.py"

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -75,6 +76,7 @@ def chosen(known: list[str], changed: list[str], commits: int) -> list[str]:
     return sorted({*own, *turn})
 
 
+@cache
 def sources(name: str) -> tuple[str, ...]:
     """List the files an adapter stands on: its own, its examples, and all that these name among adapters."""
     own = Path("src/trimtab/integrations")
@@ -91,6 +93,7 @@ def sources(name: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+@cache
 def examples_of(name: str) -> list[Path]:
     """List the example programs of an adapter: those that import it, or what is built on its framework."""
     programs = sorted((ROOT / "examples" / "integrations").glob("*.py"))
@@ -104,8 +107,13 @@ def examples_of(name: str) -> list[Path]:
     return [program for program in programs if line in texts[program] and not owners[program]]
 
 
-def _imported(path: str) -> Iterator[str]:
+@cache
+def _imported(path: str) -> tuple[str, ...]:
     """List the files of trimtab that one names where it imports."""
+    return tuple(_imports(path))
+
+
+def _imports(path: str) -> Iterator[str]:
     for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
         module = node.module if isinstance(node, ast.ImportFrom) else None
         if module and module.partition(".")[0] == "trimtab":

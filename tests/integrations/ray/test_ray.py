@@ -88,7 +88,7 @@ def test_a_killed_node_changes_no_byte(nodes: Nodes, chats: Path) -> None:
 
     found = run_batch(TASK, chats, target=out, engine="ray", on_progress=kill)
     assert killed == [ROWS // 20]
-    # Not by `ray.nodes()`: that a node is gone is told the cluster some time after, and a run may end before it.
+    # Not by `ray.nodes()`: the cluster hears of a dead node some time after, and a run may end before it.
     assert not nodes.second.any_processes_alive()
     assert (found.rows, found.errors) == (ROWS, expected.errors)
     assert found.errors == {"BudgetExceededError": 12, "FormatError": 1}
