@@ -67,14 +67,20 @@ What is begun last is short then, and all processes are busy to the end. The fuz
 collect_ignore = ["typing", "mutants", "integrations"]
 
 settings.register_profile(
-    "default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "default", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("ci", settings.get_profile("default"), max_examples=75, derandomize=True)
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.register_profile("long", settings.get_profile("default"), max_examples=75, derandomize=IN_CI)
 settings.register_profile(  # the first example that fails will do: it is not made smaller
-    "mutants", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate), report_multiple_bugs=False
+    "mutants",
+    settings.get_profile("long"),
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
+    report_multiple_bugs=False,
 )
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=3_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "default"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "default")
+settings.load_profile(PROFILE)
 
 _home = tempfile.TemporaryDirectory(prefix="trimtab-home-")
 
@@ -136,10 +142,23 @@ def data_dir() -> Path:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that uses `data_dir`, so that `-m data` finds all of them; the longest files first."""
+    """Mark every test that uses `data_dir`, so that `-m data` finds all of them; the longest files first.
+
+    Of a test with the mark `few` the cases beside so many, spread evenly, are marked `long`; not for mutants,
+    which any case may kill.
+    """
+    swept: dict[str, list[pytest.Item]] = {}
     for item in items:
         if "data_dir" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
+        if PROFILE != "mutants" and item.get_closest_marker("few") and not item.get_closest_marker("long"):
+            swept.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in swept.values():
+        (count,) = next(cases[0].iter_markers("few")).args
+        kept = {at * len(cases) // count for at in range(count)}
+        for at, item in enumerate(cases):
+            if at not in kept:
+                item.add_marker("long")
     if "PYTEST_XDIST_WORKER" in os.environ:
         order = {file: at for at, file in enumerate(LONGEST)}
         items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))

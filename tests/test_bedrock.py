@@ -150,6 +150,7 @@ def test_a_conversation_that_alternates_still_does() -> None:
         assert [one["role"] for one in said] == ["user", "assistant"] * (len(said) // 2) + ["user"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "strategy",
     [

@@ -358,6 +358,7 @@ def price(talk: list[Any], *, breakpoints: bool) -> float:
     return found.steady.price
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("conversation", [airline, coding])
 def test_the_marks_are_where_reads_come_from(data_dir: Path, conversation: Any) -> None:
     """Within a thousandth of what marks would give at every place that an earlier request had one."""

@@ -39,6 +39,7 @@ def cuts_of(messages: list[Message], budget: int, strategy: Cheapest) -> list[in
     return [cut for _, cut in replay(messages, budget=budget, strategy=strategy, counter=WordCounter())]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("conversation", "budget", "messages"),
     [
@@ -134,6 +135,7 @@ def test_no_cut_moves_back_in_a_chat_whose_end_is_known() -> None:
     assert len({*cuts}) > 4
 
 
+@pytest.mark.long
 def test_dearer_room_makes_cuts_less_deep_and_more_frequent() -> None:
     """And dearer writing the other way."""
     chat = even(300)
@@ -166,6 +168,7 @@ def test_a_cut_keeps_no_more_than_has_room_beside_what_a_pin_holds() -> None:
         assert WordCounter().count(fitted.messages) <= 500
 
 
+@pytest.mark.long
 def test_it_keeps_the_contract_of_strategies() -> None:
     """Whole units, the order, what is pinned, the limit; it takes more than it must."""
     check_strategy(Cheapest(), thrifty=False)

@@ -29,6 +29,7 @@ def windows(clear: ClearToolResults | None, ratio: float) -> Cascade:
     return Cascade(*steps) if clear is None else Cascade(clear, *steps)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("conversation", "messages", "budget", "keep"),
     [
@@ -75,6 +76,7 @@ def test_a_plain_window_behind_it_keeps_the_prefix_too(data_dir: Path) -> None:
     assert prices[1] < 0.6 * prices[0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini", "bedrock"])
 def test_the_prefix_stays_in_every_wire_form(data_dir: Path, form: str) -> None:
     """Of prompts of real chats at least 85 % begin like the one before, by messages' words."""

@@ -805,6 +805,7 @@ def test_without_a_tokenizer_the_install_line_is_printed() -> None:
     assert b"pip install 'trimtab[exact]', or give --counter estimate" in found.stderr
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("command", ["fit --budget 99", "fit --budget 99 --output text", "count", "validate"])
 @pytest.mark.parametrize(("first", "code"), [(CHAT, 0), ("no conversation", 1)])
 def test_a_reader_that_stops_early_is_no_error(tmp_path: Path, command: str, first: Any, code: int) -> None:
@@ -1073,6 +1074,7 @@ JOBS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("command", JOBS.values(), ids=JOBS)
 def test_jobs_write_what_one_process_writes(tmp_path: Path, command: tuple[str, ...]) -> None:
     """All bytes, errors and the summary among them, of more lines than a process gets at once."""
@@ -1107,6 +1109,7 @@ PIPED = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("option", PIPED)
 def test_jobs_know_what_an_option_read_from_a_pipe(tmp_path: Path, option: str) -> None:
     """A pipe can be read once, and what it said is in every conversation, as with one process."""

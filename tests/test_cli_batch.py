@@ -62,6 +62,7 @@ def test_the_answer_says_how_it_went(chats: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_run_at_once_and_a_second_one_too(chats: Path, tmp_path: Path) -> None:
     """No worker is waited for; what is done is kept, and the same command goes on."""
     table = pa.concat_tables([pq.read_table(chats)] * 500)
@@ -141,6 +142,7 @@ BESIDE_MEANS: dict[str, Any] = {"system": "be brief", "tools": TOOLS}
 STRIDES = '{"kind": "sliding_window", "target_ratio": 0.5}'
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("operation", "options", "means"),
     [
@@ -231,6 +233,7 @@ def test_wrong_usage_is_exit_2(chats: Path, arguments: list[str], said: str) -> 
     assert said in " ".join(found.stderr.split())
 
 
+@pytest.mark.long
 def test_a_terminal_shows_rows_speed_and_time_left(tmp_path: Path) -> None:
     """Once it takes longer than a second; the line is gone at the end."""
     table = pa.table({"messages": [json.dumps(CHAT)] * 800})

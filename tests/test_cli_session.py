@@ -346,6 +346,7 @@ BY_DEFAULT: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("option", "value", "keyword"),
     [

@@ -225,6 +225,7 @@ OTHERS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seeds", [range(at, at + 25) for at in range(0, 150, 25)], ids=str)
 def test_random_sessions_keep_every_rule(seeds: range) -> None:
     """Summaries that fail, calls that are answered late, budgets that shrink, restored in between."""

@@ -372,6 +372,7 @@ def talk_with_late_results(made: random.Random) -> list[Any]:
     return messages
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
 def test_no_strategy_parts_a_call_from_a_result_in_another_block(share: float) -> None:
     """However little of the blocks is read, and in the attempt that an error brings as well."""

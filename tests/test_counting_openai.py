@@ -260,6 +260,7 @@ def _answered_gpt_5(one: Billed) -> bool:
     return "gpt-5" in one.model and "assistant" in roles and not one.request.get("tools")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("has", "least", "may_miss"),
     [

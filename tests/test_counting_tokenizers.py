@@ -106,6 +106,7 @@ def real_texts(data_dir: Path) -> list[str]:
     return sorted(found)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("encoding", SHARED)
 def test_the_packages_agree_on_all_real_text_there_is(real_texts: list[str], encoding: str) -> None:
     """Two vendors and OpenAI's own count every string of the shared data the same."""
@@ -117,6 +118,7 @@ def test_the_packages_agree_on_all_real_text_there_is(real_texts: list[str], enc
         assert [(one.package, text, ours, theirs) for text, ours, theirs in found if ours != theirs] == []
 
 
+@pytest.mark.long
 def test_hugging_face_agrees_on_all_real_text_there_is(real_texts: list[str]) -> None:
     """The same vocabulary in a fourth implementation, except for the special tokens it lets act."""
     count, tokenizer = load_tokenizer("cl100k_base").count, chat_tokenizer()

@@ -144,6 +144,7 @@ def test_a_session_on_the_command_line_is_harmless(words: tuple[str, ...], evil:
     assert_harmless(found.stdout, most_lines=200)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("evil", [f"{'x' * 5_000_000}", "\x1b[2J" * 1_250_000, "\u202e" * 1_700_000])
 def test_a_line_of_five_megabytes_fills_no_screen(evil: str) -> None:
     """As text of a message, and as name of a tool or a call."""

@@ -381,6 +381,7 @@ def test_nothing_bars_people(chat: str, open_page: Open, scheme: str) -> None:
     _check_barriers(page, script)
 
 
+@pytest.mark.long
 def test_nothing_bars_people_from_a_session(session_address: str, open_page: Open) -> None:
     """The same of its timeline, and of the page that asks before something is taken back."""
     script = axe()

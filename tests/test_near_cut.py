@@ -141,6 +141,7 @@ def assert_same_at_every_limit(
 FORMS = ("openai_chat", "anthropic", "gemini", "openai_responses", "bedrock")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_cut_keeps_what_grouping_everything_keeps(form: str) -> None:
     """Walked over while it is counted, or counted first and read then."""
@@ -150,6 +151,7 @@ def test_a_cut_keeps_what_grouping_everything_keeps(form: str) -> None:
             assert_same_at_every_limit(messages, SlidingWindow(), AllUnits(), counter, format=form)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_pins_and_pending_calls_stay_wherever_they_stand(form: str) -> None:
     """Far before the cut, in it, behind it; a pending call that is not there changes nothing."""
@@ -166,6 +168,7 @@ def test_pins_and_pending_calls_stay_wherever_they_stand(form: str) -> None:
             )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_results_are_cleared_as_if_everything_was_grouped(form: str) -> None:
     """Old results, however far back they stand."""
@@ -181,6 +184,7 @@ def test_results_are_cleared_as_if_everything_was_grouped(form: str) -> None:
             )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "share", [{"max_tokens": 1}, {"max_ratio": 0.3}, {"max_tokens": 1, "texts": True}], ids=str
@@ -195,6 +199,7 @@ def test_results_are_clamped_as_if_everything_was_grouped(form: str, share: dict
             assert_same_at_every_limit(messages, near, grouped, counter, format=form)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_what_scores_best_is_what_scores_best_among_all_units(form: str) -> None:
     """Also where what is kept needs something in front of it, or may not stand behind it."""
@@ -228,6 +233,7 @@ def test_blocks_are_cut_as_if_everything_was_grouped(form: str) -> None:
                 assert found[0] == found[1], (line, border, limit)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_repair_that_waits_until_something_broken_is_read_keeps_what_one_of_everything_keeps(
     form: str,

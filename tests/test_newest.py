@@ -276,6 +276,7 @@ def test_a_block_of_a_context_is_cut_by_its_own_strategy_alone() -> None:
     assert fitted.report.messages[-1].fate == "evicted"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("strategy", [Own(), OwnWord(), ClampResults(max_ratio=0.1)], ids=without_address)
 def test_the_contract_of_strategies_knows_of_it(strategy: Strategy) -> None:
     """What does not fit by itself may do so in `fit`."""

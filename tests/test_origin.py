@@ -182,6 +182,7 @@ def test_what_was_summarized_before_keeps_its_sources() -> None:
     assert "tool" in twice.messages[0]["content"].split(" by=")[0]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_no_injection_gains_an_operators_say_by_a_fit(form: str, channel: str) -> None:

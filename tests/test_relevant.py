@@ -114,6 +114,7 @@ def test_arguments_of_calls_are_searched_too() -> None:
 # -- evidence
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("language", [planted.ENGLISH, planted.CHINESE], ids=["english", "chinese"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_was_told_once_is_in_view_when_it_is_asked_for(language: Any, seed: int) -> None:
@@ -133,6 +134,7 @@ def test_what_was_told_once_is_in_view_when_it_is_asked_for(language: Any, seed:
     assert share(PriorityBased(score={"relevance": 1, "role": 0.3})) >= 0.85
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "words", [planted.ENGLISH_ADVICE, planted.CHINESE_ADVICE], ids=["english", "chinese"]
 )
@@ -379,6 +381,7 @@ def test_no_line_stands_behind_an_open_call() -> None:
     assert {one.rule for one in validate(fitted.messages)} == before
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("form", formats())
 @pytest.mark.parametrize("black_box", [False, True], ids=["additive", "black-box"])
 def test_with_lines_every_wire_form_stays_valid(form: str, black_box: bool) -> None:

@@ -422,6 +422,7 @@ def test_a_session_is_played_as_it_would_have_been() -> None:
     assert found.totals.over_limit == 0
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("policy", ["none", "default", "session", "session-extractive", "sliding_window"])
 @pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini", "openai_responses", "bedrock"])
 def test_words_are_policies_in_every_form(policy: str, form: str) -> None:
@@ -466,6 +467,7 @@ SESSIONS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 """Sessions as data, and the options that code gives."""
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("data", "options"), SESSIONS, ids=[str(data) for data, _ in SESSIONS])
 def test_a_session_as_data_is_the_one_that_code_makes(
     data: dict[str, Any], options: dict[str, Any], tmp_path: Path
@@ -631,6 +633,7 @@ FRONTS: dict[str, dict[str, Any]] = {
 """What a view of a session has that nobody said, or not so."""
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("options", FRONTS.values(), ids=FRONTS)
 def test_the_cut_is_where_the_conversation_begins_in_view(options: dict[str, Any], form: str) -> None:

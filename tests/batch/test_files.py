@@ -82,6 +82,7 @@ def test_a_file_is_what_the_kernel_makes_of_its_table(chats: Path, workers: int)
     assert _rest(chats.parent) == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rows", [1, 20, 300])
 def test_row_groups_put_together_are_the_file_that_pyarrow_writes(
     data_dir: Path, tmp_path: Path, rows: int
@@ -200,6 +201,7 @@ def test_twenty_thousand_rows_are_all_there(tmp_path: Path) -> None:
     assert out.column("tokens").to_pylist() == [nine[at % 9] for at in range(20_000)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet"])
 def test_lines_in_any_form_give_the_same_results(data_dir: Path, tmp_path: Path, suffix: str) -> None:
     """Packed or not, in and out: the numbers are those of the table of the same conversations."""
@@ -317,6 +319,7 @@ def test_a_folder_becomes_a_folder_or_a_file(tmp_path: Path) -> None:
     assert _rest(tmp_path) == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("target", ["all.jsonl", "all.parquet"])
 def test_a_row_that_is_set_aside_says_which_file_it_is_of(tmp_path: Path, target: str) -> None:
     """By its name in the folder that is read, which is the same wherever that lies."""
@@ -347,6 +350,7 @@ def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
     assert pq.read_schema(tmp_path / "out.parquet").equals(COUNT.schema(table.schema))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "options",
     [
@@ -387,6 +391,7 @@ def test_a_killed_worker_is_replaced(chats: Path) -> None:
     assert _digest(chats.with_name("killed.parquet")) == _digest(chats.with_name("whole.parquet"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("suffix", [".parquet", ".jsonl.zst"])
 def test_a_stopped_run_goes_on_where_it_was(chats: Path, suffix: str) -> None:
     """Nothing is in its place before it is whole; what was done is not done again; the bytes are the same."""
@@ -439,6 +444,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_goes_on_too(chats: Path) -> None:
     """Its workers end with it, and a line of the list it was writing counts as not written."""
     program, out = chats.with_name("program.py"), chats.with_name("out.parquet")
@@ -543,6 +549,7 @@ def test_lines_are_bodies_of_a_form_of_ones_own(tmp_path: Path) -> None:
     assert [counted] == COUNT(pa.table({"messages": [json.dumps(CHAT)]})).column("tokens").to_pylist()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("change", ["replace", "shorten", "grow", "remove"])
 def test_an_input_that_changes_during_a_run_ends_it(tmp_path: Path, change: str) -> None:
     """No results are put in their place, neither mixed ones nor some of half a line; it is said why."""
@@ -780,6 +787,7 @@ def test_what_goes_round_in_circles_is_told_apart(tmp_path: Path) -> None:
     assert _go_on(tmp_path, "count", first, other, first) == [False, True]
 
 
+@pytest.mark.long
 def test_functions_that_call_many_others_are_looked_at_once(tmp_path: Path) -> None:
     """Sixty of which each calls all that follow: a way for each order of calls would never end."""
     code = "".join(
@@ -952,6 +960,7 @@ def test_partitions_keep_their_column(tmp_path: Path, target: str) -> None:
     assert sorted(pq.read_table(tmp_path / "out").column("day").to_pylist()) == [1, 1, 2]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("source", ["in.jsonl", "folder"])
 def test_the_name_of_a_folder_may_have_a_dot(tmp_path: Path, source: str) -> None:
     """Where a folder is read, a folder is written; for a file it is there, or its name ends as one's."""
@@ -1082,6 +1091,7 @@ def test_lines_that_were_made_of_bodies_are_read_again(tmp_path: Path) -> None:
     assert row["messages"] == fit(body, 100, counter="chars:4").request != body
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "line",
     [

@@ -35,6 +35,7 @@ def _errors(table: pa.Table) -> list[Any]:
     return [error and error["message"] for error in table.column("error").to_pylist()]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "kind",
     [
@@ -305,6 +306,7 @@ def test_packed_files_of_several_parts_are_read_to_their_end(tmp_path: Path, suf
         _lines(tmp_path, packed[0] + b"garbage!", f"bad.jsonl{suffix}")
 
 
+@pytest.mark.long
 def test_a_line_much_longer_than_a_piece_is_one_row(tmp_path: Path) -> None:
     """A row of 50 MB, and the one behind it."""
     long = json.dumps([{"role": "user", "content": "tea " * (50 << 18)}]).encode()

@@ -55,6 +55,7 @@ def fitted_or_attempt(context: Context, budget: int | None = None) -> Any:
         return error.attempt
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("tokens_each", [1, 5, 30])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 def test_blocks_are_fitted_in_linear_time(shape: Callable[[int], list[Message]], tokens_each: int) -> None:
@@ -90,6 +91,7 @@ def test_options_of_blocks_take_linear_time(shape: str, options: dict[str, Any])
         assert_linear(case, SIZES)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_report_takes_linear_time(shape: str) -> None:
     """Its rows, its data and its text; and all counts."""
@@ -119,6 +121,7 @@ def test_many_small_blocks_take_linear_time() -> None:
     assert_linear(case, (250, 1_000))
 
 
+@pytest.mark.long
 def test_1_000_blocks_take_linear_time() -> None:
     """25,000 messages, with calls whose results stand in the next block."""
 

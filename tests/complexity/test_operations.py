@@ -70,6 +70,7 @@ def _fit_or_error(messages: Any, budget: int, counter: Any, **options: Any) -> l
 # -- long histories
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("tokens_each", [1, 5])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 def test_a_history_of_any_shape_is_fitted_in_linear_time(
@@ -151,6 +152,7 @@ def test_what_is_too_old_to_stay_is_not_read(form: str, options: dict[str, Any])
     assert lines(10_000) <= 1.2 * lines(1_000)
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("at", [0.1, 0.5, 0.95])
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
 def test_what_stands_before_a_compaction_is_fitted_in_linear_time(strategy: Any, at: float) -> None:
@@ -168,6 +170,7 @@ def test_what_stands_before_a_compaction_is_fitted_in_linear_time(strategy: Any,
     assert_linear(case, sizes=(500, 1_000))
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("form", formats())
 @pytest.mark.parametrize("part", [0.05, 0.6], ids=["a little stays", "most stays"])
 @pytest.mark.parametrize(
@@ -186,6 +189,7 @@ def test_to_choose_among_all_messages_takes_a_few_lines_for_each(
     assert ours - read <= most * len(messages), (ours - read) / len(messages)
 
 
+@pytest.mark.few(23)
 @pytest.mark.parametrize(
     "shape", ["late_results", "interleaved", "heavy_opener", "unanswered", "long_results"]
 )
@@ -200,6 +204,7 @@ def test_every_strategy_takes_linear_time(strategy: Any, shape: str) -> None:
     assert_linear(case, (150, 600))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("shape", ["valid", "interleaved", "reused_ids", "unanswered"])
 def test_100_000_messages_give_an_answer(shape: str) -> None:
     """Within the budget, and not empty."""
@@ -210,6 +215,7 @@ def test_100_000_messages_give_an_answer(shape: str) -> None:
     assert counter.count(kept) <= 20_000
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", ["parallel", "parallel_reversed", "parallel_open", "old_parallel"])
 @pytest.mark.parametrize("budget", [20_000, 1_000_000])
 def test_10_000_parallel_calls_give_an_answer(shape: str, budget: int) -> None:
@@ -221,6 +227,7 @@ def test_10_000_parallel_calls_give_an_answer(shape: str, budget: int) -> None:
     assert (len(kept) == len(messages)) == (budget == 1_000_000)
 
 
+@pytest.mark.long
 def test_the_results_of_10_000_parallel_calls_are_levelled() -> None:
     """All of them stay, the longest shortened to one length."""
     messages = SHAPES["long_results"](10_000)
@@ -282,6 +289,7 @@ def _of_converse(count: int) -> list[Message]:
     return [{"role": role, "content": content} for role, content in contents]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("form", "shape"),
     [
@@ -331,6 +339,7 @@ def _run_of(form: str, count: int) -> list[Message]:
     return [*run, format.message("user", ["thanks"])]
 
 
+@pytest.mark.few(11)
 @ORDERED
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
 def test_a_run_that_cannot_lead_is_fitted_in_linear_time(strategy: Any, form: str) -> None:
@@ -391,6 +400,7 @@ def _as_old(text: str) -> list[Message]:
 PLACES = {"question": _as_question, "result": _as_result, "answer": _as_answer, "old": _as_old}
 
 
+@pytest.mark.few(17)
 @pytest.mark.parametrize("bytes_a_token", [0, 1_000])
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
@@ -407,6 +417,7 @@ def test_a_long_text_is_fitted_in_linear_time(
     assert_linear(case, (62_500, 250_000))  # shorter ones may fit as they are
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
 @pytest.mark.parametrize("text", ["spaces", "one_letter", "random_unicode"])
 def test_a_megabyte_of_text_gives_an_answer(text: str, place: Callable[[str], list[Message]]) -> None:
@@ -461,6 +472,7 @@ def test_deep_json_gives_an_answer_or_a_typed_error(message: Message, budget: in
 # -- what surrounds a fit
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 def test_validate_and_repair_take_linear_time(shape: Callable[[int], list[Message]]) -> None:
     """On conversations with every kind of fault."""
@@ -522,6 +534,7 @@ def test_a_callback_that_removes_one_message_at_a_time_takes_linear_time(shape: 
 # -- black boxes
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("shape", ["valid", "long_results"])
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
 def test_a_black_box_is_called_a_logarithmic_number_of_times(strategy: Any, shape: str) -> None:

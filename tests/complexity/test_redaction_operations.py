@@ -144,6 +144,7 @@ MOST_LINES_OF_A_TURN = 25_000
 """Some 10 ms of one core; issue 31 allows 50."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [pytest.param("memory", marks=pytest.mark.long), "sqlite"])
 def test_no_form_for_asyncio_holds_the_loop(kind: str) -> None:
     """However long it is: snapshots, redactions by id and by pattern, and the add after them."""

@@ -104,6 +104,7 @@ def add_some(session: Session) -> None:
             session.add(message)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("summarizes", [True, False], ids=["summaries", "truncation"])
 def test_an_add_costs_late_in_a_session_what_it_costs_early(summarizes: bool) -> None:
     """Operations, bytes written, events read: at most 1.2 times."""
@@ -115,6 +116,7 @@ def test_an_add_costs_late_in_a_session_what_it_costs_early(summarizes: bool) ->
         assert few.summary == many.summary == words(20)
 
 
+@pytest.mark.long
 def test_cuts_that_cost_least_go_by_running_totals() -> None:
     """However much was said: an add, with the cuts among them, and a view read from the store anew."""
     few, many = (session_of(count, summarizes=False, cheapest=True) for count in (FEW, MANY))

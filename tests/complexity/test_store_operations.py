@@ -102,6 +102,7 @@ def _bytes_written() -> int:
     return int(fields["wchar"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["memory", "sqlite"])
 def test_the_length_of_a_session_costs_nothing(name: str, tmp_path: Path) -> None:
     """Neither an append, nor a page, nor events by their ids."""
@@ -120,6 +121,7 @@ def test_the_length_of_a_session_costs_nothing(name: str, tmp_path: Path) -> Non
     assert (few.written_bytes > 0) is (name == "sqlite")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [pytest.param("memory", marks=pytest.mark.long), "sqlite"])
 def test_the_first_search_costs_what_it_finds(name: str, tmp_path: Path) -> None:
     """One event of a thousand or of a hundred thousand, and a word that all of them have (issue 13)."""

@@ -54,6 +54,7 @@ def _bytes_of_those(messages: list[Message], indices: Sequence[int]) -> int:
     return sum(_message_bytes(messages[index]) for index in indices)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("chat", CHATS)
 def test_little_more_is_tokenized_than_is_kept_of_real_chats(data_dir: Path, chat: str, budget: int) -> None:

@@ -31,6 +31,7 @@ COUNTERS = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("counter", COUNTERS.values(), ids=COUNTERS.keys())
 def test_every_counter_keeps_the_contract(counter: Any) -> None:
     """Integers >= 0, deterministic, additive, at ease with odd text, objects and threads."""

@@ -104,6 +104,7 @@ def test_the_service_goes_on_in_the_next_process(tmp_path: Path) -> None:
     assert said == ["Hello", "ok", "And now?"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("form", "program"),
     list(zip(["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"], SDKS, strict=True)),

@@ -161,6 +161,7 @@ def real_talks(data_dir: Path, form: str) -> Iterator[list[Any]]:
             yield messages if form == "openai_chat" else said_in(form, messages)
 
 
+@pytest.mark.few(7)
 @every_strategy
 @pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini", "bedrock"])
 def test_nothing_of_a_real_talk_leaves_needlessly(data_dir: Path, form: str, strategy: str) -> None:

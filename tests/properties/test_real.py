@@ -58,6 +58,7 @@ def check_all(messages: list[Any], counter: Any, *, step: int) -> int:
     return tried
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_claim_holds_for_real_conversations(data_dir: Path, name: str) -> None:
     """A1 to A11 by o200k counts, and by words as a black box."""

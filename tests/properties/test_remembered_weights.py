@@ -87,6 +87,7 @@ def _calls(form: str, seed: int) -> Iterator[tuple[list[Any], int, Strategy]]:
         yield _shown(random, chat, end), budget, strategy
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_chat_is_sent_like_one_that_nobody_has_seen(form: str) -> None:
     """The same messages are sent, the same size is told and the same does not fit."""
@@ -111,6 +112,7 @@ def test_what_is_nested_deep_is_sent_at_each_call_as_at_the_first() -> None:
     assert calls[0][0][-2:] == chat[-2:]
 
 
+@pytest.mark.long
 def test_threads_that_fit_branches_of_one_chat_do_not_disturb_each_other() -> None:
     """Each sends what it would alone, however they take turns."""
     random = Random(7)

@@ -78,6 +78,7 @@ def test_the_cut_is_where_it_was_however_the_session_is_opened(form: str) -> Non
             assert not [one for one in validate(session.messages(), format=form) if one.fault]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("conversation", "most"), [(airline, 1.15), pytest.param(coding, 1.15, marks=pytest.mark.long)]
 )
@@ -146,6 +147,7 @@ def by_session() -> Session:
     return Session(900, counter=WORDS, strategy="cheapest")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("policy", [Cheapest(), by_session, {"kind": "cheapest"}])
 @pytest.mark.parametrize("lead", [0, 1])
 def test_a_pause_moves_the_cut_then_and_not_at_the_next_call(policy: Any, lead: int) -> None:
@@ -178,6 +180,7 @@ def test_a_pause_that_the_cache_outlives_changes_nothing() -> None:
     assert [one.cut for one in rows[0].calls] == [one.cut for one in rows[1].calls]
 
 
+@pytest.mark.long
 def test_told_of_pauses_it_costs_less() -> None:
     """A recording with a pause at every tenth call, against the same strategy without times."""
     said = [*even(300), user("end")]

@@ -165,6 +165,7 @@ class AsyncFailing(AsyncExtractor):
         raise ConnectionError("away")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("made", [lambda: Extractor(boom), AsyncFailing])
 @pytest.mark.parametrize(
     "options",
@@ -194,6 +195,7 @@ def test_an_outage_brings_no_storm_of_calls(made: Callable[[], Extractor], optio
     assert session.status().fact_failures == len(extractor.requests)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("in_context", [False, True])
 def test_processes_that_begin_anew_ask_no_more_often(in_context: bool) -> None:
     """The distance between attempts is in the log, and not in the object."""

@@ -269,6 +269,7 @@ def check(data: dict[str, Any], given: dict[str, Any], path: Place, value: Any) 
     return False
 
 
+@pytest.mark.few(1)
 @sizes(2, len(SHAPES))
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_every_field_of_every_kind_of_event_is_checked(name: str, size: int) -> None:

@@ -58,6 +58,7 @@ def settings_for(seed: int) -> Settings:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_session_of_a_real_conversation_is_what_is_said_plainly(data_dir: Path, name: str) -> None:
     """Log, states, hooks, views, counts; sync and async in turn."""
@@ -71,6 +72,7 @@ def test_a_session_of_a_real_conversation_is_what_is_said_plainly(data_dir: Path
     assert {"message", "evicted"} <= kinds
 
 
+@pytest.mark.long
 def test_a_long_coding_session_is_what_is_said_plainly(data_dir: Path) -> None:
     """Parallel calls, of which one is never answered."""
     messages = coding_session(data_dir)[:100]

@@ -71,6 +71,7 @@ def test_what_the_question_is_about_stands_in_front_of_it_marked_and_within_its_
     assert session.total_message_count == len(view.messages)
 
 
+@pytest.mark.few(1)
 def test_a_tool_loop_behind_the_question_keeps_the_prefix(store: Store) -> None:
     """Fifty calls: what was found is remembered, and each view but after a cut begins with the one before."""
     session = Session(2_000, counter=WORDS, id="s", store=store, recall_ratio=0.2)

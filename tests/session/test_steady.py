@@ -51,6 +51,7 @@ def grows(before: Sent, after: Sent) -> bool:
     return after[: len(before)] == before
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ratio", [0.3, 0.5, 0.7, 0.9])
 def test_between_two_cuts_the_prompt_only_grows_at_its_end(ratio: float) -> None:
     """A cut takes the share that was asked for, and the next comes when the budget is passed again."""
@@ -350,6 +351,7 @@ def dropped(messages: Sent, budget: int) -> list[Sent]:
     return views
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("conversation", "summarizes", "most_price", "least_reuse"),
     [

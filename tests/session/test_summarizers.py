@@ -89,6 +89,7 @@ USELESS: dict[str, Answer] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("colour", ["sync", "async"])
 @pytest.mark.parametrize("answer", USELESS.values(), ids=USELESS.keys())
 def test_a_useless_answer_loses_nothing_and_causes_no_storm(answer: Answer, colour: str) -> None:
@@ -502,6 +503,7 @@ def reopened(summarizer: Summarizer, *, before: Summarizer | None, budget: int, 
     return Session(budget, counter=WORDS, summarizer=summarizer, store=store, id="talk", **options)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("given_before", [False, True])
 def test_a_budget_cut_down_at_opening_is_caught_up_with(background: bool, given_before: bool) -> None:
@@ -546,6 +548,7 @@ def test_what_fits_at_opening_is_no_order_to_catch_up() -> None:
         assert len(summarizer.requests) == calls
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rounds", [1, 2, 5])
 def test_summaries_that_are_too_long_do_not_multiply_the_calls(rounds: int) -> None:
     """Each call is paid for by half a threshold of new tokens, those for shorter texts included."""

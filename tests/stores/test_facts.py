@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
+
 from tests.builders import user, words
 from tests.session.test_facts_fuzz import in_force
 from tests.stores.crash import FORKS, handle
@@ -64,6 +66,7 @@ def check_log(session: Session, stored: int) -> None:
     assert sources == said[: len(sources)]
 
 
+@pytest.mark.few(1)
 def test_a_process_killed_at_a_write_loses_no_fact_and_makes_none_twice(shared_place: Place) -> None:
     """Before and behind each kind of write; the next process goes on, and repeats what nobody answered."""
     deaths = [

@@ -113,6 +113,7 @@ def _check(store: Store, texts: list[str | None], question: str, limit: int) -> 
         assert scores[version] == pytest.approx(score, rel=1e-9), (question, limit, version)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("language", WORDS)
 def test_messages_are_found_in_the_order_of_bm25(place: Place, language: str) -> None:
     """In a log of 430 events, in an index and behind it, with events that are no messages between them."""
@@ -153,6 +154,7 @@ def test_whoever_said_it_is_found_in_the_same_order(place: Place) -> None:
             assert _found(store, "Oslo", 2, session=session) == [2, 1]
 
 
+@pytest.mark.few(2)
 def test_a_word_that_most_messages_have_is_looked_at_in_the_newest_thousand(place: Place) -> None:
     """And counts for as common as it is there."""
     draw = random.Random(11)
@@ -166,6 +168,7 @@ def test_a_word_that_most_messages_have_is_looked_at_in_the_newest_thousand(plac
     store.close()
 
 
+@pytest.mark.few(2)
 def test_a_message_with_two_common_words_is_found_however_old(place: Place) -> None:
     """Each of them is in more messages than are looked at for one word: many more of them are for two."""
     texts = [
@@ -190,6 +193,7 @@ async def _of_loop(store: Store, term: str) -> tuple[bool | None, int | None]:
     return found.complete, found.since
 
 
+@pytest.mark.few(2)
 def test_of_many_common_words_each_is_looked_at_as_far_as_the_others(place: Place) -> None:
     """What is read for a question is bounded: of nineteen such words the newest 1,052 messages of each."""
     words = [f"{one}word" for one in "abcdefghijklmnopqrs"]

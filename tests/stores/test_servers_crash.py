@@ -20,6 +20,7 @@ LANES = 4
 """Databases that are written to at the same time, as a kill waits for a process to start."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("maker", "kills"),
     [

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.stores.stores import Place
 from trimtab.relevance import question_terms
 from trimtab.stores import AppendRequest, Event, SearchRequest
@@ -27,6 +29,7 @@ def _messages(data_dir: Path) -> list[dict[str, object]]:
     return [message for line in lines for message in json.loads(line)["messages"]]
 
 
+@pytest.mark.few(2)
 def test_two_characters_of_chinese_are_found_in_real_conversations(data_dir: Path, place: Place) -> None:
     """Every message that has them, as Python's `in` finds them, and none further than two from one."""
     messages = _messages(data_dir)
