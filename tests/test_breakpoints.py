@@ -98,6 +98,79 @@ def test_a_marked_request_is_valid_and_says_the_same(name: str, data: st.DataObj
     assert marked.report.tokens_after <= limit
     faults = [(one.rule, one.index) for one in validate(plain.request, format=name) if one.fault]
     assert [(one.rule, one.index) for one in validate(marked.request, format=name) if one.fault] == faults
+    check_fates(marked, body[get_format(name).rules.body_key])
+    assert marked.report.compacted == plain.report.compacted
+
+
+def check_fates(fitted: Any, given_messages: list[Any]) -> None:
+    """A row says kept of the very object that was given, changed of a copy, and why."""
+    report, there = fitted.report, dict(zip(fitted.positions, fitted.messages, strict=True))
+    rows = report.messages
+    for row in rows:
+        if row.fate != "evicted":
+            assert (row.fate == "kept") == (there[row.index] is given_messages[row.index])
+        same = row.fate != "evicted" and bare(there[row.index]) == bare(given_messages[row.index])
+        assert (row.reason == "cache_mark") == (row.fate == "changed" and same)
+    fates = [row.fate for row in rows]
+    assert [fitted.positions[at] for at in fitted.changed] == [
+        row.index for row in rows if row.fate == "changed"
+    ]
+    for counted in (report, *([report.blocks[0]] if len(report.blocks) == 1 else [])):
+        assert counted.kept_message_count == fates.count("kept")
+        assert counted.changed_message_count == fates.count("changed")
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_a_marked_copy_is_a_changed_message(name: str) -> None:
+    """In every form that has marks; one that was shortened as well has the reason for that."""
+    form, counter = get_format(name), WordCounter(format=name)
+    talk = [form.message(who, [words(9)]) for who in ("user", "assistant", "user", "assistant", "user")]
+    for limit in (500, counter.count(talk) - 5):
+        fitted = fit(talk, limit, counter=counter, format=name, breakpoints=True)
+        check_fates(fitted, talk)
+        row = fitted.report.messages[-1]
+        assert (row.fate, row.reason, row.state) == ("changed", "cache_mark", "pinned")
+        assert not [
+            one for one in fitted.at(499).report.messages if one.reason != "cache_mark" and one.reason
+        ]
+        assert fitted.report.compacted == (limit < 500)
+    asked = [talk[0], form.message("assistant", [words(90)])]
+    cut = fit(asked, 60, counter=counter, format=name, breakpoints=True)
+    check_fates(cut, asked)
+    assert cut.report.messages[1].reason == "over_limit"
+    assert marks_of(cut.messages[1]) or name == "openai_responses"  # there an answer carries none
+
+
+def test_a_report_that_is_counted_when_it_is_read_has_the_marks() -> None:
+    """Their notes, too, of which the text of a report lost those."""
+    long = {"type": "ephemeral", "ttl": "1h"}
+    form = get_format("openai_responses")
+    talk = [form.message("user", [words(9)]) for _ in range(20)]
+    counter = CharCounter(4)
+    fitted = fit(talk, counter.count(talk[-3:]), counter=counter, format=form, breakpoints=long)
+    assert fitted.report.tokens_before is None
+    assert "cache_mark" in str(fitted.report)
+    assert "Breakpoints were set without ttl" in str(fitted.report)
+
+
+def test_the_mark_of_a_block_is_a_change_of_its_message() -> None:
+    """As those are that `breakpoints` sets, in a Context and in a session."""
+    talk = chat(3)
+    made = Context(500, counter=CharCounter(4), format="anthropic", breakpoints=True)
+    made.add("history", talk, cache_control="ephemeral").add("question", [user("Why?"), user("How?")])
+    fitted = made.fit()
+    check_fates(fitted, [*talk, *fitted.messages[len(talk) : -1], user("How?")])
+    found = [(row.index, row.fate, row.reason) for row in fitted.report.messages if row.fate != "kept"]
+    assert found == [(at, "changed", "cache_mark") for at in places(fitted.messages)]
+    assert {6, 8} <= set(places(fitted.messages))
+    assert [block.changed_message_count for block in fitted.report.blocks] == [len(found) - 1, 1]
+    assert not fitted.report.compacted
+    session = Session(500, counter=CharCounter(4), format="anthropic", breakpoints=True)
+    session.extend(talk)
+    view = session.fit()
+    reasons = [row.reason for row in view.report.messages]
+    assert [view.positions[at] for at in view.changed] == [at for at, why in enumerate(reasons) if why]
+    assert set(reasons) == {None, "cache_mark"}
 
 
 def test_the_newest_system_text_the_call_before_and_what_stands_before_each_cut() -> None:

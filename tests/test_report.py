@@ -799,7 +799,7 @@ def test_reasons_fates_and_actions_are_those_of_the_rules() -> None:
     """The closed lists of SPEC D11."""
     reasons = (
         "over_limit over_cap unit_of_removed min_messages block_dropped callback truncation"
-        " superseded_by_summary repair cannot_lead cannot_end bound_thinking"
+        " superseded_by_summary repair cannot_lead cannot_end bound_thinking cache_mark"
     )
     actions = "kept evicted shortened cleared summarized dropped removed_by_callback"
     assert " ".join(REASONS) == reasons

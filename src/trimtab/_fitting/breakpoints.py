@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from trimtab._fitting.fitted import Plan, PlanAround
+from trimtab._fitting.fitted import NO_MARKS, Marks, Plan, PlanAround
 from trimtab.budget import Budget
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import ConfigurationError
@@ -141,15 +141,12 @@ class MarkedPlan(PlanAround):
         """Put the output together; marked messages are shallow copies."""
         return list(self._marked.messages)
 
-    def report(self, messages: list[Any], /) -> Report:
+    def report(self, messages: list[Any], /, *, marks: Marks = NO_MARKS) -> Report:
         """Make the report of the fit; what marks cost is beside the messages."""
-        made = self.plain.report(self._unmarked.messages)
-        return replace(
-            made,
-            notes=(*made.notes, *self._notes),
-            tokens_after=made.tokens_after + self._cost,
-            fixed_tokens=made.fixed_tokens + self._cost,
-        )
+        positions = self.plain.positions()
+        there = [positions[place] for place in self._marked.places if place >= 0]
+        at = frozenset(index for index in there if index is not None)
+        return self.plain.report(self._unmarked.messages, marks=Marks(at, self._cost, self._notes))
 
     def at(self, budget: Budget, /) -> Plan:
         """Decide for another budget."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any
 
+from trimtab._fitting.fitted import NO_MARKS, Marks
 from trimtab._fitting.settle import Outcome, settle_blocks
 from trimtab.budget import Budget
 from trimtab.counting.sizes import Shares
@@ -117,13 +118,14 @@ class ContextPlan:
         kinds = (self.format.kind(mapping_of(message)) for message in self.outcome.messages())
         return sum(1 for _ in takewhile(lambda kind: kind == "system", kinds))
 
-    def report(self, messages: list[Any]) -> Report:
+    def report(self, messages: list[Any], /, *, marks: Marks = NO_MARKS) -> Report:
         """Make the report of the fit that gave these messages."""
         from trimtab._fitting.reporting import context_report_of  # not above: many fits are never reported
 
-        return context_report_of(self.outcome, recount=self._counted_report)
+        made = context_report_of(self.outcome, marked=marks.at, recount=lambda: self._counted_report(marks))
+        return marks.charge(made)
 
-    def _counted_report(self) -> Report | None:
+    def _counted_report(self, marks: Marks) -> Report | None:
         from trimtab._fitting.reporting import is_cheap
 
         composition = self.outcome.composition
@@ -134,7 +136,7 @@ class ContextPlan:
             self.count_all()
         except (CountingError, FormatError):  # of a message the fit never looked at
             return None
-        return self.report([])
+        return self.report([], marks=marks)
 
     def at(self, budget: Budget) -> ContextPlan:
         """Decide for another budget; callbacks hold, and no summarizer is asked."""

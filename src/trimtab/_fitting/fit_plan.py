@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.breakpoints import with_breakpoints
-from trimtab._fitting.fitted import Plan
+from trimtab._fitting.fitted import NO_MARKS, Marks, Plan
 from trimtab._fitting.portion import Decision, ask
 from trimtab._fitting.prepare import BLOCK, Work
 from trimtab._fitting.request import hold_margin, refuse_faults
@@ -110,16 +110,22 @@ class FitPlan(Decision[Work]):
         """Put the output together."""
         return self.settled.assemble(self.request)
 
-    def report(self, messages: list[Any]) -> Report:
+    def report(self, messages: list[Any], /, *, marks: Marks = NO_MARKS) -> Report:
         """Make the report of the fit that gave these messages."""
         from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
 
         self.portion.note_repair()
-        return report_of(
-            self.portion, self, self.budget, messages, recount=lambda: self._counted_report(messages)
+        made = report_of(
+            self.portion,
+            self,
+            self.budget,
+            messages,
+            marked=marks.at,
+            recount=lambda: self._counted_report(messages, marks),
         )
+        return marks.charge(made)
 
-    def _counted_report(self, messages: list[Any]) -> Report | None:
+    def _counted_report(self, messages: list[Any], marks: Marks) -> Report | None:
         from trimtab._fitting.reporting import is_cheap
 
         work = self.portion
@@ -129,7 +135,7 @@ class FitPlan(Decision[Work]):
             self.count_all()
         except (CountingError, FormatError):  # of a message the fit never looked at
             return None
-        return self.report(messages)
+        return self.report(messages, marks=marks)
 
     def at(self, budget: Budget) -> FitPlan:
         """Decide for another budget; no summarizer is asked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 from trimtab._shared import observers
@@ -15,10 +16,35 @@ from trimtab.formats import Format, Request
 if TYPE_CHECKING:
     from trimtab.report import Report
 
-__all__ = ["Fitted", "Plan", "PlanAround", "fitted_for"]
+__all__ = ["NO_MARKS", "Fitted", "Marks", "Plan", "PlanAround", "fitted_for"]
 
 M = TypeVar("M")
 T = TypeVar("T")
+
+
+class Marks(NamedTuple):
+    """Marks for the provider's prompt cache that were set on what a plan gives."""
+
+    at: frozenset[int] = frozenset()
+    """Messages of the caller's that carry one, by their rows."""
+    tokens: int = 0
+    """What all of them cost."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of them."""
+
+    def charge(self, report: Report) -> Report:
+        """Return a report with what they cost, which is beside the messages."""
+        if not self.tokens and not self.notes:
+            return report
+        return replace(
+            report,
+            notes=(*report.notes, *self.notes),
+            tokens_after=report.tokens_after + self.tokens,
+            fixed_tokens=report.fixed_tokens + self.tokens,
+        )
+
+
+NO_MARKS = Marks()
 
 
 class Plan(Protocol):
@@ -95,8 +121,8 @@ class Plan(Protocol):
         """Return the plan without the marks that were set for a prompt cache."""
         ...
 
-    def report(self, messages: list[Any], /) -> Report:
-        """Make the report of the fit that gave these messages."""
+    def report(self, messages: list[Any], /, *, marks: Marks = NO_MARKS) -> Report:
+        """Make the report of the fit that gave these messages, with marks that were set on what it gave."""
         ...
 
     def at(self, budget: Budget, /) -> Plan:
@@ -186,9 +212,9 @@ class PlanAround:
         """Return the other one without marks."""
         return self.plain.without_marks()
 
-    def report(self, messages: list[Any], /) -> Report:
+    def report(self, messages: list[Any], /, *, marks: Marks = NO_MARKS) -> Report:
         """Make the report of the other one."""
-        return self.plain.report(self.plain.messages())
+        return self.plain.report(self.plain.messages(), marks=marks)
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""

@@ -101,8 +101,7 @@ class FitEvent:
     @property
     def compacted(self) -> bool:
         """True if what is sent is not all there was; of a session also what left earlier."""
-        report = self.fitted.report
-        return self.hides or bool(report.evicted_message_count or report.changed_message_count)
+        return self.hides or self.fitted.report.compacted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

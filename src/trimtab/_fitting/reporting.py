@@ -37,10 +37,16 @@ Recount = Callable[[], Report | None]
 
 
 def report_of(
-    work: Work, decision: Decision[Portion], budget: Budget, output: list[Any], *, recount: Recount
+    work: Work,
+    decision: Decision[Portion],
+    budget: Budget,
+    output: list[Any],
+    *,
+    marked: frozenset[int],
+    recount: Recount,
 ) -> Report:
     """Make the report of a fit; no counter is called, and rows are made when they are read."""
-    settled, rows = decision.settled, Rows(decision, recount)
+    settled, rows = decision.settled, Rows(decision, recount, marked)
     inserted = (*rows.lead_rows(), *rows.inserted_rows())
     sizes, lead_tokens = work.sizes, sum(row.tokens for row in rows.lead_rows())
     leads_system, led_system = (_leads_system(one, work.format) for one in (output, work.given))
@@ -252,11 +258,12 @@ def is_cheap(counter: Any, format: Format, tables: Iterable[Sizes], /) -> bool:
 class Rows(Lazy[MessageRow], LiveRows):
     """One row a message of the input, built when read; texts are added where they are asked for."""
 
-    __slots__ = ("_output", "_portion", "_recount", "_request", "_settled")
+    __slots__ = ("_marked", "_output", "_portion", "_recount", "_request", "_settled")
 
-    def __init__(self, decision: Decision[Portion], recount: Recount) -> None:
+    def __init__(self, decision: Decision[Portion], recount: Recount, marked: frozenset[int]) -> None:
         super().__init__(self._rows)
         self._recount = recount
+        self._marked = marked
         self._portion = decision.portion
         self._settled = decision.settled
         self._request = decision.request
@@ -285,7 +292,9 @@ class Rows(Lazy[MessageRow], LiveRows):
     def changed(self) -> set[int]:
         """Positions, in the caller's list, of messages that are in the output, but not as they were."""
         mended = self._portion.mended
-        return self._cut_or_edited | (mended & self._sizes_after().keys() if mended else mended)
+        return (
+            self._cut_or_edited | self._marked | (mended & self._sizes_after().keys() if mended else mended)
+        )
 
     @property
     def _cut_or_edited(self) -> set[int]:
@@ -389,7 +398,9 @@ class Rows(Lazy[MessageRow], LiveRows):
         before, after = self._sizes_before(), self._sizes_after()
         over, start = self._settled.reason, portion.start
         reasons: dict[int, Reason] = {
-            **dict.fromkeys(changed - self._cut_or_edited, "repair"),
+            **dict.fromkeys(self._marked, "cache_mark"),
+            **dict.fromkeys(changed & portion.mended, "repair"),
+            **dict.fromkeys(self._cut_or_edited, over),
             **{portion.source_index(at): reason for at, reason in self._settled.reasons.items()},
             **portion.gone,
         }
@@ -493,11 +504,11 @@ def _sum(sizes: Sequence[int | None]) -> int | None:
 # The report of a `Context`: a row a block, and one a message, made when it is read.
 
 
-def context_report_of(outcome: Outcome, *, recount: Recount) -> Report:
+def context_report_of(outcome: Outcome, *, marked: frozenset[int], recount: Recount) -> Report:
     """Make the report of an outcome; no counter is called that was not before."""
     composition, budget = outcome.composition, outcome.budget
     policy, decisions = composition.policy, outcome.decisions
-    rows = [Rows(decision, recount) for decision in decisions]
+    rows = [Rows(decision, recount, _marks_in(decision, marked)) for decision in decisions]
     lead = _lead_rows(outcome)
     outputs = [decision.output() for decision in decisions]
     blocks = tuple(_block(decision, own) for decision, own in zip(decisions, rows, strict=True))
@@ -584,6 +595,13 @@ def _lead_rows(outcome: Outcome) -> list[InsertedRow]:
     if isinstance(sizes, Shares):
         return system_rows(sizes.split(lead, whole))
     return system_rows(map(sizes.of, range(len(lead))))
+
+
+def _marks_in(decision: BlockDecision, marked: frozenset[int]) -> frozenset[int]:
+    """List which messages of a block carry a mark that was set, by their places in it."""
+    start, count = decision.portion.start, len(decision.portion.source)
+    own = decision.mark_places()
+    return frozenset(at - start for at in marked | own if start <= at < start + count)
 
 
 def _block(decision: BlockDecision, rows: Rows) -> BlockReport:

@@ -102,6 +102,13 @@ class BlockDecision(Decision[Part]):
             messages[-1] = _mark(self.portion, messages[-1])
         return messages
 
+    def mark_places(self) -> frozenset[int]:
+        """List where the message stood that carries its mark; none if trimtab put that in."""
+        if self.portion.block.cache_control is None or self.portion.joint is not None:
+            return frozenset()
+        ends = zip(self._without_mark()[-1:], self.output()[-1:], self.positions()[-1:], strict=True)
+        return frozenset(at for plain, made, at in ends if at is not None and made is not plain)
+
     def _without_mark(self) -> list[Any]:
         return _merge(self.portion, self.entries())
 

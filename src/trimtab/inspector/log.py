@@ -322,6 +322,7 @@ def _entry(
 ) -> Entry:
     if row is not None:
         kind, fate = kind_of(row), _FATES.get(kind_of(row), "not in view")
+        fate = "in view, marked" if row.reason == "cache_mark" else fate
         why = reason_words(row)
     elif place is not None:
         kind, fate, why = "changed", "recalled", "shown for the question, as earlier text"

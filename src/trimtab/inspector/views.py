@@ -294,6 +294,8 @@ def names_of(row: MessageRow, *, named: bool) -> tuple[str, ...]:
 
 
 def _fate(row: MessageRow, actions: Sequence[str], view: View, place: int | None) -> str:
+    if row.reason == "cache_mark":
+        return "marked"
     if row.fate == "changed":
         made = [action for action in ("shortened", "cleared") if action in actions]
         if len(made) < 2 or place is None:
@@ -319,7 +321,7 @@ def more_room(view: View, wider: View) -> More:
         for entry in view.entries
         if entry.index is not None and entry.number is not None
     }
-    changed = {entry.index for entry in view.entries if entry.kind == "changed"}
+    changed = {entry.index for entry in view.entries if entry.kind == "changed" and entry.fate != "marked"}
     back = [number for at, number in numbers.items() if at in then and at not in now]
     whole = [
         number

@@ -239,7 +239,7 @@ _INSTEAD = "leave previous_response_id=, auto_previous_response_id= and conversa
 
 
 def _gave_way(fitted: Fitted[Any]) -> bool:
-    return bool(fitted.report.evicted_message_count or fitted.changed)
+    return fitted.report.compacted
 
 
 _MOST_READERS = 4

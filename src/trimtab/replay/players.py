@@ -284,7 +284,7 @@ def _view(fitted: Fitted[Any]) -> View:
         marks=plan.places if isinstance(plan, MarkedPlan) else None,
         system=fitted.system,
         evicted=report.evicted_message_count,
-        changed=report.changed_message_count > 0,
+        changed=report.compacted,
         limit_tokens=report.input_tokens,
     )
 

@@ -25,6 +25,7 @@ Reason = Literal[
     "cannot_lead",
     "cannot_end",
     "bound_thinking",
+    "cache_mark",
 ]
 """Why a message was changed or evicted; a closed list."""
 

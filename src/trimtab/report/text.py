@@ -46,6 +46,7 @@ _REASONS: dict[str, str] = {
     "cannot_lead": "it may not stand first",
     "cannot_end": "it may not stand last",
     "bound_thinking": "its thinking is bound to what is there no more",
+    "cache_mark": "it has a mark for the prompt cache",
 }
 """Reasons of a report in words."""
 _REASONS_CHANGED: dict[str, str] = {
