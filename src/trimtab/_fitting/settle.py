@@ -104,10 +104,11 @@ class BlockDecision(Decision[Part]):
 
     def mark_places(self) -> frozenset[int]:
         """List where the message stood that carries its mark; none if trimtab put that in."""
-        if self.portion.block.cache_control is None or self.portion.joint is not None:
+        if not self.marked or self.portion.joint is not None:
             return frozenset()
-        ends = zip(self._without_mark()[-1:], self.output()[-1:], self.positions()[-1:], strict=True)
-        return frozenset(at for plain, made, at in ends if at is not None and made is not plain)
+        last = zip(self.positions()[-1:], self._without_mark()[-1:], strict=True)
+        carries = (at for at, message in last if _mark(self.portion, message) is not message)
+        return frozenset(at for at in carries if at is not None)
 
     def _without_mark(self) -> list[Any]:
         return _merge(self.portion, self.entries())

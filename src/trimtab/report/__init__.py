@@ -180,9 +180,9 @@ class Report:
     @property
     def compacted(self) -> bool:
         """True if a message left, or was changed by more than a mark for a cache."""
-        if not self.changed_message_count:
+        if self.evicted_message_count or not self.changed_message_count:
             return self.evicted_message_count > 0
-        return any(row.fate != "kept" and row.reason != "cache_mark" for row in self.messages)
+        return any(row.fate == "changed" and row.reason != "cache_mark" for row in self.messages)
 
     def block(self, name: str, /) -> BlockReport:
         """Return what became of the block of a name; of `fit` the one block is "history".
