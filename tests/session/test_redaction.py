@@ -148,6 +148,62 @@ def test_every_mode_goes_on_after_it(mode: Any, count: int) -> None:
     assert again.messages() == session.messages()
 
 
+@pytest.mark.parametrize(
+    ("says", "again", "mended"),
+    [
+        (["swordfish"], "A", ""),
+        (["swordfish", "one"], "AS", ""),
+        (["swordfish", "one", "two", "three"], "ASSS", ""),
+        (["swordfish", "one", "two", "three", "four"], "", "A"),
+        (["anchor", "swordfish"], "S", ""),
+        (["anchor", "one", "swordfish"], "S", ""),
+        (["anchor", "swordfish", "two"], "", "S"),
+    ],
+)
+def test_a_summary_that_is_the_anchor_is_made_again_with_all_that_stand_beside_it(
+    says: list[str], again: str, mended: str, store: Store
+) -> None:
+    """Without it they would be of nothing; it stays where one of them repeats the words, and where they are many."""
+    summarizer = Summarizer(*says)
+    session = Session(100, counter=WORDS, summarizer=summarizer, summary_mode="anchored", store=store, id="s")
+    secret = session.add(user(SECRET))
+    while summarizer.calls < len(says):
+        session.add(user(words(10)))
+    anchor, *_ = session.history(kinds=("summary",))
+    done = session.redact(secret)
+
+    def kinds(events: Sequence[Event]) -> str:
+        return "".join("A" if event.id == anchor.id else "S" for event in events)
+
+    assert (kinds(done.stale), kinds(done.mended)) == (again, mended)
+    assert "swordfish" not in log_of(session)
+    summarizer.says = ["anew"]
+    session.summarize()
+    shown = json.dumps(session.messages())
+    assert ("anew" in shown, says[0] in shown) == (bool(again), again in ("S", "") and says[0] == "anchor")
+
+
+def test_what_is_redacted_twice_is_found_nowhere_the_second_time(store: Store) -> None:
+    """The mark that stands in its place is no word of anybody, in a message or in a summary."""
+    summarizer = Summarizer("A boat is wanted; password: swordfish; 17 oars.")
+    session, secret = chat(summarizer, store=store)
+    session.redact(secret)
+    done = session.redact(secret)
+    assert session.summary == "A boat is wanted; [redacted]; 17 oars."
+    assert (done.mended, done.stale, done.left) == ((), (), ())
+
+
+def test_a_message_that_was_redacted_says_nothing_that_another_says() -> None:
+    """Its mark has the word, and does not make it a word that the summary may have from there."""
+    session = Session(100, counter=WORDS, summarizer=Summarizer("Boats, once redacted."))
+    first, second = session.add(user(SECRET)), session.add(user("It was redacted by Zoe."))
+    for at in range(60):
+        session.add(user(f"boat {at:03} {words(8)}"))
+    session.redact(first)
+    session.redact(second)
+    assert session.summary == "Boats, once [redacted]."
+
+
 def test_what_another_message_says_as_well_is_kept(store: Store) -> None:
     """A summary may have it from there, and made again it would say it again."""
     summarizer = Summarizer("Ada likes boats.")

@@ -275,9 +275,8 @@ def _to_be_made_again(
     while version in summaries:
         chain.append(version)
         version = summaries[version].data["previous"]
-    if state.anchor_summary in summaries:
-        chain.append(state.anchor_summary)  # all others were written beside it
-    again = chain if state.anchor_summary in repeating else list(takewhile(repeating.__contains__, chain))
+    chain.append(state.anchor_summary)  # all others were written beside it
+    again = chain if chain[-1] in repeating else list(takewhile(repeating.__contains__, chain))
     if len(again) > MOST_AGAIN:
         again = chain[:MOST_AGAIN] if says_nothing(repeating.get(chain[0], "kept")) else []
     return frozenset(again)
