@@ -859,6 +859,24 @@ def test_no_url_in_the_wrong_place_shows_its_password(url: str) -> None:
     assert "heim" not in output
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("inspect",), ("mcp",), ("mcp", "--store"), ("mcp", "--max-tokens", "x", "--store"), ("replay",)),
+        *(("fit",), ("count",), ("validate",), ("batch",), ("policy", "show"), ("session",), ()),
+        *(("replay", "--store"), ("inspect", "--id", "x", "y", "--store"), ("session", "list")),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("user", ["ada:geheim@", ""])
+def test_no_command_shows_the_password_of_a_url(command: tuple[str, ...], user: str) -> None:
+    """Wherever it is written: as the store, as a file that is not there, as a command."""
+    url = f"postgres://{user}127.0.0.1:1/x?api_key=geheim"
+    found = CliRunner().invoke(cli.command(), [*command, url])
+    assert found.exit_code in (1, 2)
+    assert "geheim" not in found.output
+
+
 @pytest.mark.parametrize("url", AWAY)
 def test_a_server_that_is_away_is_said_without_the_password(url: str, away: Away) -> None:
     """Exit 1; it may be back later."""

@@ -163,7 +163,7 @@ def test_every_mode_goes_on_after_it(mode: Any, count: int) -> None:
 def test_a_summary_that_is_the_anchor_is_made_again_with_all_that_stand_beside_it(
     says: list[str], again: str, mended: str, store: Store
 ) -> None:
-    """Without it they would be of nothing; it stays where one of them repeats the words, and where they are many."""
+    """It stays where one of those repeats the words, and where they are many."""
     summarizer = Summarizer(*says)
     session = Session(100, counter=WORDS, summarizer=summarizer, summary_mode="anchored", store=store, id="s")
     secret = session.add(user(SECRET))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -49,6 +50,16 @@ class _Commands(click.Group):
             found: click.Command = vars(import_module(f"trimtab.cli.{cmd_name}"))[cmd_name]
             return found
         return super().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what it complains about repeats no password of a URL, wherever that was written."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            from trimtab.stores.secrets import mask  # loaded where it is asked for: it takes long
+
+            error.message = mask(error.message)
+            raise
 
 
 @click.group(

@@ -23,7 +23,6 @@ from trimtab.stores.base import (
 from trimtab.stores.copy import acopy_session, copy_session
 from trimtab.stores.memory import MemoryStore
 from trimtab.stores.search import searchable_text
-from trimtab.stores.secrets import show
 
 __all__ = [
     "AppendRequest",
@@ -49,6 +48,7 @@ __all__ = [
 _FILE = re.compile(r"(?![A-Za-z][A-Za-z0-9+.-]+:)[^=?]*[.](db|sqlite3?)")
 """A path that no other kind of place looks like."""
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _SCHEMES = ("memory", "sqlite", "postgresql", "postgres", "redis", "rediss", "unix")
 _SHOWN = "memory://, sqlite:///FILE, postgresql://…, redis://…, rediss://…, unix://…"
 
@@ -58,11 +58,13 @@ StoreLike: TypeAlias = Store | str | PathLike[str]
 
 
 def _parts_of(url: object) -> tuple[str, str]:
-    """Part a URL in its scheme and the rest."""
+    """Part a URL in its scheme and the rest; none is quoted in an error, as any part may be a password."""
     scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
-    if not separator:
+    if not separator or not _SCHEME.fullmatch(scheme):
+        shown = f"this text of {len(url)} characters" if isinstance(url, str) else type(url).__name__
         raise ConfigurationError(
-            f"a store's URL is one of {_SHOWN}, or the path of a SQLite file, as 'chats.db'; not {show(url)}"
+            f"a store's URL is one of {_SHOWN}, or the path of a SQLite file, as 'chats.db'; not {shown}"
+            " (keys and values of libpq go to PostgresStore)"
         )
     return scheme, rest
 
@@ -99,7 +101,9 @@ def open_store(url: str | PathLike[str], /) -> Store:
     match scheme.lower():
         case "memory":
             if rest.strip("/"):
-                raise ConfigurationError(f"a store in memory has no name: write memory://, not {show(url)}")
+                raise ConfigurationError(
+                    "a store in memory has no name: write memory://, and nothing behind it"
+                )
             return MemoryStore()
         case "sqlite":
             from urllib.parse import unquote
@@ -107,8 +111,7 @@ def open_store(url: str | PathLike[str], /) -> Store:
             path = unquote(rest[1:])
             if not rest.startswith("/") or not path or "?" in rest:
                 raise ConfigurationError(
-                    f"write sqlite:///relative.db or sqlite:////absolute.db, not {show(url)}; options go to"
-                    " SQLiteStore"
+                    "write sqlite:///relative.db or sqlite:////absolute.db; options go to SQLiteStore"
                 )
             return _sqlite_store(path)
         case "postgresql" | "postgres":

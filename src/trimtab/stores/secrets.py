@@ -8,14 +8,14 @@ from urllib.parse import parse_qsl, unquote
 
 MASK = "***"
 
-_SECRET_KEYS = ("password", "sslpassword", "passwd", "pwd", "token", "secret")
+_KEY = r"\w*(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|auth|jwt|credentials?)"
+"""Names of what is secret, as clients of all kinds have them."""
 _VALUE = r"""'(?:[^'\\]|\\.)*'|"[^"]*"|[^&\s'"]+"""
-_GIVEN = re.compile(rf"(\b(?:{'|'.join(_SECRET_KEYS)})\s*=\s*)({_VALUE})", re.IGNORECASE)
+_GIVEN = re.compile(rf"(\b{_KEY}\s*=\s*)({_VALUE})", re.IGNORECASE)
 """Secrets in the query of a URL, and in a list of keys and values as libpq takes it."""
-_LISTED = re.compile(
-    rf"\b(?:{'|'.join(_SECRET_KEYS)})\s*=\s*(.*?)(?=\s+\w+\s*=|$)", re.IGNORECASE | re.DOTALL
-)
+_LISTED = re.compile(rf"\b{_KEY}\s*=\s*(.*?)(?=\s+\w+\s*=|$)", re.IGNORECASE | re.DOTALL)
 """The same in a list alone, also with a space that somebody forgot to quote."""
+_NAMED = re.compile(_KEY, re.IGNORECASE)
 _IN_URLS = re.compile(r"""(:/+)([^\s'"]*)""")
 """What stands behind the scheme of a URL."""
 
@@ -27,12 +27,6 @@ def mask(text: str, *places: str) -> str:
     for secret in sorted({one for place in places for one in _secrets(place)}, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", MASK, text)
     return text
-
-
-def show(place: object) -> str:
-    """Write down what somebody gave as the place of a store, short and without what is secret in it."""
-    text = repr(mask(place, place) if isinstance(place, str) else place)
-    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _without_user(found: re.Match[str]) -> str:
@@ -49,6 +43,6 @@ def _secrets(place: str) -> Iterator[str]:
         user, _, _ = rest.rpartition("@")
         name, colon, password = user.partition(":")
         given = [password if colon else name]
-        given += [value for key, value in parse_qsl(rest.partition("?")[2]) if key.lower() in _SECRET_KEYS]
+        given += [value for key, value in parse_qsl(rest.partition("?")[2]) if _NAMED.fullmatch(key)]
     for one in given:
         yield from filter(None, (one, unquote(one), *re.split(r"[:/?#@&=%\[\]\s]", one)))

@@ -59,19 +59,6 @@ id_option = click.option(
 )
 
 
-class Masking(click.Group):
-    """A group whose complaints about arguments do not repeat the password in a URL."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except Refused as error:
-            raise Refused(mask(error.message)) from None
-        except click.UsageError as error:
-            raise click.UsageError(mask(error.format_message()), error.ctx) from None
-
-
 HELP = """Keep conversations in a store, and look at them.
 
 A session is a log that only grows, and a view of it that fits a budget. The store is a file
@@ -93,7 +80,7 @@ Examples:
 """
 
 
-@click.group(cls=Masking, help=HELP, epilog=EPILOG)
+@click.group(help=HELP, epilog=EPILOG)
 def session() -> None:
     """Take the options that stand before a command; there are none."""
 

@@ -27,7 +27,6 @@ from trimtab.stores.base import (
 from trimtab.stores.fork import Forked
 from trimtab.stores.rows import Row, check_session_name, from_row, to_rows, without_gaps
 from trimtab.stores.search import usable_terms
-from trimtab.stores.secrets import show
 from trimtab.stores.sqlite.rows import (
     MIGRATIONS,
     Head,
@@ -435,11 +434,14 @@ _HELD_BY_PARENT: set[tuple[int, int]] = set()
 def _check_path(path: Any) -> str:
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ConfigurationError(f"path names a file, or is ':memory:', not {show(path)}")
+        raise ConfigurationError(
+            "path is a text or a Path that names a file, as 'chats.db', or ':memory:'; it is not empty, and has"
+            " no zero character"
+        )
     if text == ":memory:":
         return text
     if text.startswith(("sqlite:", "file:")) or "://" in text:
-        raise ConfigurationError(f"path names a file, not a URL: use open_store({show(text)}) for one")
+        raise ConfigurationError("path names a file, not a URL: pass that to open_store()")
     return os.path.abspath(text)
 
 
