@@ -17,10 +17,19 @@ from trimtab import (
     Budget,
     Cascade,
     CharCounter,
+    Cheapest,
+    ClampResults,
+    ClearToolResults,
     Context,
+    ContextError,
+    DropNewest,
     EstimateCounter,
+    PriorityBased,
+    Relevant,
+    Session,
     SlidingWindow,
     Strict,
+    Summarize,
     TruncateText,
     counter_for,
     counter_from_text,
@@ -35,8 +44,10 @@ from trimtab.counting import (
     counter_from_tokenizer,
     register_encoding,
 )
+from trimtab.errors import CopyError
 from trimtab.formats import formats, get_format
 from trimtab.models import ModelFacts, register_model
+from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore, Store
 
 CHAT = [one for n in range(40) for one in (user(f"question {n} " * 9), assistant(f"answer {n} " * 9))]
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
@@ -233,3 +244,92 @@ def test_a_fitted_comes_back_from_a_worker_as_what_can_be_read() -> None:
     there = travelled(here)
     assert there.messages == here.messages
     assert there.report == here.report
+
+
+def twice(messages: list[Any]) -> str:
+    """Summarize."""
+    return f"{len(messages)} messages"
+
+
+STRATEGIES = {
+    "Cascade": Cascade(ClampResults(max_tokens=9), SlidingWindow(target_ratio=0.7)),
+    "Cheapest": Cheapest(pricing="claude-sonnet-4-5"),
+    "ClampResults": ClampResults(max_ratio=0.1),
+    "ClearToolResults": ClearToolResults(keep_results=1),
+    "DropNewest": DropNewest(),
+    "PriorityBased": PriorityBased(),
+    "Relevant": Relevant(),
+    "SlidingWindow": SlidingWindow(keep_turns=True),
+    "Summarize": Summarize(twice),
+    "TruncateText": TruncateText(),
+}
+
+
+@pytest.mark.parametrize("copied", [travelled, copy.deepcopy, copy.copy], ids=["pickle", "deepcopy", "copy"])
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_a_strategy_that_travelled_decides_the_same(strategy: Any, copied: Callable[[Any], Any]) -> None:
+    """In `fit`, and as it says itself."""
+    twin = copied(strategy)
+    assert twin == strategy
+    here, there = (
+        fit(CHAT, 500, counter=CharCounter(), strategy=Cascade(one, DropNewest())) for one in (strategy, twin)
+    )
+    assert there.messages == here.messages
+
+
+def session_of(store: Store | None = None) -> Session:
+    """Make a session that has said something."""
+    session = Session(2_000, counter=CharCounter(), store=store, id="s")
+    session.extend(CHAT)
+    return session
+
+
+@pytest.mark.parametrize("copied", [travelled, copy.deepcopy, copy.copy], ids=["pickle", "deepcopy", "copy"])
+def test_what_a_session_says_travels(copied: Callable[[Any], Any]) -> None:
+    """Events, what was found or overwritten, where it stands, and all of it as a snapshot."""
+    session = session_of()
+    redaction = session.redact(where="question 7")
+    assert copied(redaction).to_dict() == redaction.to_dict()
+    for one in (redaction, session.recall("question 9"), session.status(), session.snapshot()):
+        assert copied(one) == one
+    again = Session.restore(copied(session.snapshot()), counter=CharCounter())
+    assert again.messages() == session.messages()
+
+
+def asked_by_client() -> RemoteCounter:
+    """Make a counter that asks OpenAI by their client."""
+    return RemoteCounter.of(pytest.importorskip("openai").AsyncOpenAI(api_key="k"), model="gpt-5")
+
+
+STAYING = {
+    "session": (session_of, r"session\.snapshot\(\).*Session\.restore"),
+    "memory": (MemoryStore, r"MemoryStore .* open_store.*copy_session"),
+    "sqlite": (lambda: SQLiteStore(":memory:"), "SQLiteStore .* copy_session"),
+    "sqlite in use": (lambda: session_of(SQLiteStore(":memory:")).store, "SQLiteStore .* copy_session"),
+    "postgres": (lambda: PostgresStore("postgresql://h/x"), "PostgresStore .* copy_session"),
+    "redis": (lambda: RedisStore("redis://h/0"), "RedisStore .* copy_session"),
+}
+HOLDING = {
+    "recall tool": (lambda: session_of().recall_tool(), r"session\.snapshot"),
+    "method": (lambda: session_of().add, r"session\.snapshot"),
+    "mapping": (lambda: {"chat": session_of()}, r"session\.snapshot"),
+    "remote": (asked_by_client, r"RemoteCounter\.of"),
+}
+CASES: list[Any] = [
+    *((copied, *case) for copied in (pickle.dumps, copy.deepcopy) for case in (STAYING | HOLDING).values()),
+    *((copy.copy, *case) for case in STAYING.values()),
+]
+
+
+@pytest.mark.parametrize(("copied", "make", "instead"), CASES)
+def test_what_holds_locks_and_connections_says_what_to_write_instead(
+    copied: Callable[[Any], Any], make: Callable[[], Any], instead: str
+) -> None:
+    """An error of ours that is the `TypeError` which pickling and copying raise; what it holds goes on."""
+    thing = make()
+    with pytest.raises(CopyError, match=instead) as raised:
+        copied(thing)
+    assert isinstance(raised.value, TypeError)
+    assert isinstance(raised.value, ContextError)
+    if isinstance(thing, Session):
+        thing.add(user("more"))

@@ -13,6 +13,7 @@ ContextError(Exception)
 ├── FormatError(ValueError)
 ├── MissingExtraError(ImportError)
 ├── BatchError
+├── CopyError(TypeError)
 └── StoreError
     ├── StoreUnavailableError(ConnectionError)
     ├── VersionConflictError
@@ -30,6 +31,7 @@ __all__ = [
     "BudgetExceededError",
     "ConfigurationError",
     "ContextError",
+    "CopyError",
     "CorruptSessionError",
     "CountingError",
     "FormatError",
@@ -316,6 +318,13 @@ class BatchError(ContextError):
 
     Its workers die again and again, or its results cannot be written. What is done is kept, and the same run
     goes on from there.
+    """
+
+
+class CopyError(ContextError, TypeError):
+    """What lives in one process was copied or pickled: a session, a store, a counter that asks by a client.
+
+    It holds locks and connections, which are of no use in a copy. The text says what to write instead.
     """
 
 

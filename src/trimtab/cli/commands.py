@@ -10,6 +10,7 @@ import click
 from trimtab.cli.count import count
 from trimtab.cli.fit import fit
 from trimtab.cli.models import models
+from trimtab.cli.output import Refused
 from trimtab.cli.policy import policy
 from trimtab.cli.validate import repair, validate
 
@@ -55,11 +56,16 @@ class _Commands(click.Group):
         """Run a command; what it complains about repeats no password of a URL, wherever that was written."""
         try:
             return super().invoke(ctx)
-        except click.ClickException as error:
+        except (Refused, click.UsageError) as error:
             from trimtab.stores.secrets import mask  # loaded where it is asked for: it takes long
 
-            error.message = mask(error.message)
-            raise
+            said = error.format_message()
+            masked = mask(said)
+            if masked == said:
+                raise
+            if isinstance(error, Refused):
+                raise Refused(masked) from None
+            raise click.UsageError(masked, error.ctx) from None
 
 
 @click.group(

@@ -30,7 +30,7 @@ from trimtab.counting.base import (
 from trimtab.counting.door import as_counter
 from trimtab.counting.estimate import EstimateCounter
 from trimtab.counting.margin import known_margin, known_over_margin
-from trimtab.errors import ConfigurationError, CountingError, UnknownNameError
+from trimtab.errors import ConfigurationError, CopyError, CountingError, UnknownNameError
 from trimtab.formats import formats, mapping_of
 from trimtab.formats.values import item_of
 
@@ -509,10 +509,10 @@ class _Endpoint:
         """Refuse: a client holds connections and locks.
 
         Raises:
-            TypeError: Always, with what to do instead.
+            CopyError: Always, with what to write instead.
         """
-        raise TypeError(
-            "a RemoteCounter that asks through a client can't be pickled or deep-copied: make it where it is"
+        raise CopyError(
+            "a RemoteCounter that asks through a client is neither copied nor pickled: make it where it is"
             " used, as RemoteCounter.of(client, model=...)"
         )
 

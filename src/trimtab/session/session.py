@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
 
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.fitted import Fitted
@@ -11,6 +11,7 @@ from trimtab._shared.checks import check_flag
 from trimtab.budget import BudgetLike
 from trimtab.context import Context
 from trimtab.counting import CounterLike
+from trimtab.errors import CopyError
 from trimtab.formats import Format, OriginName, SystemLike, ToolSchema
 from trimtab.relevance.ranker import RankerLike
 from trimtab.session.add import add_messages, check_messages
@@ -1032,6 +1033,18 @@ class Session:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: it holds locks, and its store.
+
+        Raises:
+            CopyError: Always, with what to write instead.
+        """
+        raise CopyError(
+            "a session holds locks and its store, and is neither copied nor pickled: write session.snapshot(),"
+            " and Session.restore(snapshot) where it is used; session.fork() makes a second conversation, and"
+            " Session.open(store, id) opens one of a store"
+        )
 
     def __repr__(self) -> str:
         """Name it, its store and budget, and what is in view; no content."""

@@ -22,11 +22,11 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 from trimtab._shared.checks import check_whole
 from trimtab._shared.steps import Steps, arun, run
-from trimtab.errors import ConfigurationError, StoreUnavailableError, VersionConflictError
+from trimtab.errors import ConfigurationError, CopyError, StoreUnavailableError, VersionConflictError
 
 T = TypeVar("T")
 
@@ -318,6 +318,17 @@ class ClosedStore(Store):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: it holds locks and connections.
+
+        Raises:
+            CopyError: Always, with what to write instead.
+        """
+        raise CopyError(
+            f"a {type(self).__name__} holds locks and connections, and is neither copied nor pickled: open one"
+            " where it is used, as open_store('chats.db'); copy_session(store, target, id) copies a session"
+        )
 
 
 class ThreadedStore(ClosedStore):

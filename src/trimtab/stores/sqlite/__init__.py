@@ -435,8 +435,8 @@ def _check_path(path: Any) -> str:
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ConfigurationError(
-            "path is a text or a Path that names a file, as 'chats.db', or ':memory:'; it is not empty, and has"
-            " no zero character"
+            "path is a text or a Path that names a file, as 'chats.db', or ':memory:'; it is not empty, and"
+            " has no zero character"
         )
     if text == ":memory:":
         return text
