@@ -322,7 +322,7 @@ class BatchError(ContextError):
 
 
 class CopyError(ContextError, TypeError):
-    """What lives in one process was copied or pickled: a session, a store, a counter that asks by a client.
+    """A session, a store, or a counter that asks by a client was copied or pickled.
 
     It holds locks and connections, which are of no use in a copy. The text says what to write instead.
     """

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeVar, runtime_checkable
 from weakref import WeakSet
 
 from trimtab._shared.steps import arun, run
-from trimtab.errors import ConfigurationError, StoreError
+from trimtab.errors import ConfigurationError, CopyError, StoreError
 from trimtab.session.core import Core, warn
 from trimtab.session.effects import Delete, Effect, Steps, aask, aperform, ask_anyhow, is_async, perform
 from trimtab.session.extract import FactJob, fact_job
@@ -85,6 +85,22 @@ def _store_of(given: StoreLike) -> Store:
     if isinstance(given, (str, PathLike)):
         return open_store(given)
     raise ConfigurationError(f"store is a Store, or where it is, as 'chats.db', not {given!r:.80}")
+
+
+class RunnerHolder:
+    """What holds a runner, and with it locks and a store."""
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: nothing of that is of use in a copy.
+
+        Raises:
+            CopyError: Always, with what to write instead.
+        """
+        raise CopyError(
+            "a session holds locks and its store, and is neither copied nor pickled: write"
+            " session.snapshot(), and Session.restore(snapshot) where it is used; session.fork() makes a second"
+            " conversation, and Session.open(store, id) opens one of a store"
+        )
 
 
 class Runner:

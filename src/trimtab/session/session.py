@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.fitted import Fitted
@@ -11,7 +11,6 @@ from trimtab._shared.checks import check_flag
 from trimtab.budget import BudgetLike
 from trimtab.context import Context
 from trimtab.counting import CounterLike
-from trimtab.errors import CopyError
 from trimtab.formats import Format, OriginName, SystemLike, ToolSchema
 from trimtab.relevance.ranker import RankerLike
 from trimtab.session.add import add_messages, check_messages
@@ -41,7 +40,7 @@ from trimtab.session.pop import pop_message
 from trimtab.session.recall import RecallTool
 from trimtab.session.recollect import recall_messages
 from trimtab.session.redact import Redaction, WhereLike, redact_messages
-from trimtab.session.runner import Runner
+from trimtab.session.runner import Runner, RunnerHolder
 from trimtab.session.snapshot import read_snapshot, snapshot_of
 from trimtab.session.summarize import CATCH_UP, most_for, summarize_waiting
 from trimtab.session.undo import undo_decision
@@ -65,7 +64,7 @@ from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
 from trimtab.strategies.summarizer import SummarizerLike
 
 
-class Session:
+class Session(RunnerHolder):
     """A conversation in an append-only log, and a view of it that always fits.
 
     Nothing is read or written when it is made. Everything that is added is
@@ -1033,18 +1032,6 @@ class Session:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be copied or pickled: it holds locks, and its store.
-
-        Raises:
-            CopyError: Always, with what to write instead.
-        """
-        raise CopyError(
-            "a session holds locks and its store, and is neither copied nor pickled: write session.snapshot(),"
-            " and Session.restore(snapshot) where it is used; session.fork() makes a second conversation, and"
-            " Session.open(store, id) opens one of a store"
-        )
 
     def __repr__(self) -> str:
         """Name it, its store and budget, and what is in view; no content."""
