@@ -13,6 +13,7 @@ from trimtab.cli.models import models
 from trimtab.cli.output import Refused
 from trimtab.cli.policy import policy
 from trimtab.cli.validate import repair, validate
+from trimtab.report.text import plain
 
 HELP = """Fit conversations with language models into token budgets.
 
@@ -53,19 +54,19 @@ class _Commands(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what it complains about repeats no password of a URL, wherever that was written."""
+        """Run a command; what it complains of steers no terminal, and repeats no password of a URL."""
         try:
             return super().invoke(ctx)
         except (Refused, click.UsageError) as error:
             from trimtab.stores.secrets import mask  # loaded where it is asked for: it takes long
 
             said = error.format_message()
-            masked = mask(said)
-            if masked == said:
+            shown = mask("\n".join(map(plain, said.split("\n"))))
+            if shown == said:
                 raise
             if isinstance(error, Refused):
-                raise Refused(masked) from None
-            raise click.UsageError(masked, error.ctx) from None
+                raise Refused(shown) from None
+            raise click.UsageError(shown, error.ctx) from None
 
 
 @click.group(

@@ -98,8 +98,8 @@ class RunnerHolder:
         """
         raise CopyError(
             "a session holds locks and its store, and is neither copied nor pickled: write"
-            " session.snapshot(), and Session.restore(snapshot) where it is used; session.fork() makes a second"
-            " conversation, and Session.open(store, id) opens one of a store"
+            " session.snapshot(), and Session.restore(snapshot) where it is used; session.fork() makes"
+            " a second conversation, and Session.open(store, id) opens one of a store"
         )
 
 

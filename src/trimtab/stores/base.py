@@ -326,8 +326,9 @@ class ClosedStore(Store):
             CopyError: Always, with what to write instead.
         """
         raise CopyError(
-            f"a {type(self).__name__} holds locks and connections, and is neither copied nor pickled: open"
-            " one where it is used, as open_store('chats.db'); copy_session(store, target, id) copies a session"
+            f"a {type(self).__name__} holds locks and connections, and is neither copied nor pickled:"
+            " open one where it is used, as open_store('chats.db'); copy_session(store, target, id)"
+            " copies a session"
         )
 
 
