@@ -106,9 +106,8 @@ class BlockDecision(Decision[Part]):
         """List where the message stood that carries its mark; none if trimtab put that in."""
         if not self.marked or self.portion.joint is not None:
             return frozenset()
-        last = zip(self.positions()[-1:], self._without_mark()[-1:], strict=True)
-        carries = (at for at, message in last if _mark(self.portion, message) is not message)
-        return frozenset(at for at in carries if at is not None)
+        ends = zip(self.positions()[-1:], self._without_mark()[-1:], strict=True)
+        return frozenset(at for at, end in ends if at is not None and _mark(self.portion, end) is not end)
 
     def _without_mark(self) -> list[Any]:
         return _merge(self.portion, self.entries())
