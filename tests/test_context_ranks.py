@@ -111,6 +111,48 @@ def test_floors(floor: Any, budget: int, expected: list[int], ignored: bool, mis
     assert (report.floors_ignored, report.blocks[1].floor_missed_tokens) == (ignored, missed)
 
 
+@pytest.mark.parametrize(
+    ("limits", "lowered"),
+    [
+        pytest.param(
+            {"min_tokens": 1009, "max_tokens": 4},
+            {4: None, 5: (1009, 4), 20: (1009, 4), 99: (1009, 4)},
+            id="tokens-where-the-cap-is-below-the-room",
+        ),
+        pytest.param(
+            {"min_ratio": 0.5, "max_tokens": 4},
+            {4: None, 8: None, 10: (5, 4), 99: (49, 4)},
+            id="a-share-above-tokens",
+        ),
+        pytest.param(
+            {"min_tokens": 5, "max_ratio": 0.25}, {8: (5, 2), 19: (5, 4), 20: None}, id="tokens-above-a-share"
+        ),
+        pytest.param(
+            {"min_ratio": 0.5, "min_tokens": 7, "max_ratio": 0.25, "max_tokens": 6},
+            {8: (7, 2), 20: (10, 5), 99: (49, 6)},
+            id="the-larger-floor-and-the-smaller-cap",
+        ),
+        pytest.param({"min_tokens": 4, "max_tokens": 4}, {10: None}, id="at-the-cap"),
+        pytest.param({"min_tokens": 9, "max_tokens": 4, "pinned": True}, {10: None}, id="pinned"),
+        pytest.param({"min_tokens": 9}, {5: None}, id="above-the-room-alone"),
+    ],
+)
+def test_a_floor_that_its_cap_lowers_is_told(limits: Any, lowered: dict[int, tuple[int, int] | None]) -> None:
+    """D2: with both numbers, whether anything had to leave or not; the report has the cap for its floor."""
+    made = context().add("a", talk("u2"), priority=9, min_tokens=2).add("b", talk("u1 u1"), **limits)
+    for budget, numbers in lowered.items():
+        report = made.fit(budget).report
+        told = [note for note in report.notes if "floor" in note]
+        if numbers is None:
+            assert told == []
+            continue
+        floor, cap = numbers
+        assert told == [
+            f"Block 'b' has a floor of {floor:,} tokens and a cap of {cap}: the floor is lowered to the cap."
+        ]
+        assert (report.blocks[1].floor_tokens, report.blocks[1].cap_tokens) == (cap, cap)
+
+
 def test_floors_that_pass_the_room_together_are_ignored() -> None:
     """What is pinned is not; the report says so, and nobody missed anything."""
     made = context(8).add("p", "p p", pinned=True, max_tokens=1)

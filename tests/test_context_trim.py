@@ -118,6 +118,15 @@ def test_without_a_budget_a_cap_in_tokens_holds() -> None:
     assert any("what passed max_tokens of its block left" in note for note in report.notes)
 
 
+@pytest.mark.parametrize(("floor", "lowered"), [({"min_tokens": 9}, True), ({"min_ratio": 0.5}, False)])
+def test_without_a_budget_a_floor_in_tokens_is_lowered(floor: Any, lowered: bool) -> None:
+    """A share of no budget is no floor."""
+    made = Context(counter=WORDS).add("a", talk("u1"), max_tokens=7, on_trim=removing(), **floor)
+    told = [note for note in made.add("b", talk("u30")).fit().report.notes if "has a floor" in note]
+    assert len(told) == lowered
+    assert all("a floor of 9 tokens and a cap of 7:" in note for note in told)
+
+
 def test_without_a_budget_an_async_counter_is_asked_before_the_callback() -> None:
     """Which runs once, and may read any size."""
     seen: list[int] = []

@@ -59,7 +59,7 @@ CONTEXTS = (
             "return self.priority if self.tier is None else self.tier",
         ),
         ("Block.place", "return math.inf if self.position is None", "return 0 if self.position is None"),
-        ("Block.floor_tokens", "max(self.min_tokens, math.floor", "min(self.min_tokens, math.floor"),
+        ("asked_floor_tokens", "max(block.min_tokens, math.floor", "min(block.min_tokens, math.floor"),
         ("Block.floor_tokens", "return min(floor, cap) if cap < room_tokens else floor", "return floor"),
         ("Block.cap_tokens", "else min(cap, self.max_tokens)", "else max(cap, self.max_tokens)"),
         (
@@ -242,10 +242,14 @@ CONTEXTS = (
     ),
     module(
         "_fitting/reporting.py",
-        "test_context_report.py test_context_joint.py properties/test_marks.py",
+        "test_context_report.py test_context_joint.py test_context_ranks.py test_context_trim.py"
+        " properties/test_marks.py test_breakpoints.py",
         ("_ContextRows._mark", "if tokens and not _ends_inserted(decision):", "if tokens:"),
         ("_with_mark", "if decision.mark_tokens and _ends_inserted(decision):", "if False:"),
         ("_ContextRows._mark", 'there if rows[at].fate != "evicted")', "there)"),
+        ("_notes_of_floors", "0 if outcome.composition.asked is None else ", ""),
+        ("_notes_of_floors", "floor > one.cap_tokens", "floor >= one.cap_tokens"),
+        ("_marks_in", "for at in marked | own if", "for at in marked if"),
     ),
     module(
         "_fitting/joint.py",

@@ -195,8 +195,7 @@ class Block:
         Args:
             room_tokens: Tokens of that room.
         """
-        floor = max(self.min_tokens, math.floor(self.min_ratio * room_tokens))
-        cap = self.cap_tokens(room_tokens)
+        floor, cap = asked_floor_tokens(self, room_tokens), self.cap_tokens(room_tokens)
         return min(floor, cap) if cap < room_tokens else floor
 
     def cap_tokens(self, room_tokens: int, /) -> int:
@@ -207,6 +206,11 @@ class Block:
         """
         cap = math.floor(self.max_ratio * room_tokens)
         return cap if self.max_tokens is None else min(cap, self.max_tokens)
+
+
+def asked_floor_tokens(block: Block, room_tokens: int, /) -> int:
+    """Return the least a block asks for, in tokens of an input room, whatever its cap."""
+    return max(block.min_tokens, math.floor(block.min_ratio * room_tokens))
 
 
 MESSAGE: Strategy = SlidingWindow()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
+from trimtab._fitting.blocks import asked_floor_tokens
 from trimtab._fitting.layout import faults_of
 from trimtab._fitting.portion import Decision, Portion
 from trimtab._fitting.prepare import Work
@@ -542,6 +543,7 @@ def context_report_of(outcome: Outcome, *, marked: frozenset[int], recount: Reco
             *tier_note(policy.model, outcome.tokens),
             *(note for one in decisions for note in one.settled.notes),
             *outcome.notes,
+            *_notes_of_floors(outcome),
             *unread_notes(outcome.format, output, counted=composition.is_black_box),
             *unknown_notes(unknown),
             *_notes_of_joined(decisions),
@@ -561,6 +563,18 @@ def context_report_of(outcome: Outcome, *, marked: frozenset[int], recount: Reco
         floors_ignored=outcome.floors_ignored,
         violations=Lazy(lambda: faults_of(policy, outcome.format, composition.source)),
     )
+
+
+def _notes_of_floors(outcome: Outcome) -> list[str]:
+    """Say which floors are above the caps of their blocks, which hold."""
+    room = 0 if outcome.composition.asked is None else outcome.budget.input_tokens  # a share of nothing
+    floors = ((one, asked_floor_tokens(one.portion.block, room)) for one in outcome.decisions)
+    return [
+        f"Block {one.portion.name!r} has a floor of {floor:,} tokens and a cap of {one.cap_tokens:,}:"
+        " the floor is lowered to the cap."
+        for one, floor in floors
+        if one.cap_tokens is not None and floor > one.cap_tokens
+    ]
 
 
 def _notes_of_missing(decisions: list[BlockDecision], output: list[Any]) -> list[str]:
