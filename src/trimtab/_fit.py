@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.fit_plan import decide_marked
-from trimtab._fitting.fitted import Fitted, Plan, fitted_for
+from trimtab._fitting.fit_plan import settle
+from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.objects import ListedObjects, ReadsSeveral
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
+from trimtab._fitting.settlement import Settlement
 from trimtab._shared import observers
 from trimtab._shared.steps import rerun
 from trimtab.budget import BudgetLike
@@ -232,12 +233,12 @@ def fit(
 def _fit_once(ask: Ask, read: Any, write: Any) -> Fitted[Any]:
     if read is None and write is None:
         work = prepare(ask)
-        return fitted_for(drive(decide_marked(work, work.budget)))
+        return fitted_for(drive(settle(work, work.budget)))
     objects = ListedObjects(ask, read, write)
     while True:
         try:
             work = prepare(objects.ask())
-            return fitted_for(objects.show(drive(decide_marked(work, work.budget))))
+            return fitted_for(objects.show(drive(settle(work, work.budget))))
         except ReadsSeveral:
             objects.read_all()
 
@@ -427,18 +428,18 @@ async def afit(
 async def _afit_once(ask: Ask, read: Any, write: Any) -> Fitted[Any]:
     ask.counter = await as_awaited(ask.counter)
     if read is None and write is None:
-        return fitted_for(await _adecide(ask))
+        return fitted_for(await _asettle(ask))
     objects = ListedObjects(ask, read, write)
     while True:
         try:
-            return fitted_for(objects.show(await _adecide(objects.ask())))
+            return fitted_for(objects.show(await _asettle(objects.ask())))
         except ReadsSeveral:
             objects.read_all()
 
 
-async def _adecide(ask: Ask) -> Plan:
+async def _asettle(ask: Ask) -> Settlement:
     if ask.on_trim is not None and ask.counter is not None and ask.counter.is_awaited:
         before = await rerun(lambda: prepare(replace(ask, on_trim=keep_all)))
         await rerun(before.sizes.count_each)  # a callback is run once, and may ask for any size
     work = await rerun(lambda: prepare(replace(ask)))
-    return await adrive(lambda: decide_marked(work, work.budget))
+    return await adrive(lambda: settle(work, work.budget))

@@ -19,6 +19,7 @@ from trimtab._fitting.objects import check_read_write
 from trimtab._fitting.objects_in_blocks import ObjectsInBlocks
 from trimtab._fitting.request import keep_all, known_budget
 from trimtab._fitting.settle import settle_blocks
+from trimtab._fitting.settlement import Settlement
 from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
 from trimtab.budget import BudgetLike
@@ -163,6 +164,14 @@ class Context:
     def __contains__(self, name: object) -> bool:
         """Tell whether there is a block of that name."""
         return name in self._blocks
+
+    @property
+    def policy(self) -> Policy:
+        """What it was made with beside its blocks.
+
+        For adapters: names in it may change between versions.
+        """
+        return self._policy
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -406,8 +415,8 @@ class Context:
         policy, objects = _read(self._snapshot(budget))
         composition = compose(policy)
         outcome = drive(settle_blocks(composition, composition.asked))
-        plan = with_breakpoints(ContextPlan(outcome=outcome), policy.breakpoints)
-        return fitted_for(plan if objects is None else objects.show(plan))
+        settlement = with_breakpoints(Settlement.of(ContextPlan(outcome=outcome)), policy.breakpoints)
+        return fitted_for(settlement if objects is None else objects.show(settlement))
 
     async def afit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget, as `fit` does; awaits what is async.
@@ -438,8 +447,9 @@ class Context:
         composition = await rerun(lambda: compose(policy))
         outcome = await adrive(lambda: settle_blocks(composition, composition.asked))
         mark = policy.breakpoints
-        plan = await rerun(lambda: with_breakpoints(ContextPlan(outcome=outcome), mark))
-        return fitted_for(plan if objects is None else objects.show(plan))
+        plain = Settlement.of(ContextPlan(outcome=outcome))
+        settlement = await rerun(lambda: with_breakpoints(plain, mark))
+        return fitted_for(settlement if objects is None else objects.show(settlement))
 
     def _snapshot(self, budget: BudgetLike | None) -> Policy:
         given = self._policy.budget if budget is None else known_budget(budget, self._policy.model)

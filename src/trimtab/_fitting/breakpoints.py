@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
-from trimtab._fitting.fitted import NO_MARKS, Marks, Plan, PlanAround
-from trimtab.budget import Budget
+from trimtab._fitting.settlement import Marks, Plan, Settlement
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Request, mapping_of
 
-if TYPE_CHECKING:
-    from trimtab.report import Report
-
-__all__ = ["MarkedPlan", "check_breakpoints", "with_breakpoints"]
+__all__ = ["check_breakpoints", "with_breakpoints"]
 
 Mark: TypeAlias = Mapping[str, Any]
 """A mark in the provider's own words."""
@@ -48,11 +45,23 @@ def check_breakpoints(value: object, /) -> Mark | None:
     )
 
 
-def with_breakpoints(plan: Plan, mark: Mark | None, /) -> Plan:
-    """Return a plan whose output is marked; the plan itself where nothing is asked for, or does not fit."""
-    if mark is None or not plan.fits:
-        return plan
-    return MarkedPlan(plan, mark)
+def with_breakpoints(settlement: Settlement, mark: Mark | None, /) -> Settlement:
+    """Return a settlement whose output is marked; the same where nothing is asked for, or does not fit.
+
+    Settled for another budget it is marked as well.
+    """
+    if mark is None:
+        return settlement
+    settlement = replace(settlement, mark=partial(_with_breakpoints, mark=mark))
+    return _with_breakpoints(settlement, mark=mark)
+
+
+def _with_breakpoints(settlement: Settlement, *, mark: Mark) -> Settlement:
+    plan = settlement.plan
+    if not plan.fits:
+        return settlement
+    output, marks = _set_marks(plan, mark)
+    return replace(settlement, messages=output.messages, marks=marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,92 +74,54 @@ class _Output:
     """Where it was marked, the most worth first."""
 
 
-class MarkedPlan(PlanAround):
-    """A plan, and its output with marks."""
+def _set_marks(plan: Plan, asked: Mark) -> tuple[_Output, Marks]:
+    """Mark as many places of the output as there is room for, those that are worth most first."""
+    format, unmarked = plan.format, _Output(plan.messages(), plan.body)
+    most = format.most_marks(plan.model)
+    if not most:
+        has = f"{format.name} has no marks for a prompt cache"
+        why = f"{plan.model!r} takes no marks: its cache, if it has one, finds prefixes by itself"
+        note = f"No breakpoints were set: {why if format.rules.mark_keys else has}."
+        return unmarked, Marks((), notes=(note,))
+    mark = _as_written(format, asked)
+    room, places = plan.budget.input_tokens - plan.tokens, _Places(unmarked, plan, mark).best(most)
+    wanted, output, cost = len(places), unmarked, 0
+    while places:
+        output = _marked_at(unmarked, places, format, mark)
+        cost = _cost_of(output, unmarked, plan)
+        if cost <= room:
+            break
+        places = places[:-1]
+    else:
+        output, cost = unmarked, 0
+    notes, lost = list[str](), [key for key in asked if key not in mark and key != "type"]
+    if places and lost:
+        notes.append(
+            f"Breakpoints were set without {', '.join(lost)}: a mark of {format.name} cannot say it."
+        )
+    if len(places) < wanted:
+        notes.append(f"Breakpoints left out, since there was no room: {wanted - len(places)}.")
+    positions = plan.positions()
+    carry = frozenset(at for place in places if place >= 0 and (at := positions[place]) is not None)
+    before = tuple(sorted({max(0, place + 1) for place in places}))
+    return output, Marks(before, at=carry, tokens=cost, notes=tuple(notes), body=output.body)
 
-    def __init__(self, plain: Plan, mark: Mark) -> None:
-        super().__init__(plain)
-        self._asked = mark
-        self._mark = mark = _as_written(plain.format, mark)
-        self._notes: tuple[str, ...] = ()
-        self._cost = 0
-        self._unmarked = _Output(plain.messages(), plain.body)
-        self._marked = self._unmarked
-        most = plain.format.most_marks(plain.model)
-        if not most:
-            has = f"{plain.format.name} has no marks for a prompt cache"
-            why = f"{plain.model!r} takes no marks: its cache, if it has one, finds prefixes by itself"
-            self._notes = (f"No breakpoints were set: {why if plain.format.rules.mark_keys else has}.",)
-            return
-        self._put(_Places(self._unmarked, plain, mark).best(most))
 
-    def _put(self, places: list[int]) -> None:
-        """Mark as many of the places as there is room for."""
-        room, wanted = self.plain.budget.input_tokens - self.plain.tokens, len(places)
-        while places:
-            self._marked = _marked_at(self._unmarked, places, self.plain.format, self._mark)
-            self._cost = self._cost_of(self._marked)
-            if self._cost <= room:
-                break
-            places = places[:-1]
-        else:
-            self._marked, self._cost = self._unmarked, 0
-        lost = [key for key in self._asked if key not in self._mark and key != "type"]
-        if places and lost:
-            form = self.plain.format.name
-            self._notes = (
-                f"Breakpoints were set without {', '.join(lost)}: a mark of {form} cannot say it.",
-            )
-        if len(places) < wanted:
-            left = f"Breakpoints left out, since there was no room: {wanted - len(places)}."
-            self._notes = (*self._notes, left)
+def _cost_of(marked: _Output, plain: _Output, plan: Plan) -> int:
+    """Return what the marks cost: with most counters nothing."""
+    at = [place for place in marked.places if place >= 0]
+    leads = bool(plain.messages) and _kind(plan.format, plain.messages[0]) == "system"
 
-    def _cost_of(self, marked: _Output) -> int:
-        """Return what the marks cost: with most counters nothing."""
-        plain, at = self._unmarked, [place for place in marked.places if place >= 0]
-        leads = bool(plain.messages) and _kind(self.plain.format, plain.messages[0]) == "system"
+    def tokens(output: _Output) -> int:
+        beside = output.body
+        fixed = Fixed(system=beside.system, tools=beside.tools, extra=beside.extra or None)
+        messages = list(map(mapping_of, output.messages))
+        sizes = sizes_for(plan.counter, messages, fixed, unread=plan.format.unread(messages))
+        if isinstance(sizes, Shares):
+            return sizes.request_tokens(messages)
+        return sizes.fixed_tokens(leads) + sizes.sum(at)
 
-        def tokens(output: _Output) -> int:
-            beside = output.body
-            fixed = Fixed(system=beside.system, tools=beside.tools, extra=beside.extra or None)
-            messages = list(map(mapping_of, output.messages))
-            unread = self.plain.format.unread(messages)
-            sizes = sizes_for(self.plain.counter, messages, fixed, unread=unread)
-            if isinstance(sizes, Shares):
-                return sizes.request_tokens(messages)
-            return sizes.fixed_tokens(leads) + sizes.sum(at)
-
-        return tokens(marked) - tokens(plain)
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """How many messages stand before each mark, ascending; 0: it is on system text or tools."""
-        return tuple(sorted({max(0, place + 1) for place in self._marked.places}))
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of the whole request, marks included."""
-        return self.plain.tokens + self._cost
-
-    @property
-    def body(self) -> Request:
-        """What was asked for, as a request; system text or tools may be marked."""
-        return self._marked.body
-
-    def messages(self) -> list[Any]:
-        """Put the output together; marked messages are shallow copies."""
-        return list(self._marked.messages)
-
-    def report(self, messages: list[Any], /, *, marks: Marks = NO_MARKS) -> Report:
-        """Make the report of the fit; what marks cost is beside the messages."""
-        positions = self.plain.positions()
-        there = [positions[place] for place in self._marked.places if place >= 0]
-        at = frozenset(index for index in there if index is not None)
-        return self.plain.report(self._unmarked.messages, marks=Marks(at, self._cost, self._notes))
-
-    def at(self, budget: Budget, /) -> Plan:
-        """Decide for another budget."""
-        return with_breakpoints(self.plain.at(budget), self._asked)
+    return tokens(marked) - tokens(plain)
 
 
 def _as_written(format: Format, mark: Mark) -> Mark:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any
 
-from trimtab._fitting.fitted import NO_MARKS, Marks
 from trimtab._fitting.settle import Outcome, settle_blocks
+from trimtab._fitting.settlement import Marks
 from trimtab.budget import Budget
 from trimtab.counting.sizes import Shares
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
@@ -91,10 +91,6 @@ class ContextPlan:
         given = lifted or (self.format.rules.lifts_system and body.system is not None)
         return replace(body, system=self.format.lift_system(lifted, body.system)) if given else body
 
-    def without_marks(self) -> ContextPlan:
-        """Return the plan itself."""
-        return self
-
     def messages(self) -> list[Any]:
         """Put the output together."""
         return self.outcome.messages()[self._system_count() :]
@@ -118,8 +114,8 @@ class ContextPlan:
         kinds = (self.format.kind(mapping_of(message)) for message in self.outcome.messages())
         return sum(1 for _ in takewhile(lambda kind: kind == "system", kinds))
 
-    def report(self, messages: list[Any], /, *, marks: Marks = NO_MARKS) -> Report:
-        """Make the report of the fit that gave these messages."""
+    def report(self, marks: Marks, /) -> Report:
+        """Make the report, with marks that were set on the output."""
         from trimtab._fitting.reporting import context_report_of  # not above: many fits are never reported
 
         made = context_report_of(self.outcome, marked=marks.at, recount=lambda: self._counted_report(marks))
@@ -136,7 +132,7 @@ class ContextPlan:
             self.count_all()
         except (CountingError, FormatError):  # of a message the fit never looked at
             return None
-        return self.report([], marks=marks)
+        return self.report(marks)
 
     def at(self, budget: Budget) -> ContextPlan:
         """Decide for another budget; callbacks hold, and no summarizer is asked."""

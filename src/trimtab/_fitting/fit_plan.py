@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.breakpoints import with_breakpoints
-from trimtab._fitting.fitted import NO_MARKS, Marks, Plan
 from trimtab._fitting.portion import Decision, ask
 from trimtab._fitting.prepare import BLOCK, Work
 from trimtab._fitting.request import hold_margin, refuse_faults
+from trimtab._fitting.settlement import Marks, Settlement
 from trimtab._fitting.stale import fill_room, first_change, stale_note, without_stale
 from trimtab._shared.checks import move_to_source
 from trimtab._shared.steps import Steps
@@ -29,7 +29,7 @@ from trimtab.strategies.summarizer import drive
 if TYPE_CHECKING:
     from trimtab.report import Report, Violation
 
-__all__ = ["FitPlan", "decide", "decide_marked"]
+__all__ = ["FitPlan", "decide", "settle"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,10 +47,6 @@ class FitPlan(Decision[Work]):
     def tokens(self) -> int:
         """Tokens of the whole request."""
         return self.settled.tokens
-
-    def without_marks(self) -> FitPlan:
-        """Return the plan itself."""
-        return self
 
     @property
     def model(self) -> str | None:
@@ -110,8 +106,8 @@ class FitPlan(Decision[Work]):
         """Put the output together."""
         return self.settled.assemble(self.request)
 
-    def report(self, messages: list[Any], /, *, marks: Marks = NO_MARKS) -> Report:
-        """Make the report of the fit that gave these messages."""
+    def report(self, marks: Marks, /) -> Report:
+        """Make the report, with marks that were set on the output."""
         from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
 
         self.portion.note_repair()
@@ -119,13 +115,13 @@ class FitPlan(Decision[Work]):
             self.portion,
             self,
             self.budget,
-            messages,
+            self.messages(),
             marked=marks.at,
-            recount=lambda: self._counted_report(messages, marks),
+            recount=lambda: self._counted_report(marks),
         )
         return marks.charge(made)
 
-    def _counted_report(self, messages: list[Any], marks: Marks) -> Report | None:
+    def _counted_report(self, marks: Marks) -> Report | None:
         from trimtab._fitting.reporting import is_cheap
 
         work = self.portion
@@ -135,7 +131,7 @@ class FitPlan(Decision[Work]):
             self.count_all()
         except (CountingError, FormatError):  # of a message the fit never looked at
             return None
-        return self.report(messages, marks=marks)
+        return self.report(marks)
 
     def at(self, budget: Budget) -> FitPlan:
         """Decide for another budget; no summarizer is asked."""
@@ -193,10 +189,10 @@ def decide(work: Work, budget: Budget | None) -> Steps[FitPlan]:
     )
 
 
-def decide_marked(work: Work, budget: Budget | None) -> Steps[Plan]:
+def settle(work: Work, budget: Budget | None) -> Steps[Settlement]:
     """Settle what stays, and mark it for the provider's prompt cache where that is asked for."""
     plan = yield from decide(work, budget)
-    return with_breakpoints(plan, work.ask.breakpoints)
+    return with_breakpoints(Settlement.of(plan), work.ask.breakpoints)
 
 
 def _decide_within(work: Work, budget: Budget) -> Steps[FitPlan]:

@@ -2,227 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+from trimtab._fitting.settlement import Settlement, SettlementCopy
 from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
 from trimtab.budget import Budget, BudgetLike
 from trimtab.counting.awaited import CountsNeeded
-from trimtab.errors import BudgetExceededError, ConfigurationError
-from trimtab.formats import Format, Request
+from trimtab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from trimtab.report import Report
 
-__all__ = ["NO_MARKS", "Fitted", "Marks", "Plan", "PlanAround", "fitted_for"]
+__all__ = ["Fitted", "fitted_for"]
 
 M = TypeVar("M")
 T = TypeVar("T")
-
-
-class Marks(NamedTuple):
-    """Marks for the provider's prompt cache that were set on what a plan gives."""
-
-    at: frozenset[int] = frozenset()
-    """Messages of the caller's that carry one, by their rows."""
-    tokens: int = 0
-    """What all of them cost."""
-    notes: tuple[str, ...] = ()
-    """What a reader should know of them."""
-
-    def charge(self, report: Report) -> Report:
-        """Return a report with what they cost, which is beside the messages."""
-        if not self.tokens and not self.notes:
-            return report
-        return replace(
-            report,
-            notes=(*report.notes, *self.notes),
-            tokens_after=report.tokens_after + self.tokens,
-            fixed_tokens=report.fixed_tokens + self.tokens,
-        )
-
-
-NO_MARKS = Marks()
-
-
-class Plan(Protocol):
-    """What was decided for one budget: all a `Fitted` shows, and how to decide again."""
-
-    @property
-    def budget(self) -> Budget:
-        """The budget it was decided for."""
-        ...
-
-    @property
-    def fits(self) -> bool:
-        """False if what must stay passes the budget."""
-        ...
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of the whole request."""
-        ...
-
-    @property
-    def model(self) -> str | None:
-        """The model it was asked for."""
-        ...
-
-    @property
-    def counter(self) -> Any:
-        """What counts, for the wire form."""
-        ...
-
-    @property
-    def stable(self) -> int:
-        """Messages at the front of the output that stay there when a cut moves, as far as that is known."""
-        ...
-
-    @property
-    def source(self) -> Sequence[Any]:
-        """The caller's messages, in the order of the rows of the report."""
-        ...
-
-    @property
-    def format(self) -> Format:
-        """The wire form."""
-        ...
-
-    @property
-    def body(self) -> Request:
-        """What was asked for, as a request."""
-        ...
-
-    @property
-    def given(self) -> Sequence[Any]:
-        """What the caller gave for each of `source`: the message itself, or what it was written from."""
-        ...
-
-    @property
-    def spans(self) -> Mapping[str, range]:
-        """Where in `source` the messages of each block stand."""
-        ...
-
-    def messages(self) -> list[Any]:
-        """Put the output together."""
-        ...
-
-    def positions(self) -> list[int | None]:
-        """List where in `source` each message of the output was; None: trimtab put it in."""
-        ...
-
-    def stays(self) -> set[int]:
-        """List where in `source` stands what is in the output, or a part of it."""
-        ...
-
-    def without_marks(self) -> Plan:
-        """Return the plan without the marks that were set for a prompt cache."""
-        ...
-
-    def report(self, messages: list[Any], /, *, marks: Marks = NO_MARKS) -> Report:
-        """Make the report of the fit that gave these messages, with marks that were set on what it gave."""
-        ...
-
-    def at(self, budget: Budget, /) -> Plan:
-        """Decide for another budget; no summarizer is asked."""
-        ...
-
-    def count_all(self) -> None:
-        """Count what the fit did not need to."""
-        ...
-
-    def budget_error(self) -> BudgetExceededError:
-        """Make the error for what does not fit."""
-        ...
-
-
-class PlanAround:
-    """A plan that shows the output of another one otherwise."""
-
-    def __init__(self, plain: Plan) -> None:
-        self.plain = plain
-        """The other one."""
-
-    @property
-    def budget(self) -> Budget:
-        """The budget it was decided for."""
-        return self.plain.budget
-
-    @property
-    def fits(self) -> bool:
-        """False if what must stay passes the budget."""
-        return self.plain.fits
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of the whole request."""
-        return self.plain.tokens
-
-    @property
-    def model(self) -> str | None:
-        """The model it was asked for."""
-        return self.plain.model
-
-    @property
-    def counter(self) -> Any:
-        """What counts."""
-        return self.plain.counter
-
-    @property
-    def stable(self) -> int:
-        """Messages that stand in front of every cut."""
-        return self.plain.stable
-
-    @property
-    def source(self) -> Sequence[Any]:
-        """The caller's messages."""
-        return self.plain.source
-
-    @property
-    def format(self) -> Format:
-        """The wire form."""
-        return self.plain.format
-
-    @property
-    def body(self) -> Request:
-        """What was asked for, as a request."""
-        return self.plain.body
-
-    @property
-    def given(self) -> Sequence[Any]:
-        """What the caller gave."""
-        return self.plain.given
-
-    @property
-    def spans(self) -> Mapping[str, range]:
-        """Where the messages of each block stand."""
-        return self.plain.spans
-
-    def positions(self) -> list[int | None]:
-        """List where each message of the output was."""
-        return self.plain.positions()
-
-    def stays(self) -> set[int]:
-        """List where what is in the output was."""
-        return self.plain.stays()
-
-    def without_marks(self) -> Plan:
-        """Return the other one without marks."""
-        return self.plain.without_marks()
-
-    def report(self, messages: list[Any], /, *, marks: Marks = NO_MARKS) -> Report:
-        """Make the report of the other one."""
-        return self.plain.report(self.plain.messages(), marks=marks)
-
-    def count_all(self) -> None:
-        """Count what the fit did not need to."""
-        self.plain.count_all()
-
-    def budget_error(self) -> BudgetExceededError:
-        """Make the error for what does not fit."""
-        return self.plain.budget_error()
 
 
 _BESIDE = ", fitted.request for the body, or fitted.report.to_dict() for what happened, which JSON can hold"
@@ -253,19 +49,19 @@ class Fitted(Generic[M]):
         (3, 1)
     """
 
-    __slots__ = ("_plan", "_report", "messages")
+    __slots__ = ("_report", "_settled", "messages")
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    def __init__(self, settled: Settlement | SettlementCopy) -> None:
+        self._settled = settled
         self._report: Report | None = None
-        self.messages: list[M] = plan.messages()
+        self.messages: list[M] = list(settled.messages)
         """What stays, in order: the caller's own objects; edited ones are shallow copies."""
 
     def __repr__(self) -> str:
         """Say how much stayed."""
-        plan = self._plan
-        room = plan.budget.input_tokens
-        return f"<Fitted {len(self.messages)} of {len(plan.source)} messages, {plan.tokens}/{room} tokens>"
+        settled = self._settled
+        count, room = settled.total_message_count, settled.limit_tokens
+        return f"<Fitted {len(self.messages)} of {count} messages, {settled.tokens}/{room} tokens>"
 
     def _repr_html_(self) -> str:
         """Show the report in a notebook; no text of messages."""
@@ -282,9 +78,7 @@ class Fitted(Generic[M]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle without counter, strategy and callbacks."""
-        places = Places(self.positions, self.changed, dict(self._spans))
-        read = (self.messages, self.system, self.tools, self.request, self.report, self.evicted, places)
-        return _copy, read
+        return Fitted, (self._settled.copy(self.report, self.messages),)
 
     def __iter__(self) -> NoReturn:
         """Refuse: it is no list, it has one.
@@ -317,17 +111,17 @@ class Fitted(Generic[M]):
 
         None if there is none, or where it became the first of the messages.
         """
-        return self._plan.body.system
+        return self._settled.system
 
     @property
     def tools(self) -> Any:
         """Tool schemas as given; None if there are none."""
-        return self._plan.body.tools
+        return self._settled.tools
 
     @property
     def request(self) -> Any:
         """The messages in the form the input had: a copy of the request body, or the list."""
-        return self._plan.format.write_request(self._plan.body, list(self.messages))
+        return self._settled.request_of(list(self.messages))
 
     @property
     def evicted(self) -> list[M]:
@@ -335,8 +129,7 @@ class Fitted(Generic[M]):
 
         A message of which a part stays is not among them.
         """
-        stay = self._plan.stays()
-        return [message for at, message in enumerate(self._plan.given) if at not in stay]
+        return list(self._settled.evicted)
 
     @property
     def positions(self) -> list[int | None]:
@@ -348,7 +141,7 @@ class Fitted(Generic[M]):
         system text that became a message, and what joined documents became. Where a message was given twice,
         each has its own index; one of which a repair put parts in several places is there once for each.
         """
-        return self._plan.positions()
+        return list(self._settled.positions)
 
     def positions_in(self, block: str, /) -> list[int | None]:
         """For each message its index in the list given for a block; None for others.
@@ -359,16 +152,12 @@ class Fitted(Generic[M]):
         Raises:
             UnknownNameError: No block with messages has this name; that of `fit` is "history".
         """
-        spans = self._spans
+        spans = self._settled.spans
         if block not in spans:
             there = ", ".join(spans) or "none"
             raise unknown_name(f"no block with messages is named {block!r}; there are: {there}", block, spans)
         span = spans[block]
         return [None if at is None or at not in span else at - span.start for at in self.positions]
-
-    @property
-    def _spans(self) -> Mapping[str, range]:
-        return self._plan.spans
 
     @property
     def changed(self) -> list[int]:
@@ -377,16 +166,33 @@ class Fitted(Generic[M]):
         The input has another object in their place: they are shallow copies with a text, a part, a role or
         a mark that differs. What was put in is not among them, nor is what merely moved.
         """
-        plan, given = self._plan, self._plan.given
-        pairs = enumerate(zip(plan.messages(), plan.positions(), strict=True))
-        return [at for at, (message, was) in pairs if was is not None and message is not given[was]]
+        return list(self._settled.changed)
 
     @property
     def report(self) -> Report:
         """What was kept, what left, why, and the tokens before and after."""
         if self._report is None:
-            self._report = self._plan.report(self.messages)
+            self._report = self._settled.report()
         return self._report
+
+    @property
+    def settlement(self) -> Settlement:
+        """What the engine settled.
+
+        For adapters and pages: names in it may change between versions.
+
+        Raises:
+            ConfigurationError: This is a copy, which has no counter.
+        """
+        return self._settlement("settlement")
+
+    def _settlement(self, wanted: str) -> Settlement:
+        settled = self._settled
+        if isinstance(settled, SettlementCopy):
+            raise ConfigurationError(
+                f"{wanted} needs the counter, which a copied or pickled Fitted lacks: call fit again"
+            )
+        return settled
 
     def at(self, budget: BudgetLike, /) -> Fitted[M]:
         """Fit the same input to another budget; every size already known is used again.
@@ -410,7 +216,10 @@ class Fitted(Generic[M]):
         return fitted
 
     def _at(self, budget: BudgetLike) -> Fitted[M]:
-        return fitted_for(_at_once(lambda: self._plan.at(Budget.of(budget, model=self._plan.model)), "aat"))
+        settlement = self._settlement("at()")
+        return fitted_for(
+            _at_once(lambda: settlement.at(Budget.of(budget, model=settlement.plan.model)), "aat")
+        )
 
     async def aat(self, budget: BudgetLike, /) -> Fitted[M]:
         """Fit the same input to another budget, with an async counter; see `at`.
@@ -430,7 +239,8 @@ class Fitted(Generic[M]):
     async def _aat(self, budget: BudgetLike) -> Fitted[M]:
         from trimtab._shared.steps import rerun
 
-        return fitted_for(await rerun(lambda: self._plan.at(Budget.of(budget, model=self._plan.model))))
+        settlement = self._settlement("aat()")
+        return fitted_for(await rerun(lambda: settlement.at(Budget.of(budget, model=settlement.plan.model))))
 
     def count_all(self) -> Report:
         """Count what the fit did not need to.
@@ -441,7 +251,7 @@ class Fitted(Generic[M]):
             CountingError: The counter failed on a message the fit did not need.
             FormatError: Such a message is none.
         """
-        _at_once(self._plan.count_all, "acount_all")
+        _at_once(self._settlement("count_all()").plan.count_all, "acount_all")
         self._report = None
         return self.report
 
@@ -454,7 +264,7 @@ class Fitted(Generic[M]):
         """
         from trimtab._shared.steps import rerun
 
-        await rerun(self._plan.count_all)
+        await rerun(self._settlement("acount_all()").plan.count_all)
         self._report = None
         return self.report
 
@@ -473,139 +283,13 @@ def _at_once(call: Callable[[], T], instead: str) -> T:
         ) from None
 
 
-class Places(NamedTuple):
-    """Where the messages of an output were, as a copy keeps it."""
-
-    positions: list[int | None]
-    changed: list[int]
-    spans: dict[str, range]
-
-
-class CopiedFitted(Fitted[M]):
-    """What of a `Fitted` is there after copying or pickling: all there is to read."""
-
-    __slots__ = ("_evicted", "_kept_report", "_places", "_request", "_system", "_tools")
-
-    def __init__(
-        self,
-        messages: list[M],
-        report: Report,
-        *,
-        system: Any,
-        tools: Any,
-        request: Any,
-        evicted: list[M],
-        places: Places,
-    ) -> None:
-        self.messages = messages
-        self._evicted = evicted
-        self._places = places
-        self._kept_report = report
-        self._system = system
-        self._tools = tools
-        self._request = request
-
-    def __repr__(self) -> str:
-        """Say how much stayed."""
-        report = self._kept_report
-        total, room = report.total_message_count, report.input_tokens
-        return f"<Fitted {len(self.messages)} of {total} messages, {report.tokens_after}/{room} tokens>"
-
-    @property
-    def system(self) -> Any:
-        """System text to send beside the messages."""
-        return self._system
-
-    @property
-    def tools(self) -> Any:
-        """Tool schemas as given."""
-        return self._tools
-
-    @property
-    def request(self) -> Any:
-        """The messages in the form the input had."""
-        return self._request
-
-    @property
-    def evicted(self) -> list[M]:
-        """The messages of the input that left, in its order."""
-        return list(self._evicted)
-
-    @property
-    def positions(self) -> list[int | None]:
-        """For each of the messages its index in the input; None if trimtab put it in."""
-        return list(self._places.positions)
-
-    @property
-    def _spans(self) -> Mapping[str, range]:
-        return self._places.spans
-
-    @property
-    def changed(self) -> list[int]:
-        """Which of `messages`, by index, trimtab changed."""
-        return list(self._places.changed)
-
-    @property
-    def report(self) -> Report:
-        """What was kept, what left, why, and the tokens before and after."""
-        return self._kept_report
-
-    def at(self, budget: BudgetLike, /) -> Fitted[M]:
-        """Refuse: a copy cannot count.
-
-        Raises:
-            ConfigurationError: Always.
-        """
-        raise ConfigurationError(
-            "at() needs the counter, which a copied or pickled Fitted lacks: call fit again"
-        )
-
-    async def aat(self, budget: BudgetLike, /) -> Fitted[M]:
-        """Refuse: a copy cannot count.
-
-        Raises:
-            ConfigurationError: Always.
-        """
-        return self.at(budget)
-
-    async def acount_all(self) -> Report:
-        """Refuse: a copy cannot count.
-
-        Raises:
-            ConfigurationError: Always.
-        """
-        return self.count_all()
-
-    def count_all(self) -> Report:
-        """Refuse: a copy cannot count.
-
-        Raises:
-            ConfigurationError: Always.
-        """
-        raise ConfigurationError("count_all() needs the counter, which a copied or pickled Fitted lacks")
-
-
-def _copy(
-    messages: list[Any],
-    system: Any,
-    tools: Any,
-    request: Any,
-    report: Report,
-    evicted: list[Any],
-    places: Places,
-) -> CopiedFitted[Any]:
-    return CopiedFitted(
-        messages, report, system=system, tools=tools, request=request, evicted=evicted, places=places
-    )
-
-
-def fitted_for(plan: Plan) -> Fitted[Any]:
-    """Put the output of a plan together.
+def fitted_for(settlement: Settlement) -> Fitted[Any]:
+    """Give a settlement back.
 
     Raises:
         BudgetExceededError: It does not fit; with the nearest attempt.
     """
-    fitted: Fitted[Any] = Fitted(plan)
-    if not plan.fits:
-        raise plan.budget_error().with_attempt(fitted)
+    fitted: Fitted[Any] = Fitted(settlement)
+    if not settlement.plan.fits:
+        raise settlement.plan.budget_error().with_attempt(fitted)
     return fitted

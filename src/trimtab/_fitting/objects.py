@@ -14,10 +14,9 @@ from itertools import chain, repeat
 from operator import is_
 from typing import Any, Generic, TypeVar
 
-from trimtab._fitting.fitted import Plan, PlanAround
 from trimtab._fitting.request import Ask
+from trimtab._fitting.settlement import Settlement
 from trimtab._shared.checks import check_messages, check_parameters, check_whole
-from trimtab.budget import Budget
 from trimtab.conversation.units import resolve_pins
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Dict, mapping_of
@@ -226,10 +225,11 @@ class Objects:
         except FormatError as error:
             raise FormatError(f"objects[{at}]: what read= gave is no message: {error}") from None
 
-    def show(self, plan: Plan) -> ObjectsPlan:
-        """Show the output of a plan as objects."""
+    def show(self, settlement: Settlement) -> Settlement:
+        """Show the output as objects, for another budget, too."""
         self._decided = True
-        return ObjectsPlan(plan, self)
+        written = Written(self, settlement)
+        return replace(settlement, messages=written.messages, written=written, write=self.show)
 
     def count(self, at: int) -> int:
         """Return how many messages an object reads as."""
@@ -296,29 +296,29 @@ class Unread(LateDict):
         return self._objects.one(self._at)
 
 
-class ObjectsPlan(PlanAround):
-    """A plan over wire messages, and its output as objects."""
+class Written:
+    """The output of a settlement as objects."""
 
-    def __init__(self, plain: Plan, objects: Objects) -> None:
-        super().__init__(plain)
+    def __init__(self, objects: Objects, settlement: Settlement) -> None:
         self._objects = objects
-        self._given = [*objects.given]
+        self._plain = settlement.plan.given
+        """The wire messages of all objects."""
+        self.given: list[object] = [*objects.given]
         """The caller's objects; of a text what was made of it, where it stays whole."""
-        self._made: list[object] = []
+        self.messages: list[object] = []
         """The output."""
-        self._places: list[int | None] = []
+        self.places: list[int | None] = []
         """Where each object of it was."""
-        self._write()
+        self._write(settlement.messages, settlement.plan.positions)
 
-    def _write(self) -> None:
+    def _write(self, messages: list[Any], positions: Callable[[], list[int | None]]) -> None:
         """Write the output; what nothing changed is the very object."""
-        objects, given = self._objects, self.plain.given
-        messages = self.plain.messages()
+        objects, given = self._objects, self._plain
         whole = len(messages) == len(given) and all(map(is_, messages, given))
         if whole and not objects.texts:
-            self._made, self._places = [*objects.given], [*range(len(objects.given))]
+            self.messages, self.places = [*objects.given], [*range(len(objects.given))]
             return
-        places = self.plain.positions()
+        places = positions()
         owners, at = objects.owners, 0
         first = self._same_from(messages, places)
         end = len(messages) - (len(given) - first)
@@ -332,8 +332,8 @@ class ObjectsPlan(PlanAround):
             at = self._end_of(owners[was], places, at, end)
             self._add_own(was, messages[start:at], places[start:at])
         if first < len(given):
-            self._made += objects.given[owners[first] :]
-            self._places += range(owners[first], len(objects.given))
+            self.messages += objects.given[owners[first] :]
+            self.places += range(owners[first], len(objects.given))
 
     def _end_of(self, owner: int, places: Sequence[int | None], at: int, end: int) -> int:
         """Find where in the output the messages of an object end that stand together."""
@@ -352,22 +352,22 @@ class ObjectsPlan(PlanAround):
         if made is not None:
             self._add(owner, made)
         if was is not None and owner is not None:
-            if message is self.plain.given[was]:
-                self._given[owner] = made
+            if message is self._plain[was]:
+                self.given[owner] = made
             self._add_blanks(owner)
 
     def _add_own(self, was: int, found: list[object], places: list[int | None]) -> None:
         """Add the object these messages are of; it is written if not all are there as they were."""
         objects, owner = self._objects, self._objects.owners[was]
         whole = range(was, was + objects.count(owner))
-        same = places == [*whole] and all(map(is_, found, self.plain.given[was : whole.stop]))
+        same = places == [*whole] and all(map(is_, found, self._plain[was : whole.stop]))
         made = objects.given[owner] if same else objects.rewrite(owner, [*map(mapping_of, found)])
         self._add(owner, made)
         self._add_blanks(owner)
 
     def _add(self, place: int | None, made: object) -> None:
-        self._made.append(made)
-        self._places.append(place)
+        self.messages.append(made)
+        self.places.append(place)
 
     def _add_blanks(self, at: int) -> None:
         for blank, made in self._objects.blanks(at):
@@ -375,7 +375,7 @@ class ObjectsPlan(PlanAround):
 
     def _same_from(self, messages: Sequence[object], places: Sequence[int | None]) -> int:
         """Tell from which wire message on all is in the output as it was; an object begins there."""
-        given, owners = self.plain.given, self._objects.owners
+        given, owners = self._plain, self._objects.owners
         count = [*map(is_, reversed(messages), reversed(given)), False].index(False)
         first = len(given) - count
         texts = self._objects.texts
@@ -389,40 +389,12 @@ class ObjectsPlan(PlanAround):
             first += 1
         return first
 
-    @property
-    def source(self) -> Sequence[object]:
-        """The caller's objects."""
-        return self._given
+    def spans(self, plain: Mapping[str, range]) -> Mapping[str, range]:
+        """Say where the objects of each block are."""
+        return self._objects.spans(plain)
 
-    @property
-    def given(self) -> Sequence[object]:
-        """The same."""
-        return self._given
-
-    @property
-    def spans(self) -> Mapping[str, range]:
-        """Where the objects of each block are."""
-        return self._objects.spans(self.plain.spans)
-
-    def messages(self) -> list[object]:
-        """List the objects of the output."""
-        return list(self._made)
-
-    def positions(self) -> list[int | None]:
-        """List where each object of the output was."""
-        return list(self._places)
-
-    def stays(self) -> set[int]:
-        """List the objects of which something is in the output."""
+    def stays(self, plain: set[int]) -> set[int]:
+        """List the objects of which something is in the output, by what of the wire messages is."""
         owners = self._objects.owners
-        stay = {owners[at] for at in self.plain.stays()}  # also what was joined with others
-        return stay.union(at for at in self._places if at is not None)
-
-    def without_marks(self) -> Plan:
-        """Show the output of the plan without marks."""
-        plain = self.plain.without_marks()
-        return self if plain is self.plain else ObjectsPlan(plain, self._objects)
-
-    def at(self, budget: Budget, /) -> Plan:
-        """Decide for another budget."""
-        return ObjectsPlan(self.plain.at(budget), self._objects)
+        stay = {owners[at] for at in plain}  # also what was joined with others
+        return stay.union(at for at in self.places if at is not None)

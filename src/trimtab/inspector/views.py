@@ -270,7 +270,7 @@ def places_of(fitted: Fitted[Any]) -> dict[int, int]:
 
 def row_sources(fitted: Fitted[Any]) -> Sequence[Any]:
     """Return what the rows of a report are of, in their order."""
-    return fitted._plan.given  # no door offers it for a message that was changed
+    return fitted.settlement.given  # no door offers it for a message that was changed
 
 
 def put_in(row: InsertedRow) -> Entry:

@@ -262,8 +262,8 @@ class Trimmer(Generic[M]):
             wires = [wire for message in messages for wire in self._wires(message)]
             self._refused.learn_thinking(map(self._format.thinking_key, wires))
             return refusal
-        name, plan = self._model(model), sent.fitted._plan
-        room = min(room_after(refusal, plan.tokens, is_taught=False), plan.budget.input_tokens)
+        name, made = self._model(model), sent.fitted.settlement
+        room = min(room_after(refusal, made.tokens, is_taught=False), made.limit_tokens)
         self._refused.learn_window(name, refusal)
         self._refused.learn_room(name, self._key_of(messages), max(1, room))
         return refusal
@@ -280,7 +280,7 @@ class Trimmer(Generic[M]):
     @property
     def sets_marks(self) -> bool:
         """Whether marks for the provider's prompt cache are asked for."""
-        of_context = self._budget._policy.breakpoints if isinstance(self._budget, Context) else None
+        of_context = self._budget.policy.breakpoints if isinstance(self._budget, Context) else None
         return bool(self._options.get("breakpoints") or of_context)
 
     def check_sync(self) -> None:
@@ -312,7 +312,7 @@ class Trimmer(Generic[M]):
         blocks: Blocks[M] | None = None
         if isinstance(self._budget, Context):
             self._check_texts(self._budget)
-            context, asked = self._budget, self._budget._policy.budget
+            context, asked = self._budget, self._budget.policy.budget
             name = known_name(self._model(model))
             if is_below(room, None if asked is None else Budget.of(asked, model=name)):
                 context = context.clone(budget=room)
@@ -332,7 +332,7 @@ class Trimmer(Generic[M]):
             note_in(fitted, why)
         yield from self._tell(fitted)
         sent, places = fitted.messages, fitted.positions
-        kept = fitted._plan.without_marks().messages() if self._keeps else sent
+        kept = fitted.settlement.without_marks().messages if self._keeps else sent
         if blocks is not None:
             kept = [one for one, _ in blocks.objects(fitted, kept, write)] if self._keeps else []
             pairs = [*blocks.objects(fitted, sent, write)]
@@ -417,7 +417,7 @@ class Trimmer(Generic[M]):
         given = self._ask(model, sent_as, None, None, others)
         own = given.get("counter")
         if own is None and isinstance(self._budget, Context):
-            own = self._budget._policy.counter
+            own = self._budget.policy.counter
         own = None if own is None else as_counter(own, later=True)
         counter = counter_of(own, given["model"], self._format, charge_as=given["charge_as"])
         if counter.is_awaited or not isinstance(counter, AdditiveCounter):
@@ -472,7 +472,7 @@ class Trimmer(Generic[M]):
 
     def _name_of(self, name: str | None) -> str | None:
         """Name the model that a `Context` is of, where a call says none."""
-        of_context = self._budget._policy.model if isinstance(self._budget, Context) else None
+        of_context = self._budget.policy.model if isinstance(self._budget, Context) else None
         return of_context if name is None else name
 
     def _estimate(self, name: str | None) -> EstimateCounter | None:
@@ -500,7 +500,7 @@ class Trimmer(Generic[M]):
     def _counts(self) -> bool:
         """Whether the user gave a counter, which counts messages as they are read."""
         counter = self._options.get("counter")
-        of_context = self._budget._policy.counter if isinstance(self._budget, Context) else None
+        of_context = self._budget.policy.counter if isinstance(self._budget, Context) else None
         return counter is not None or of_context is not None
 
     def _tokens(self, model: str | None, window: Budget | None) -> Budget | None:
@@ -531,7 +531,7 @@ class Trimmer(Generic[M]):
         if not self._keeps:
             return
         own = [one.name for one in context.blocks if one.name != HISTORY and not one.is_empty]
-        if context._policy.system:
+        if context.policy.system:
             own.insert(0, "system=")
         if own:
             raise ConfigurationError(
@@ -764,7 +764,7 @@ def _first(message: Any, wire: list[Any]) -> Any:
 
 def _budget_given(budget: Any) -> Budget | Context | str | None:
     """Check what was given; a policy is read once."""
-    if isinstance(budget, Context) and budget._policy.read is not None:
+    if isinstance(budget, Context) and budget.policy.read is not None:
         raise ConfigurationError(
             "an adapter reads its framework's messages itself: give it a Context without read= and write="
         )

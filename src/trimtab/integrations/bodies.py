@@ -82,7 +82,7 @@ class Bodies(Trimmer[Any]):
         )
         own = options.get("counter")
         if own is None and isinstance(self._budget, Context):
-            own = self._budget._policy.counter
+            own = self._budget.policy.counter
         if isinstance(own, UsageBaseline):
             raise ConfigurationError(
                 "counter is a UsageBaseline, which is of one conversation: with_budget keeps one for each and"
@@ -174,8 +174,8 @@ class Bodies(Trimmer[Any]):
         if tokens is not None and sent.counter is not None:
             call.chat.take_bill(tokens - call.held_tokens, sent)
         is_taught = tokens is not None and call.chat.baseline is not sent.counter
-        room = room_after(refusal, fitted._plan.tokens, is_taught=is_taught)
-        limit = fitted._plan.budget.input_tokens
+        room = room_after(refusal, fitted.settlement.tokens, is_taught=is_taught)
+        limit = fitted.settlement.limit_tokens
         self._refused.learn_window(self._model(call.model), refusal)
         return (yield from self._fit_call(call, max(1, min(room, limit)), refusal))
 
@@ -195,7 +195,7 @@ class Bodies(Trimmer[Any]):
         room = self._room(call, limit_tokens)
         if isinstance(self._budget, Context):
             context = self._budget
-            asked = context._policy.budget
+            asked = context.policy.budget
             name = known_name(self._model(call.model))
             if is_below(room, None if asked is None else Budget.of(asked, model=name)):
                 context = context.clone(budget=_budget_of(room, counter))
@@ -327,14 +327,14 @@ class Bodies(Trimmer[Any]):
             has_system=bool(request.system) or first.get("role") in SYSTEM_ROLES,
             extra=request.extra,
         )
-        plan = fitted._plan
+        settlement = fitted.settlement
         return Sent(
             made,
             chat=call.chat,
             counter=counter,
-            tokens=plan.tokens - call.held_tokens,
+            tokens=settlement.tokens - call.held_tokens,
             fixed_counted=fixed_counted,
-            limit_tokens=plan.budget.input_tokens,
+            limit_tokens=settlement.limit_tokens,
             fitted=fitted,
             call=call,
             kept=kept,

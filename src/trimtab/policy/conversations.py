@@ -53,7 +53,7 @@ def with_conversation(
         FormatError: No block is called "history", and there are several; or a block takes no such content.
     """
     system = given.get("system") or None
-    if system is not None and policy._policy.system is not None:
+    if system is not None and policy.policy.system is not None:
         raise ConfigurationError(
             "system is given twice: as system= of the Context, and in the request. Leave one of them out, or"
             " put that of the Context into a block 'system', which is sent beside the request's own"
@@ -62,14 +62,14 @@ def with_conversation(
     context = policy.clone(**changes)
     blocks = {block.name: block for block in policy.blocks}
     name = _name_for_conversations(blocks)
-    head = _count_head(messages, format) if policy._policy.read is None else 0
+    head = _count_head(messages, format) if policy.policy.read is None else 0
     apart = head > 0 and name != _SYSTEM and _SYSTEM in blocks
     parts = {_SYSTEM: messages[:head], name: messages[head:]} if apart else {name: messages}
     own = {name: () if name == HISTORY or blocks[name].is_empty else items_of(blocks[name]) for name in parts}
     fill(context, {name: [*own[name], *part] for name, part in parts.items()})
     if head and not apart:
         start = len(own[name])
-        context._policy = replace(context._policy, pins={name: range(start, start + head)})
+        context._policy = replace(context.policy, pins={name: range(start, start + head)})
     return context, {name: Part(len(own[name]), part) for name, part in parts.items()}
 
 
@@ -172,7 +172,7 @@ def fitter(
         ConfigurationError: What is given is no counter.
     """
     policy = policy.clone(system=system)
-    held = policy._policy
+    held = policy.policy
     own = held.counter if counter is None else as_counter(counter)
     room = held.budget if budget is None else budget
     form = held.format if format == "auto" else format
@@ -198,7 +198,7 @@ def fitter(
 
 def counted_model(policy: Context, model: str | None, /) -> str | None:
     """Return the model whose tokenizer counts: the given one, or the policy's; None: a counter does."""
-    held = policy._policy
+    held = policy.policy
     return None if held.counter is not None else held.model if model is None else model
 
 

@@ -30,7 +30,7 @@ from trimtab.strategies import (
 
 def context_data(context: Context, names: Mapping[str, object], /) -> dict[str, Any]:
     """Write a context without its content."""
-    policy, at = context._policy, Place(names=names)
+    policy, at = context.policy, Place(names=names)
     if policy.read is not None:
         raise ConfigurationError(
             "read= and write= are functions over a framework's objects, and no part of a policy: write the"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from trimtab._fit import Fitted, fit
-from trimtab._fitting.breakpoints import MarkedPlan
 from trimtab._fitting.request import known_budget
 from trimtab._shared.checks import name_of
 from trimtab.budget import BudgetLike
@@ -278,10 +277,10 @@ class ByFunction(_Forgetful):
 
 def _view(fitted: Fitted[Any]) -> View:
     """Return what was sent, without its marks: a provider tells no prefixes apart by them."""
-    plan, report = fitted._plan, fitted.report
+    settlement, report = fitted.settlement, fitted.report
     return View(
-        messages=plan.plain.messages() if isinstance(plan, MarkedPlan) else fitted.messages,
-        marks=plan.places if isinstance(plan, MarkedPlan) else None,
+        messages=settlement.without_marks().messages,
+        marks=settlement.marks.places,
         system=fitted.system,
         evicted=report.evicted_message_count,
         changed=report.compacted,

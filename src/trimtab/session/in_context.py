@@ -37,7 +37,7 @@ def require_context(context: Any, options: Options, /) -> Context:
     """Return a context a session can be part of."""
     if not isinstance(context, Context):
         raise ConfigurationError(f"context is a Context, not {context!r:.80}")
-    policy, has_system = context._policy, options.system is not None
+    policy, has_system = context.policy, options.system is not None
     given = {
         "model": (options.model, policy.model),
         "counter": (options.counter, policy.counter),
@@ -69,7 +69,7 @@ def _two_systems(where: str) -> ConfigurationError:
 def room_for_history(options: Options) -> Room:
     """Return the tokens the history may have; none where the other blocks alone do not fit."""
     context = _whole(options)
-    policy = replace(context._policy, blocks=context.blocks).without_callbacks()
+    policy = replace(context.policy, blocks=context.blocks).without_callbacks()
     composition = compose(policy)
     claims, room = claims_of(composition)
     place = next(at for at, block in enumerate(policy.blocks) if block.name == HISTORY)
@@ -86,7 +86,7 @@ def room_for_history(options: Options) -> Room:
 def constant_room(options: Options) -> int:
     """Return what the history may have at most, whatever the other blocks hold: its cap, or all there is."""
     context = _whole(options)
-    policy = replace(context._policy, blocks=context.blocks).without_callbacks()
+    policy = replace(context.policy, blocks=context.blocks).without_callbacks()
     block = next(block for block in policy.blocks if block.name == HISTORY)
     whole = compose(policy).budget.input_tokens
     return min(whole, block.cap_tokens(whole))
@@ -128,5 +128,5 @@ def request_of(options: Options, messages: Sequence[Any], notes: tuple[str, ...]
     made = _whole(options)
     block = next(block for block in made.blocks if block.name == HISTORY)
     made.add_block(replace(block, content=list(messages), pinned=bool(messages)), replace=True)
-    made._policy = replace(made._policy, notes=notes)
+    made._policy = replace(made.policy, notes=notes)
     return made

@@ -358,7 +358,7 @@ class Options:
         if self.budget is not None:
             raise ConfigurationError("budget is given twice: by budget= and by the Context")
         self.context = require_context(self.context, self).clone()
-        self.format = self.context._policy.format
+        self.format = self.context.policy.format
 
     def measure_context(self) -> None:
         """Find the room the other blocks leave for the history."""
@@ -381,10 +381,10 @@ class Options:
     @property
     def pending_calls(self) -> frozenset[str]:
         """Ids of calls whose results are still to come, as the context says."""
-        return frozenset() if self.context is None else frozenset(self.context._policy.pending_calls)
+        return frozenset() if self.context is None else frozenset(self.context.policy.pending_calls)
 
     def _counter(self) -> RequestCounter:
-        policy = None if self.context is None else self.context._policy
+        policy = None if self.context is None else self.context.policy
         counter = self.counter if self.counter is not None or policy is None else policy.counter
         model = self.model if self.model is not None or policy is None else policy.model
         if isinstance(counter, UsageBaseline):

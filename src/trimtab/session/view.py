@@ -8,8 +8,8 @@ from itertools import takewhile
 from operator import attrgetter, eq, itemgetter, lt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trimtab._fitting.fit_plan import decide_marked
-from trimtab._fitting.fitted import Fitted, PlanAround, fitted_for
+from trimtab._fitting.fit_plan import settle
+from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, window_note
 from trimtab._shared import observers
@@ -138,7 +138,7 @@ def fit_working_set(
             notes=(*_notes(working_set, listed.units), *_notes_of_calls(listed.changes), *notes),
         )
     )
-    return fitted_for(drive(decide_marked(work, work.budget)))
+    return fitted_for(drive(settle(work, work.budget)))
 
 
 def listed_view(working_set: WorkingSet) -> Listed:
@@ -535,7 +535,7 @@ def _fit_view(core: Core, at: int | None, watch: FitWatch | None) -> Steps[Fitte
     fitted = yield from _fit_fresh(core, working_set, notes)
     first = next(iter(working_set.view()), 0)
     # not from the report, which is made when somebody reads it
-    core.view_given = ViewGiven(working_set.version, fitted._plan.tokens, first)
+    core.view_given = ViewGiven(working_set.version, fitted.settlement.tokens, first)
     return fitted
 
 
@@ -591,9 +591,7 @@ def _leaving_first(working_set: WorkingSet, stale: frozenset[int]) -> frozenset[
 
 def _keys_of(fitted: Fitted[Any]) -> list[int]:
     """Tell messages apart by what they say, whoever changes them later; marks for a cache say nothing."""
-    plan = fitted._plan
-    plain = plan.plain if isinstance(plan, PlanAround) else plan
-    return [hash(repr(message)) for message in plain.messages()]
+    return [hash(repr(message)) for message in fitted.settlement.plan.messages()]
 
 
 def _fit_in_context(
