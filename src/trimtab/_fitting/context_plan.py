@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any
 
-from trimtab._fitting.settle import Outcome, settle_blocks
+from trimtab._fitting.outcome import Outcome
+from trimtab._fitting.settle import settle_blocks
 from trimtab._fitting.settlement import Marks
 from trimtab.budget import Budget
 from trimtab.counting.sizes import Shares

@@ -9,10 +9,10 @@ from typing import Any, TypeVar, overload
 
 from trimtab._fitting.blocks import asked_floor_tokens
 from trimtab._fitting.layout import faults_of
+from trimtab._fitting.outcome import BlockDecision, Outcome
 from trimtab._fitting.portion import Decision, Portion
 from trimtab._fitting.prepare import Work
 from trimtab._fitting.request import tier_note, window_note, window_of
-from trimtab._fitting.settle import BlockDecision, Outcome
 from trimtab.budget import Budget
 from trimtab.conversation import State
 from trimtab.conversation.assemble import part_of

@@ -2,225 +2,31 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import partial
-from itertools import chain, islice, takewhile
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 from trimtab._fitting.allocation import Claim, offers
-from trimtab._fitting.layout import Composition, Part, by_block
-from trimtab._fitting.portion import Decision, ask, in_block
+from trimtab._fitting.layout import Composition, Part
+from trimtab._fitting.outcome import BlockDecision, Outcome, mark_tokens_of
+from trimtab._fitting.portion import ask, in_block
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.request import hold_margin
-from trimtab._fitting.stale import fill_room, first_change, stale_note, without_stale
+from trimtab._fitting.seams import let_go_misplaced, let_go_of_last_turn, let_go_stale, let_go_together
+from trimtab._fitting.stale import fill_room, first_change, without_stale
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.conversation import History
-from trimtab.conversation.assemble import assemble_one, keep_parts
-from trimtab.conversation.order import Row, cannot_end, find_misplaced, row_or_before, stands_apart
-from trimtab.conversation.turns import turn_of
 from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
-from trimtab.formats import Format, Request, mapping_of
 from trimtab.strategies.base import EvictionRequest, asks_model, latest_words
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
-from trimtab.strategies.openers import begin_of
 from trimtab.strategies.runner import Settled, run
 from trimtab.strategies.truncate_text import TruncateText
 
-if TYPE_CHECKING:
-    from trimtab.report import Reason
-
-__all__ = ["BlockDecision", "Outcome", "claims_of", "settle_blocks"]
-
-
-# What was settled for each block of a request, and the output it makes.
-
-
-@dataclass(slots=True, kw_only=True)
-class BlockDecision(Decision[Part]):
-    """What was settled for one block."""
-
-    offered_tokens: int
-    """What it was offered last: of its need, its cap and the room that was left the least."""
-    cap_tokens: int | None = None
-    """Its cap; None if it has none."""
-    floor_tokens: int = 0
-    """Its floor, whether floors are in force or not."""
-    room_tokens: int | None = None
-    """What was left for it, whatever its need and its cap; None if all that fits was taken as it is."""
-
-    @property
-    def limit_tokens(self) -> int:
-        """What it had to keep to, whatever its need: its cap, or the room that was left for it."""
-        known = [tokens for tokens in (self.cap_tokens, self.room_tokens) if tokens is not None]
-        return max(self.offered_tokens, min(known, default=self.offered_tokens))
-
-    floor_missed_tokens: int = 0
-    """What it has less than its floor, though floors are in force."""
-    freed_tokens: int = 0
-    mark_tokens: int = 0
-    """What its mark for the provider's cache costs beside `settled.tokens`: with most counters nothing."""
-    marked: bool = True
-    """False if there was no room for its mark."""
-    can_carry: bool = True
-    """False if its last message is none that a mark can be put on."""
-
-    @property
-    def tokens(self) -> int:
-        """What it costs, with its mark."""
-        return self.settled.tokens + self.mark_tokens
-
-    def charge_mark(self, limit_tokens: int | None) -> None:
-        """Charge for its mark; leave the mark out where the block would pass a limit with it."""
-        self.mark_tokens, self.can_carry = 0, True
-        if not self.marked or self.portion.block.cache_control is None:
-            return
-        for message in self._without_mark()[-1:]:
-            with_mark = _mark(self.portion, message)
-            self.can_carry = with_mark is not message
-            self.mark_tokens = _more(self.portion, with_mark, message)
-        if limit_tokens is not None and self.tokens > limit_tokens:
-            self.leave_mark()
-
-    def leave_mark(self) -> None:
-        """Leave its mark out."""
-        self.marked, self.mark_tokens = False, 0
-
-    def entries(self) -> list[Any]:
-        """Return what stays of it, document by document where they are joined."""
-        return self.settled.assemble(self.request)
-
-    def output(self) -> list[Any]:
-        """Return what came out of it; its last message ends a cached prefix where that is asked for."""
-        messages = self._without_mark()
-        if messages and self.marked:
-            messages[-1] = _mark(self.portion, messages[-1])
-        return messages
-
-    def mark_places(self) -> frozenset[int]:
-        """List where the message stood that carries its mark; none if trimtab put that in."""
-        if not self.marked or self.portion.joint is not None:
-            return frozenset()
-        ends = zip(self.positions()[-1:], self._without_mark()[-1:], strict=True)
-        return frozenset(at for at, end in ends if at is not None and _mark(self.portion, end) is not end)
-
-    def _without_mark(self) -> list[Any]:
-        return _merge(self.portion, self.entries())
-
-    def take_out(
-        self, gone: set[int], *, reason: Reason, parted: Mapping[int, frozenset[int]] | None = None
-    ) -> None:
-        """Let more messages go, and note what that frees.
-
-        Args:
-            gone: Messages that leave.
-            reason: Why.
-            parted: Messages of which only some parts stay: which.
-        """
-        portion, settled = self.portion, self.settled
-        known, count = portion.sizes.known, len(portion.history)
-        less = settled.without(gone, count=count, tokens=settled.tokens, reason=reason)
-        less.partial = {**less.partial, **(parted or {})}
-        if isinstance(portion.sizes, Shares):
-            less.tokens = portion.sizes.request_tokens(less.assemble(self.request))
-        else:
-            less.tokens -= sum(settled.edited_tokens.get(i, known[i] or 0) for i in gone)
-            for index, parts in (parted or {}).items():
-                message = assemble_one(portion.history, index, parts, less.edits.get(index))
-                size = portion.sizes.message(message, index)
-                less.tokens -= settled.edited_tokens.get(index, known[index] or 0) - size
-                less.edited_tokens = {**less.edited_tokens, index: size}
-        self.settled = less
-        self.freed_tokens += settled.tokens - less.tokens
-
-    def rows(self) -> Iterator[tuple[int, Any]]:
-        """List what stays and what was put in, in order: position in the block, or -1, and message."""
-        history, settled = self.portion.history, self.settled
-        put_in = list(settled.insertions)
-        for index in (*settled.before, *range(settled.cut, len(history))):
-            while put_in and put_in[0].at <= index:
-                yield -1, put_in.pop(0).message
-            message, parts = history.messages[index], settled.partial.get(index)
-            yield index, message if parts is None else keep_parts(history, index, message, parts)
-        yield from ((-1, one.message) for one in put_in)
-
-    def miss(self, floor_tokens: int) -> None:
-        """Note by how much it misses its floor; what another block freed is not missed."""
-        self.floor_missed_tokens = max(0, floor_tokens - self.tokens - self.freed_tokens)
-
-
-@dataclass(slots=True, kw_only=True)
-class Outcome:
-    """What was settled for all blocks and one budget."""
-
-    composition: Composition
-    budget: Budget
-    decisions: list[BlockDecision]
-    """In the order of the request."""
-    floors_ignored: bool = False
-    error: BudgetExceededError | None = None
-    """Why it does not fit; None if it does."""
-    notes: list[str] = field(default_factory=list)
-    tokens: int = 0
-    given_fixed_tokens: int = 0
-    """What stood beside the messages of the request as it was given."""
-    lead_tokens: int = 0
-    """Of a black box's total, what is charged to system text before all blocks."""
-    fixed_tokens: int | None = None
-    """What a black box says of a request without messages; None for counters that add up."""
-    _messages: list[Any] | None = None
-
-    @property
-    def format(self) -> Format:
-        """The wire form."""
-        return self.composition.format
-
-    @property
-    def leads_system(self) -> bool:
-        """True if the request begins with a system message."""
-        return bool(self.composition.lead) or any(
-            self.format.kind(mapping_of(message)) == "system" for message in self.messages()[:1]
-        )
-
-    @property
-    def led_system(self) -> bool:
-        """True if what was given began with a system message."""
-        given = chain(self.composition.lead, *[part.source for part in self.composition.parts])
-        return any(self.format.kind(mapping_of(message)) == "system" for message in islice(given, 1))
-
-    def messages(self) -> list[Any]:
-        """Put the output together."""
-        if self._messages is None:
-            blocks = chain.from_iterable([one.output() for one in self.decisions])
-            self._messages = [*self.composition.lead, *blocks]
-        return list(self._messages)
-
-
-def mark_tokens_of(part: Part) -> int:
-    """Return what the mark of a block costs that stays as it is."""
-    if part.block.cache_control is None:
-        return 0
-    plain = _merge(part, part.history.originals if part.joint else part.history.originals[-1:])
-    return _more(part, _mark(part, plain[-1]), plain[-1]) if plain else 0
-
-
-def _merge(part: Part, messages: list[Any]) -> list[Any]:
-    return messages if part.joint is None else part.joint.merge(messages)
-
-
-def _mark(part: Part, message: Any) -> Any:
-    mark = part.block.cache_control
-    return message if mark is None else part.history.format.with_cache_control(message, mark)
-
-
-def _more(part: Part, marked: Any, plain: Any) -> int:
-    """Return what a message costs more than another."""
-    return 0 if marked is plain else part.sizes.alone(marked) - part.sizes.alone(plain)
+__all__ = ["claims_of", "settle_blocks"]
 
 
 def settle_blocks(composition: Composition, budget: Budget | None) -> Steps[Outcome]:
@@ -242,9 +48,9 @@ def settle_blocks(composition: Composition, budget: Budget | None) -> Steps[Outc
 
 
 def _settle_within(composition: Composition, budget: Budget) -> Steps[Outcome]:
-    outcome = yield from _Settlement(composition, budget).run()
+    outcome = yield from _Fold(composition, budget).run()
     if _may_be_torn(outcome) and composition.bind_blocks():
-        outcome = yield from _Settlement(composition, budget).run()
+        outcome = yield from _Fold(composition, budget).run()
     if outcome.error is not None or outcome.tokens <= budget.input_tokens:
         return outcome
     return (yield from _given_less(outcome))
@@ -284,7 +90,7 @@ def _given_less(outcome: Outcome) -> Steps[Outcome]:
     low, less, high = 0, min(room, outcome.tokens - room), room + 1
     found: Outcome | None = None
     while low < less < high:
-        tried = yield from _Settlement(composition, outcome.budget, less_tokens=less).run()
+        tried = yield from _Fold(composition, outcome.budget, less_tokens=less).run()
         if tried.error is not None:
             high = less
         elif tried.tokens <= room:
@@ -306,11 +112,11 @@ _CLOSE = 64
 
 def claims_of(composition: Composition) -> tuple[list[Claim], int]:
     """Return what the blocks ask for, in the order they were added, and the room there is for them."""
-    settlement = _Settlement(composition, composition.budget)
-    return settlement.claims(), settlement.room
+    fold = _Fold(composition, composition.budget)
+    return fold.claims(), fold.room
 
 
-class _Settlement:
+class _Fold:
     """One run of the fold."""
 
     def __init__(self, composition: Composition, budget: Budget, *, less_tokens: int = 0) -> None:
@@ -331,9 +137,9 @@ class _Settlement:
         floors_ignored, error = False, None
         claims = self.claims()
         if self._all_fits(claims):
-            return self._plan(claims, floors_ignored=False, error=None)
+            return self._outcome(claims, floors_ignored=False, error=None)
         if self.room < 0:
-            return self._plan(claims, floors_ignored=False, error=self._no_room(claims))
+            return self._outcome(claims, floors_ignored=False, error=self._no_room(claims))
         try:
             fold = offers(claims, self.room, ties=self._composition.ties)
             used: int | None = None
@@ -352,7 +158,7 @@ class _Settlement:
             floors_ignored = done.value.floors_ignored
         except BudgetExceededError as raised:
             error = self._in_request(raised)
-        return self._plan(claims, floors_ignored=floors_ignored, error=error)
+        return self._outcome(claims, floors_ignored=floors_ignored, error=error)
 
     def claims(self) -> list[Claim]:
         """List what each block asks for."""
@@ -464,7 +270,7 @@ class _Settlement:
                 return True
         return False
 
-    def _plan(
+    def _outcome(
         self, claims: list[Claim], *, floors_ignored: bool, error: BudgetExceededError | None
     ) -> Outcome:
         """Put decisions in the order of the request; blocks not reached keep what must stay."""
@@ -482,10 +288,10 @@ class _Settlement:
             floors_ignored=floors_ignored,
             error=error,
         )
-        _let_go_together(outcome)
-        _let_go_misplaced(outcome)
-        _let_go_of_last_turn(outcome)
-        _let_go_stale(outcome)
+        let_go_together(outcome)
+        let_go_misplaced(outcome)
+        let_go_of_last_turn(outcome)
+        let_go_stale(outcome)
         for decision in outcome.decisions:
             with in_block(decision.portion.name):
                 decision.portion.history.look_over(decision.settled.cut, also=decision.settled.before)
@@ -612,196 +418,9 @@ def _beside_tokens(composition: Composition, *, leads_system: bool) -> int:
     return sizes.fixed_tokens(leads_system) + sum(map(sizes.of, range(len(lead))))
 
 
-def _let_go_together(outcome: Outcome) -> None:
-    """Take out what belongs to something another block let go."""
-    composition = outcome.composition
-    starts, gone = composition.starts, set[int]()
-    for unit in composition.bonds.units:
-        there = {index for index in unit if _stays(outcome.decisions, starts, index)}
-        if len(there) < len(unit):
-            gone |= there
-    for at, places in by_block(starts, ((index, index) for index in gone)).items():
-        outcome.decisions[at].take_out({place for place, _ in places}, reason="unit_of_removed")
-
-
-def _let_go_misplaced(outcome: Outcome) -> None:
-    """Take out what the provider would refuse where the blocks of the request now meet."""
-    format, decisions, composition = outcome.format, outcome.decisions, outcome.composition
-    if not format.rules.ordered or not _gives_way(outcome):
-        return
-    together = _Together(composition)
-    rows, starts, begin = _rows(outcome, together), composition.starts, 0
-    for at, (decision, start) in enumerate(zip(decisions, starts, strict=True)):
-        history = decision.portion.history
-        if begin == start:  # nothing but system text so far
-            stop = begin_of(history)
-            begin = starts[at + 1] if stop == len(history) and at + 1 < len(starts) else start + stop
-    let_go = row_or_before(together.may_leave)
-    leave = find_misplaced(format, rows, first=begin, stands=stands_apart(format, begin), let_go=let_go)
-    _take_out(outcome, together, rows, set(leave), reason="cannot_lead")
-
-
-def _gives_way(outcome: Outcome) -> bool:
-    """Tell whether the blocks fit, and any of them has let go of something."""
-    return outcome.error is None and any(one.settled.before or one.settled.cut for one in outcome.decisions)
-
-
-def _take_out(
-    outcome: Outcome, together: _Together, rows: Sequence[Row], left: Collection[int], *, reason: Reason
-) -> None:
-    """Take out units; of a message that others are a part of, too, their parts stay."""
-    starts = outcome.composition.starts
-    gone = [(row.place, row.place) for row in rows if row.owners and set(row.owners).issubset(left)]
-    parted = [(row.place, row.place) for row in rows if not set(row.owners).isdisjoint(left)]
-    leaving_of = by_block(starts, gone)
-    for at, places in by_block(starts, parted).items():
-        out = {place for place, _ in leaving_of.get(at, ())}
-        there = outcome.decisions[at].settled.partial
-        staying = {
-            place: together.parts(index, left) & there.get(place, together.parts(index, ()))
-            for place, index in places
-            if place not in out
-        }
-        outcome.decisions[at].take_out(out, parted=staying, reason=reason)
-
-
-def _rows(outcome: Outcome, together: _Together | None = None) -> list[Row]:
-    """List what stays of all blocks and what was put in, in order; without units nobody owns it."""
-    rows: list[Row] = []
-    for decision, start in zip(outcome.decisions, outcome.composition.starts, strict=True):
-        partial = decision.settled.partial
-        for index, message in decision.rows():
-            owners = together.of(start + index, partial.get(index)) if together and index >= 0 else []
-            rows.append(Row(start + index if index >= 0 else -2, message, owners))
-    return rows
-
-
-def _let_go_of_last_turn(outcome: Outcome) -> None:
-    """Take out what the provider refuses of the model's last turn, now that others left, in whatever block.
-
-    That is what opens it without thinking, and the model's words at the end where it goes on with none.
-    """
-    if not _gives_way(outcome):
-        return
-    last = outcome.decisions[-1]
-    history = last.portion.history
-    if last.settled.keeps(len(history) - 1) and not history.thinking.leads:
-        return
-    if _refused_in_turn(outcome, _rows(outcome)) is None:
-        return
-    together = _Together(outcome.composition)
-    rows = _rows(outcome, together)
-    while (found := _refused_in_turn(outcome, rows)) is not None:
-        reason, places = found
-        left = {owner for at in places for owner in rows[at].owners if together.may_leave(owner)}
-        if not left:
-            break
-        _take_out(outcome, together, rows, left, reason=reason)
-        rows = _rows(outcome, together)
-
-
-def _refused_in_turn(outcome: Outcome, rows: Sequence[Row]) -> tuple[Reason, list[int]] | None:
-    """Say which rows are refused in the last turn that were not before, and why; None if none is."""
-    last, composition, format = outcome.decisions[-1], outcome.composition, outcome.format
-    history = last.portion.history
-    if rows and not last.settled.keeps(len(history) - 1):
-        asked = format.for_model(composition.policy.model)
-        if cannot_end(asked, Request(messages=()), rows[-1].message):
-            return "cannot_end", [len(rows) - 1]
-    if not history.thinking.leads:
-        return None
-    said = turn_of([row.message for row in rows], format.turn_step)
-    ahead = [one.at for one in takewhile(lambda one: not one.thinks, reversed(said))]
-    if not ahead:
-        return None
-    given = [message for part in composition.parts for message in part.history.messages]
-    if all(format.turn_step(mapping_of(message)) != "thinks" for message in given):
-        return None
-    as_given = turn_of(given, format.turn_step)
-    return None if as_given and as_given[-1].at == rows[ahead[0]].place else ("cannot_lead", ahead)
-
-
 def _fresh(part: Part, request: EvictionRequest, settled: Settled) -> Settled:
     """Return what stays of a block without thinking that went stale by what left of itself."""
     return without_stale(part, request, settled, start=first_change(part, settled))
-
-
-def _let_go_stale(outcome: Outcome) -> None:
-    """Take out thinking that a model refuses behind the first change to the request, in whatever block."""
-    changed, count = False, 0
-    for decision in outcome.decisions:
-        portion, settled = decision.portion, decision.settled
-        if not portion.history.thinking.bound:
-            return
-        start = 0 if changed else first_change(portion, settled)
-        decision.settled = without_stale(portion, decision.request, settled, start=start)
-        decision.freed_tokens += settled.tokens - decision.settled.tokens
-        count += sum(why == "bound_thinking" for why in decision.settled.reasons.values())
-        changed = start is not None or _lost_its_end(portion, settled)
-    if count:
-        outcome.notes.append(stale_note(count))
-
-
-def _lost_its_end(part: Part, settled: Settled) -> bool:
-    """Tell whether fewer messages of a block stay than it was given, though none that stays has moved."""
-    return len(settled.before) + len(part.history) - settled.cut < len(part.source)
-
-
-class _Together:
-    """Units of a request that leave together, whatever block they are in."""
-
-    def __init__(self, composition: Composition) -> None:
-        self._of: dict[int, list[int]] = {}
-        """Numbers of the units of each message."""
-        self._parts: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._joined: list[int] = []
-        staying = set[int]()
-        for part, start in zip(composition.parts, composition.starts, strict=True):
-            for unit in part.history.units:
-                number = len(self._joined)
-                self._joined.append(number)
-                for index in unit.indices:
-                    self._of.setdefault(start + index, []).append(number)
-                    self._parts[start + index, number] = unit.parts.get(index, ())
-                if unit.state != "free":
-                    staying.add(number)
-        for members in composition.bonds.units:
-            numbers = [number for index in sorted(members) for number in self._of[index]]
-            for number in numbers[1:]:
-                one, other = sorted((self._first(numbers[0]), self._first(number)))
-                self._joined[other] = one
-        self._staying = {self._first(number) for number in staying}
-
-    def of(self, index: int, parts: Collection[int] | None) -> list[int]:
-        """Return the units of a message, each as the one that stands for all that leaves with it.
-
-        Args:
-            index: The message.
-            parts: Those of it that are there, of which the units are asked for; None: all.
-        """
-        units = self._of[index]
-        if parts is not None:
-            units = [number for number in units if not set(parts).isdisjoint(self._parts[index, number])]
-        return list(dict.fromkeys(map(self._first, units)))
-
-    def parts(self, index: int, gone: Collection[int]) -> frozenset[int]:
-        """Return the parts of a message that stay where some of its units left."""
-        staying = (number for number in self._of[index] if self._first(number) not in gone)
-        return frozenset(part for number in staying for part in self._parts[index, number])
-
-    def may_leave(self, number: int) -> bool:
-        """Tell whether nothing that leaves with a unit must stay."""
-        return number not in self._staying
-
-    def _first(self, number: int) -> int:
-        while (one := self._joined[number]) != number:
-            number = one
-        return number
-
-
-def _stays(decisions: list[BlockDecision], starts: list[int], index: int) -> bool:
-    at = bisect_right(starts, index) - 1
-    return decisions[at].settled.keeps(index - starts[at])
 
 
 def _add_up(outcome: Outcome) -> None:

@@ -1,0 +1,203 @@
+"""What was settled for each block of a request, and the output it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from trimtab._fitting.layout import Composition, Part
+from trimtab._fitting.portion import Decision
+from trimtab.budget import Budget
+from trimtab.conversation.assemble import assemble_one, keep_parts
+from trimtab.counting.sizes import Shares
+from trimtab.errors import BudgetExceededError
+from trimtab.formats import Format, mapping_of
+
+if TYPE_CHECKING:
+    from trimtab.report import Reason
+
+__all__ = ["BlockDecision", "Outcome", "mark_tokens_of"]
+
+
+@dataclass(slots=True, kw_only=True)
+class BlockDecision(Decision[Part]):
+    """What was settled for one block."""
+
+    offered_tokens: int
+    """What it was offered last: of its need, its cap and the room that was left the least."""
+    cap_tokens: int | None = None
+    """Its cap; None if it has none."""
+    floor_tokens: int = 0
+    """Its floor, whether floors are in force or not."""
+    room_tokens: int | None = None
+    """What was left for it, whatever its need and its cap; None if all that fits was taken as it is."""
+
+    @property
+    def limit_tokens(self) -> int:
+        """What it had to keep to, whatever its need: its cap, or the room that was left for it."""
+        known = [tokens for tokens in (self.cap_tokens, self.room_tokens) if tokens is not None]
+        return max(self.offered_tokens, min(known, default=self.offered_tokens))
+
+    floor_missed_tokens: int = 0
+    """What it has less than its floor, though floors are in force."""
+    freed_tokens: int = 0
+    mark_tokens: int = 0
+    """What its mark for the provider's cache costs beside `settled.tokens`: with most counters nothing."""
+    marked: bool = True
+    """False if there was no room for its mark."""
+    can_carry: bool = True
+    """False if its last message is none that a mark can be put on."""
+
+    @property
+    def tokens(self) -> int:
+        """What it costs, with its mark."""
+        return self.settled.tokens + self.mark_tokens
+
+    def charge_mark(self, limit_tokens: int | None) -> None:
+        """Charge for its mark; leave the mark out where the block would pass a limit with it."""
+        self.mark_tokens, self.can_carry = 0, True
+        if not self.marked or self.portion.block.cache_control is None:
+            return
+        for message in self._without_mark()[-1:]:
+            with_mark = _mark(self.portion, message)
+            self.can_carry = with_mark is not message
+            self.mark_tokens = _more(self.portion, with_mark, message)
+        if limit_tokens is not None and self.tokens > limit_tokens:
+            self.leave_mark()
+
+    def leave_mark(self) -> None:
+        """Leave its mark out."""
+        self.marked, self.mark_tokens = False, 0
+
+    def entries(self) -> list[Any]:
+        """Return what stays of it, document by document where they are joined."""
+        return self.settled.assemble(self.request)
+
+    def output(self) -> list[Any]:
+        """Return what came out of it; its last message ends a cached prefix where that is asked for."""
+        messages = self._without_mark()
+        if messages and self.marked:
+            messages[-1] = _mark(self.portion, messages[-1])
+        return messages
+
+    def mark_places(self) -> frozenset[int]:
+        """List where the message stood that carries its mark; none if trimtab put that in."""
+        if not self.marked or self.portion.joint is not None:
+            return frozenset()
+        ends = zip(self.positions()[-1:], self._without_mark()[-1:], strict=True)
+        return frozenset(at for at, end in ends if at is not None and _mark(self.portion, end) is not end)
+
+    def _without_mark(self) -> list[Any]:
+        return _merge(self.portion, self.entries())
+
+    def take_out(
+        self, gone: set[int], *, reason: Reason, parted: Mapping[int, frozenset[int]] | None = None
+    ) -> None:
+        """Let more messages go, and note what that frees.
+
+        Args:
+            gone: Messages that leave.
+            reason: Why.
+            parted: Messages of which only some parts stay: which.
+        """
+        portion, settled = self.portion, self.settled
+        known, count = portion.sizes.known, len(portion.history)
+        less = settled.without(gone, count=count, tokens=settled.tokens, reason=reason)
+        less.partial = {**less.partial, **(parted or {})}
+        if isinstance(portion.sizes, Shares):
+            less.tokens = portion.sizes.request_tokens(less.assemble(self.request))
+        else:
+            less.tokens -= sum(settled.edited_tokens.get(i, known[i] or 0) for i in gone)
+            for index, parts in (parted or {}).items():
+                message = assemble_one(portion.history, index, parts, less.edits.get(index))
+                size = portion.sizes.message(message, index)
+                less.tokens -= settled.edited_tokens.get(index, known[index] or 0) - size
+                less.edited_tokens = {**less.edited_tokens, index: size}
+        self.settled = less
+        self.freed_tokens += settled.tokens - less.tokens
+
+    def rows(self) -> Iterator[tuple[int, Any]]:
+        """List what stays and what was put in, in order: position in the block, or -1, and message."""
+        history, settled = self.portion.history, self.settled
+        put_in = list(settled.insertions)
+        for index in (*settled.before, *range(settled.cut, len(history))):
+            while put_in and put_in[0].at <= index:
+                yield -1, put_in.pop(0).message
+            message, parts = history.messages[index], settled.partial.get(index)
+            yield index, message if parts is None else keep_parts(history, index, message, parts)
+        yield from ((-1, one.message) for one in put_in)
+
+    def miss(self, floor_tokens: int) -> None:
+        """Note by how much it misses its floor; what another block freed is not missed."""
+        self.floor_missed_tokens = max(0, floor_tokens - self.tokens - self.freed_tokens)
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What was settled for all blocks and one budget."""
+
+    composition: Composition
+    budget: Budget
+    decisions: list[BlockDecision]
+    """In the order of the request."""
+    floors_ignored: bool = False
+    error: BudgetExceededError | None = None
+    """Why it does not fit; None if it does."""
+    notes: list[str] = field(default_factory=list)
+    tokens: int = 0
+    given_fixed_tokens: int = 0
+    """What stood beside the messages of the request as it was given."""
+    lead_tokens: int = 0
+    """Of a black box's total, what is charged to system text before all blocks."""
+    fixed_tokens: int | None = None
+    """What a black box says of a request without messages; None for counters that add up."""
+    _messages: list[Any] | None = None
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.composition.format
+
+    @property
+    def leads_system(self) -> bool:
+        """True if the request begins with a system message."""
+        return bool(self.composition.lead) or any(
+            self.format.kind(mapping_of(message)) == "system" for message in self.messages()[:1]
+        )
+
+    @property
+    def led_system(self) -> bool:
+        """True if what was given began with a system message."""
+        given = chain(self.composition.lead, *[part.source for part in self.composition.parts])
+        return any(self.format.kind(mapping_of(message)) == "system" for message in islice(given, 1))
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        if self._messages is None:
+            blocks = chain.from_iterable([one.output() for one in self.decisions])
+            self._messages = [*self.composition.lead, *blocks]
+        return list(self._messages)
+
+
+def mark_tokens_of(part: Part) -> int:
+    """Return what the mark of a block costs that stays as it is."""
+    if part.block.cache_control is None:
+        return 0
+    plain = _merge(part, part.history.originals if part.joint else part.history.originals[-1:])
+    return _more(part, _mark(part, plain[-1]), plain[-1]) if plain else 0
+
+
+def _merge(part: Part, messages: list[Any]) -> list[Any]:
+    return messages if part.joint is None else part.joint.merge(messages)
+
+
+def _mark(part: Part, message: Any) -> Any:
+    mark = part.block.cache_control
+    return message if mark is None else part.history.format.with_cache_control(message, mark)
+
+
+def _more(part: Part, marked: Any, plain: Any) -> int:
+    """Return what a message costs more than another."""
+    return 0 if marked is plain else part.sizes.alone(marked) - part.sizes.alone(plain)
