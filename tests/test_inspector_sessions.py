@@ -286,6 +286,67 @@ def test_a_session_and_a_policy_are_compared_message_by_message() -> None:
     assert sorted(_texts(page, r"<b>version (\d+)</b>")) == sorted(said)
 
 
+def _long_session(turns: int = 2_100) -> Session:
+    """Make one whose log is longer than what a page lists of it; its oldest message is pinned."""
+    session = Session(budget=400, counter=COUNTER, store=MemoryStore(), id="ada")
+    session.pin(session.add({"role": "user", "content": "the oldest, about a canoe"}))
+    session.extend([{"role": "user", "content": f"message {turn} about belts"} for turn in range(turns)])
+    return session
+
+
+def _words(page: str) -> dict[str, str]:
+    """Read what a page's rows and searches are asked with."""
+    return dict(
+        re.findall(r'<input type="hidden" name="(\w+)" value="(\w+)">', page.partition('id="shown"')[2])
+    )
+
+
+def test_of_a_long_log_a_page_lists_the_newest_and_all_when_asked() -> None:
+    """Rows, texts and searches of a page are of its list; what is sent of what was said before is in it."""
+    session = _long_session()
+    client, said = _client(session), list(session.history())
+    page = client.get("/").text
+    asked = _words(page)
+    since = int(asked["since"])
+    assert f"Messages since version {since:,}" in page
+    assert 0 < since < session.version - 1_000
+    listed = [said[0], *(event for event in said if event.version > since)]
+    assert _texts(page, r'data-count="(\d+)"') == [str(len(listed))]
+    last = len(listed) - 1
+    rows = _rows(client.get("/rows", params={**asked, "start": last, "count": 1}).text)
+    assert [row[:2] for row in (_rows(page)[0], *rows)] == [
+        ("0", f"version {said[0].version}"),
+        (str(last), f"version {said[-1].version:,}"),
+    ]
+    assert _rows(page)[0][2] == "in view, pinned"
+    assert _text(client, "0", **asked) == "the oldest, about a canoe"
+    assert _text(client, str(last), **asked) == "message 2099 about belts"
+    search = {"q": "message 5 about"}
+    assert "5 about belts" not in re.sub(r"<[^>]+>", "", client.get("/search", params=asked | search).text)
+    (link,) = _texts(page, r'<a href="/\?([^"]+)">List the whole log')
+    whole = client.get("/?" + link.replace("&amp;", "&")).text
+    assert "Every message, in place" in whole
+    assert _texts(whole, r'data-count="(\d+)"') == [str(len(said))]
+    found = client.get("/search", params=_words(whole) | search).text
+    assert "5 about belts" in re.sub(r"<[^>]+>", "", found)
+    timeline = client.get("/timeline").text
+    assert _texts(timeline, r'data-count="(\d+)"') == [str(session.version)]
+    oldest = client.get("/timeline/rows", params={"start": session.version - 1, "count": 1}).text
+    assert "options" in oldest
+
+
+def test_what_is_not_at_hand_is_forgotten_by_a_redaction_all_the_same() -> None:
+    """A page that read the newest only, and one that read all."""
+    session = _long_session()
+    client = _client(session)
+    asked = {"since": "0", "at": "0", "which": "came"}
+    assert "canoe" in client.get("/").text
+    assert "canoe" in client.get("/text", params=asked).text
+    session.redact(where="canoe")
+    for path in ("/", "/?since=0", "/timeline", "/text?at=0&which=came&since=0", "/search?q=canoe&since=0"):
+        assert "about a canoe" not in client.get(path).text, path
+
+
 def _calls_for_a_view(clears: int) -> int:
     """Count what the inspector's log enters for the view of a session that was begun anew so often."""
     session = _session(1)
@@ -378,6 +439,19 @@ def test_a_session_is_shown_at_another_budget_without_a_write() -> None:
     assert "at least 100 tokens" in _texts(wrong, r'role="alert">(.*?)</p>')[0]
     assert wrong.count("<article") == 40
     assert session.refresh() == before
+
+
+@pytest.mark.parametrize("ratio", [0.6, 1.0, 1.7, 3.0])
+def test_a_slider_ends_where_all_is_shown_whatever_was_billed(ratio: float) -> None:
+    """A provider that counts more or less than the counter has another budget for the same messages."""
+    session = _session()
+    session.messages()
+    session.record_usage({"input_tokens": round(session.status().view_tokens * ratio), "output_tokens": 5})
+    client = _client(session)
+    [most] = _texts(client.get("/").text, r'data-most="(\d+)"')
+    assert "0 messages left out" in client.get(f"/?policy=session&budget={most}").text
+    less = f"/?policy=session&budget={int(most) * 8 // 10}"
+    assert "0 messages left out" not in client.get(less).text
 
 
 def test_a_bill_is_played_once_and_again_when_the_session_has_grown() -> None:

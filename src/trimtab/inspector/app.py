@@ -212,7 +212,10 @@ class Inspector:
         question = Question.of(request.query_params, default, suffix)
         if question.edited is None:
             question = question._replace(edited=self._views.write_time(question.policy))
-        return question._replace(version=self._version(question.version))
+        version, since = self._version(question.version), None
+        if self._log is not None and version is not None and question.policy == SESSION and not suffix:
+            since = self._log.since(version, question.since)
+        return question._replace(version=version, since=since)
 
     def _version(self, asked: int | None) -> int | None:
         """Return the version that is asked for, of a session the newest where none is.
@@ -228,9 +231,8 @@ class Inspector:
 
     def _view(self, question: Question) -> View:
         if question.policy == SESSION and self._log is not None:
-            return self._log.view(
-                self._log.version if question.version is None else question.version, question.window
-            )
+            version = self._log.version if question.version is None else question.version
+            return self._log.view(version, question.window, since=question.since or 0)
         if not question.policy.startswith("{"):  # else a page could have any file of the machine read
             _check_known(question.policy, self._policies)
         return self._views.view(Asked(question.policy, question.version, question.edited), question.window)
@@ -266,6 +268,7 @@ class Inspector:
             "newest": None if self._log is None else self._log.version,
             "of": None,
             "slider": None,
+            "since": None,
             "left": 0,
         }
         try:
@@ -275,7 +278,7 @@ class Inspector:
             values["error"] = mask(str(error))
             return self._render("conversation.html", request, **values)
         own = self._view(question._replace(window=None))
-        words = question._replace(version=None, edited=None).words()
+        words = question._replace(version=None, edited=None, since=None).words()
         values |= {
             "error": values["error"] or view.error,
             "view": view,
@@ -286,6 +289,8 @@ class Inspector:
             "window": view.window,
             "own_window": own.window if self._is_session(question) else None,
             "slider": self._slider(question, own),
+            "since": question.since,
+            "whole_query": question._replace(since=0).to_query(),
             "left": sum(entry.kind in GONE for entry in view.entries),
             "overview": self._overview(question, view),
             "largest": view.largest() if view.error else [],
@@ -319,7 +324,8 @@ class Inspector:
         """Say between which budgets a slider goes; None where the budget is a Context's."""
         if not self._is_session(question):
             return _slider(own, is_margin_auto=self._subject.is_margin_auto)
-        most = None if self._log is None else self._log.most_tokens(int(question.version or 0))
+        version, since = int(question.version or 0), question.since or 0
+        most = None if self._log is None else self._log.most_tokens(version, since=since)
         return None if most is None else _steps(LEAST_BUDGET, most)
 
     def growth(self, request: Request) -> Response:
@@ -465,7 +471,6 @@ class Inspector:
     def timeline(self, request: Request) -> Response:
         """Show everything that happened in a session."""
         log = self._session_log()
-        total = len(log.events())
         return self._render(
             "timeline.html",
             request,
@@ -473,7 +478,7 @@ class Inspector:
             newest=log.version,
             newest_query="",
             rows=list(enumerate(log.moments(0, FIRST_ROWS))),
-            total=total,
+            total=log.version,
             done=whole(request.query_params, "done"),
             numbers=log.status(),
         )
@@ -481,10 +486,9 @@ class Inspector:
     def timeline_rows(self, request: Request) -> Response:
         """Show some rows of it."""
         log = self._session_log()
-        version = self._version(whole(request.query_params, "version"))
-        total = len(log.events(version))
+        total = self._version(whole(request.query_params, "version")) or 0
         window = self._window(request, total)
-        rows = list(enumerate(log.moments(window.start, window.stop, version), window.start))
+        rows = list(enumerate(log.moments(window.start, window.stop, total), window.start))
         return self._render("timeline_rows.html", request, rows=rows, total=total)
 
     def recall(self, request: Request) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from trimtab.report.html import kind_of
 from trimtab.report.text import plain, plural, reason_words, runs
 from trimtab.session import Origin, Session
 from trimtab.session.in_context import HISTORY
+from trimtab.session.log import state_of
 from trimtab.session.text import event_text
 from trimtab.session.undo import InForce
 from trimtab.stores import Event
@@ -37,10 +37,13 @@ from trimtab.stores import Event
 __all__ = ["Log", "Moment"]
 
 _TEXT_CHARS = 400
-_EVERYTHING = 10**12
-"""A budget in tokens that holds every conversation."""
+LISTED = 2_000
+"""Events of a longer log that are read for a page, until all of it is asked for; the newest."""
+_AT_ONCE = 64
+"""Events that are read behind one that is sent: others that are may be among them."""
 OTHER = Origin("other")
 """Of a row of another block than the session's."""
+_VERSION = attrgetter("version")
 _TITLES = {"system": "system text", "anchor": "anchor", "facts": "facts", "shortened": "trimtab"}
 _WHY_PUT_IN = {
     "system": "leads every view",
@@ -75,10 +78,13 @@ class Log:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._events: list[Event] = []
-        self._views: OrderedDict[tuple[int, int | None], View] = OrderedDict()
+        """Those at hand, without a gap up to the newest version."""
+        self._before = 0
+        """The version before the first of them."""
+        self._views: OrderedDict[tuple[int, int | None, int], View] = OrderedDict()
         self._most: OrderedDict[int, int] = OrderedDict()
         self.version = 0
-        """The newest version that was read."""
+        """The newest version there was when somebody asked."""
 
     def refresh(self) -> bool:
         """Read what came since, of other writers, too; True if what was read before is another now.
@@ -86,27 +92,40 @@ class Log:
         A redaction rewrites what was said, and a session that was deleted may begin anew: what is at hand of
         before is no longer shown then.
         """
-        version = self._session.refresh()
-        came = list(self._session.history(after=self.version, kinds=None)) if version > self.version else []
-        is_other = version < self.version or any(event.kind == "redacted" for event in came)
-        if is_other:
-            self._events = list(self._session.history(kinds=None))
+        version, known = self._session.refresh(), self.version
+        is_first = known == 0 and not self._events
+        came = self._read(known, version) if version > known and not is_first else []
+        is_other = version < known or any(event.kind == "redacted" for event in came)
+        if is_first or is_other:
+            self._events, self._before = [], version
             self._views.clear()
             self._most.clear()
         else:
             self._events += came
-        self.version = self._events[-1].version if self._events else version
+        self.version = version
         return is_other
 
-    def events(self, version: int | None = None) -> list[Event]:
-        """Return the log up to a version, oldest first."""
-        if version is None or version >= self.version:
-            return self._events
-        return self._events[: bisect_right(self._events, version, key=attrgetter("version"))]
+    def _read(self, after: int, until: int) -> list[Event]:
+        return list(self._session.history(after=after, before=until + 1, kinds=None))
 
-    def messages(self, version: int) -> list[Event]:
+    def events(self, version: int | None = None, *, since: int = 0) -> list[Event]:
+        """Return the log up to a version, oldest first; what is not at hand is read, back to `since`."""
+        if since < self._before:
+            self._events[:0] = self._read(since, self._before)
+            self._before = since
+        first = bisect_right(self._events, since, key=_VERSION)
+        last = len(self._events) if version is None else bisect_right(self._events, version, key=_VERSION)
+        return self._events[first:last]
+
+    def messages(self, version: int, *, since: int = 0) -> list[Event]:
         """List the messages up to a version."""
-        return [event for event in self.events(version) if event.kind == "message"]
+        return [event for event in self.events(version, since=since) if event.kind == "message"]
+
+    def since(self, version: int, asked: int | None) -> int | None:
+        """Say from where on a page lists the messages of a view; None: all of a log that is not long."""
+        if version <= LISTED:
+            return None
+        return version - LISTED if asked is None else min(asked, version)
 
     def name(self, version: int, entries: Iterable[Entry]) -> list[Entry]:
         """Name the messages of a view of another policy by their versions, as those of the session are."""
@@ -115,18 +134,22 @@ class Log:
         versions = {key: event.version for key, event in zip(keys, said, strict=True)}
         return [_rename(entry, versions.get(entry.key)) for entry in entries]
 
-    def budget_tokens(self, version: int) -> int:
+    def budget_tokens(self, version: int, *, since: int = 0) -> int:
         """Return the budget that was in force at a version."""
-        for event in reversed(self.events(version)):
+        for event in reversed(self.events(version, since=since)):
             if event.kind in ("budget", "options"):
                 options = event.data.get("options", event.data)
                 return int(options["budget_tokens"])
+        if since and version < self.version:
+            return self.budget_tokens(version)
         return self._session.budget_tokens
 
     def moments(self, start: int, stop: int, version: int | None = None) -> list[Moment]:
         """Return a part of the timeline up to a version, the newest first; what may be undone may be now."""
-        undoable = {event.version for event in _in_force(self._events)}
-        page = self.events(version)[::-1][start:stop]
+        newest = self.version if version is None else version
+        since = max(0, newest - stop)
+        undoable = {event.version for event in _in_force(self.events(since=since))}
+        page = self.events(newest, since=since)[::-1][start:stop]
         return [_moment(event, is_undoable=event.version in undoable) for event in page]
 
     def undone_by(self, event_id: str) -> list[Event]:
@@ -135,7 +158,7 @@ class Log:
         Raises:
             UnknownNameError: No such decision is in force.
         """
-        decisions = _in_force(self._events)
+        decisions = _in_force(self.events())
         for at, event in enumerate(decisions):
             if event.id == event_id:
                 return decisions[at:]
@@ -162,31 +185,37 @@ class Log:
         """Find what the view no longer shows, as the session's own search tool does."""
         return [_moment(event, is_undoable=False) for event in self._session.recall(query, limit)]
 
-    def view(self, version: int, window: int | None = None) -> View:
+    def view(self, version: int, window: int | None = None, *, since: int = 0) -> View:
         """Give the view at a version, with every message of the log up to it; or as another budget makes it.
+
+        Of messages up to the version `since` it has only those that are sent.
 
         Raises:
             ConfigurationError: There is no such version, or the budget is no session's.
             BudgetExceededError: What must stay does not fit, and nothing could be tried.
         """
-        return keep(self._views, (version, window), lambda: self._view(version, window))
+        return keep(self._views, (version, window, since), lambda: self._view(version, window, since))
 
-    def most_tokens(self, version: int) -> int | None:
+    def most_tokens(self, version: int, *, since: int = 0) -> int | None:
         """Return a budget at which nothing waits; None where the budget is a Context's."""
         if self._session.context is not None:
             return None
-        return keep(self._most, version, lambda: self._most_tokens(version))
+        return keep(self._most, version, lambda: self._most_tokens(version, since))
 
-    def _most_tokens(self, version: int) -> int:
-        base, report = self.view(version), self._session.fit(at=version, budget=_EVERYTHING).report
-        # where a provider reported more than was counted, a session goes by less than its budget
-        ratio = _EVERYTHING / max(1, report.input_tokens)
-        return max(base.window, math.ceil(report.tokens_after * ratio) + _beside(base.report))
+    def _most_tokens(self, version: int, since: int) -> int:
+        base = self.view(version, since=since)
+        tokens = base.window
+        for event in self.events(version, since=max(0, version - 1)):
+            state = state_of(event, self._session.id)
+            # where a provider reported more than was counted, a session goes by less than its budget
+            all_of_it = state.expected_tokens(base.report.tokens_after + state.pending_tokens)
+            tokens = max(tokens, all_of_it + _beside(base.report))
+        return tokens
 
-    def _view(self, at: int, window: int | None) -> View:
+    def _view(self, at: int, window: int | None, since: int) -> View:
         budget: Budget | int | None = window
         if window is not None:
-            base = self.view(at)
+            base = self.view(at, since=since)
             if window == base.window:
                 return base
             if _beside(base.report):
@@ -194,13 +223,22 @@ class Log:
         fitted, error = attempt(lambda: self._session.fit(at=at, budget=budget))
         report = fitted.report
         if window is None:  # a log knows the tokens of a budget, and not what was kept free beside them
-            window = report.window_tokens if _beside(report) else self.budget_tokens(at)
-        said = self.messages(at)
-        view = View(fitted, error, window=window, what="version")
-        view.sources = [event.message for event in said]
+            window = report.window_tokens if _beside(report) else self.budget_tokens(at, since=since)
         origins = self._session.origins(at=at, budget=budget)
-        view.listed = list(_entries(view, said, origins, _why_gone(self.events(at))))
+        said = [*self._sent_before(since, origins), *self.messages(at, since=since)]
+        view = View(fitted, error, window=window, what="version")
+        view.sources = {event.version: event.message for event in said}
+        view.listed = list(_entries(view, said, origins, _why_gone(self.events(at, since=since))))
         return view
+
+    def _sent_before(self, since: int, origins: Iterable[Origin]) -> Iterator[Event]:
+        """Read the messages up to a version that are in a view all the same, as those that are pinned."""
+        sent = {version for origin in origins if origin.kind == "message" for version in origin.versions}
+        until = 0
+        for version in sorted(sent):
+            if until < version <= since:
+                until = min(since, version + _AT_ONCE)
+                yield from (event for event in self._read(version - 1, until) if event.version in sent)
 
 
 def _beside(report: Report) -> int:
@@ -230,7 +268,8 @@ def _why_gone(events: Sequence[Event]) -> dict[int, str]:
             left = f"left the recent messages at version {event.version:,}"
             why.update((version, left) for unit in event.data["units"] for version in unit)
     cleared = max((event.version for event in events if event.kind == "cleared"), default=0)
-    why.update(dict.fromkeys(range(cleared), "said before the view was cleared"))
+    first = events[0].version if events else cleared
+    why.update(dict.fromkeys(range(first, cleared), "said before the view was cleared"))
     for event in events:
         if event.kind == "popped" and event.version > cleared:
             own = event.data["gone"][-1][0]  # those before it are of earlier pops
@@ -247,7 +286,7 @@ def _entries(
     sent before.
     """
     report, places, given = view.report, places_of(view.fitted), row_sources(view.fitted)
-    sources, named = list(view.sources), len(report.blocks) > 1
+    sources, named = dict(view.sources), len(report.blocks) > 1
     left = iter(origins)
     shown, recalled = dict[int, MessageRow](), dict[int, int | None]()
     before: dict[int, list[Entry]] = {}
@@ -269,8 +308,8 @@ def _entries(
         counts[origin.kind] += 1
         index = None
         if origin is OTHER:
-            index = len(sources)
-            sources.append(given[row.index])
+            index = -counts[origin.kind]  # no version: it is of no message of the log
+            sources[index] = given[row.index]
         waiting.append(
             Entry(
                 kind="inserted" if row.fate == "kept" else kind_of(row),
@@ -287,11 +326,10 @@ def _entries(
             )
         )
     view.sources = sources
-    for index, event in enumerate(said):
+    for event in said:
         yield from before.get(event.version, ())
         found = shown.get(event.version)
         yield _entry(
-            index,
             event,
             found,
             why=gone.get(event.version, "no room among the recent messages"),
@@ -318,7 +356,7 @@ def _title(origin: Origin, row: MessageRow) -> str:
 
 
 def _entry(
-    index: int, event: Event, row: MessageRow | None, *, why: str, names: tuple[str, ...], place: int | None
+    event: Event, row: MessageRow | None, *, why: str, names: tuple[str, ...], place: int | None
 ) -> Entry:
     if row is not None:
         kind, fate = kind_of(row), _FATES.get(kind_of(row), "not in view")
@@ -342,7 +380,7 @@ def _entry(
         role=str(message.get("role") or message.get("type") or ""),
         title=f"version {event.version:,}",
         names=names,
-        index=index,
+        index=event.version,
         place=place,
         key=event.version,
         number=event.version,

@@ -25,6 +25,8 @@ class Question(NamedTuple):
     """Of a session's log; None: of a file."""
     edited: int | None = None
     """When the file of the policy was written, where it is one: rows of before are of a list of before."""
+    since: int | None = None
+    """Messages of a log up to this version are not listed; None: of a log of which all are."""
 
     @classmethod
     def of(cls, given: Mapping[str, str], default: str, suffix: str = "") -> Question:
@@ -40,6 +42,7 @@ class Question(NamedTuple):
             whole(given, f"budget{suffix}", least=1),
             whole(given, f"version{suffix}"),
             whole(given, f"edited{suffix}", most_digits=20),
+            whole(given, f"since{suffix}"),
         )
 
     def words(self, suffix: str = "") -> dict[str, str]:
@@ -47,7 +50,7 @@ class Question(NamedTuple):
         found = {f"policy{suffix}": self.policy}
         if self.window is not None:
             found[f"budget{suffix}"] = str(self.window)
-        for name, value in (("version", self.version), ("edited", self.edited)):
+        for name, value in (("version", self.version), ("edited", self.edited), ("since", self.since)):
             if value is not None:
                 found[f"{name}{suffix}"] = str(value)
         return found

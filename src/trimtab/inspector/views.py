@@ -8,7 +8,7 @@ import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -95,8 +95,8 @@ class View:
     fitted: Fitted[Any]
     error: str = ""
     """Why it does not fit; the rest is of the nearest attempt then."""
-    sources: Sequence[Any] = ()
-    """The messages of the input, by index."""
+    sources: Mapping[int, Any] = field(default_factory=dict)
+    """The messages of the input, by index; those of a log by version."""
     window: int = 0
     """The budget that was asked for, in tokens."""
     what: str = "message"
@@ -123,7 +123,7 @@ class View:
         """Every message of the input in its order, and what was put in where it stands."""
         if self.listed is None:
             if self.keys is None:
-                self.keys = keys_of(self.sources)
+                self.keys = keys_of([*self.sources.values()])
             self.listed = self.name(_entries(self, self.keys))
         return self.listed
 
@@ -396,7 +396,8 @@ class Views:
 
     def _view(self, make: Callable[[], Fitted[Any]], version: int | None) -> View:
         fitted, error = attempt(make)
-        view = View(fitted, error, sources=row_sources(fitted), window=fitted.report.window_tokens)
+        sources = dict(enumerate(row_sources(fitted)))
+        view = View(fitted, error, sources=sources, window=fitted.report.window_tokens)
         if self._name is not None and version is not None:
             view.what, view.name = "version", functools.partial(self._name, version)
         return view
