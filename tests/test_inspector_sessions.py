@@ -449,9 +449,9 @@ def test_a_slider_ends_where_all_is_shown_whatever_was_billed(ratio: float) -> N
     session.record_usage({"input_tokens": round(session.status().view_tokens * ratio), "output_tokens": 5})
     client = _client(session)
     [most] = _texts(client.get("/").text, r'data-most="(\d+)"')
-    assert "0 messages left out" in client.get(f"/?policy=session&budget={most}").text
+    assert ", 0 messages left out" in client.get(f"/?policy=session&budget={most}").text
     less = f"/?policy=session&budget={int(most) * 8 // 10}"
-    assert "0 messages left out" not in client.get(less).text
+    assert ", 0 messages left out" not in client.get(less).text
 
 
 def test_a_bill_is_played_once_and_again_when_the_session_has_grown() -> None:
