@@ -75,7 +75,7 @@ CONTEXTS = (
         ("_Check.cache_control", '{"type": value}', '{"kind": value}'),
     ),
     module(
-        "_fitting/layout.py",
+        "_fitting/bonds.py",
         "test_context_bonds.py",
         ("bonds_of", "    for at in by_size[:-1]:\n", "    for at in by_size[:0]:\n"),
         (

@@ -7,15 +7,15 @@ each block becomes a `Portion` of its own that strategies can be asked about. `s
 from __future__ import annotations
 
 import sys
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate, chain, islice, pairwise, takewhile
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from itertools import accumulate, chain, islice, takewhile
+from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.allocation import Ties, check_ties
 from trimtab._fitting.blocks import Block, Messages, is_text, is_text_with_attachments
+from trimtab._fitting.bonds import Bonds, bonds_of, by_block, starts_of
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab._fitting.joint import Joint, joint_of, sizes_of
@@ -42,9 +42,7 @@ from trimtab.budget import MOST_TOKENS, Budget, BudgetLike, needs_model
 from trimtab.conversation import History
 from trimtab.conversation.assemble import assemble
 from trimtab.conversation.order import cannot_end
-from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
 from trimtab.conversation.turns import LastTurn
-from trimtab.conversation.units import members
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.measurement import model_notes
@@ -52,9 +50,7 @@ from trimtab.counting.sizes import Base, Fixed, Shares, Sizes, sizes_for
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import (
     Format,
-    Kind,
     Request,
-    Structure,
     format_of,
     get_format,
     mapping_of,
@@ -76,7 +72,6 @@ __all__ = [
     "Policy",
     "Portion",
     "blocks_in_order",
-    "by_block",
     "check_policy",
     "compose",
     "faults_of",
@@ -84,133 +79,6 @@ __all__ = [
     "items_of",
     "ties_of",
 ]
-
-
-# Units that span blocks: a call in one block, its result in another.
-
-
-class Bonds:
-    """What belongs together across blocks, by position in the whole request."""
-
-    __slots__ = ("answered", "answers", "held", "units")
-
-    def __init__(self) -> None:
-        self.units: list[frozenset[int]] = []
-        """Members of each unit that has some in two blocks or more."""
-        self.answered: list[tuple[int, str]] = []
-        """(message, call id) of calls whose result stands in another block."""
-        self.answers: list[tuple[int, str]] = []
-        """(message, call id) of those results."""
-        self.held: set[int] = set()
-        """Members of those units whose results are not all there yet: none of them may leave."""
-
-
-def bonds_of(
-    histories: Sequence[History], names: Sequence[str], *, pending_calls: Collection[str] = ()
-) -> Bonds:
-    """Find the units that span blocks; `histories` in the order of the request.
-
-    The largest block is read only if another one has a call or a result, or is bound to its neighbour.
-
-    Raises:
-        ConfigurationError: A result stands in a block before that of its call.
-    """
-    found = Bonds()
-    by_size = sorted(range(len(histories)), key=lambda at: len(histories[at]))
-    for at in by_size[:-1]:
-        with in_block(names[at]):
-            histories[at].read(0)
-    starts = starts_of(histories)
-    bound = _bound_borders(histories, names)
-    if not bound and not any(_has_tools(histories[at].structure) for at in by_size[:-1]):
-        return found
-    with in_block(names[by_size[-1]]):
-        histories[by_size[-1]].read(0)
-    if not bound and sum(_has_tools(history.structure) for history in histories) < 2:
-        return found
-    whole = _join(histories, starts)
-    whole.bound.update(bound)
-    pairing = pair(whole, range(whole.count))
-
-    def block_of(index: int) -> int:
-        return bisect_right(starts, index) - 1
-
-    def kind_of(index: int) -> Kind:
-        at = block_of(index)
-        return histories[at].kind(index - starts[at])
-
-    _check_order(whole, pairing, block_of, names)
-    for index, owners in pairing.owner.items():
-        for (call_id, _), owner in zip(whole.answers[index], owners, strict=True):
-            if owner is not None and block_of(owner) != block_of(index):
-                found.answered.append((owner, call_id))
-                found.answers.append((index, call_id))
-    if found.answered or bound:
-        # What answers calls of two blocks stays or leaves whole, and with it all whose results it holds.
-        apart = {index for index, _ in found.answers}
-        groups = (group.indices for group in members(whole, pairing, whole=apart))
-        found.units = [frozenset(one) for one in groups if len({block_of(index) for index in one}) > 1]
-        last_turn = last_turn_of(whole.count, kind_of, whole.bound.__contains__)
-        calls = open_calls(pairing, last_turn=last_turn, pending_calls=pending_calls)
-        waiting = {index for index, _ in calls}
-        found.held.update(*(unit for unit in found.units if not unit.isdisjoint(waiting)))
-    return found
-
-
-def _bound_borders(histories: Sequence[History], names: Sequence[str]) -> list[int]:
-    """List the last messages of blocks that stay only together with the first of the next block."""
-    if not any(history.format.rules.binds_messages for history in histories):
-        return []
-    filled = [at for at, history in enumerate(histories) if len(history)]
-    starts, bound = starts_of(histories), list[int]()
-    for before, after in pairwise(filled):
-        for at, index in ((before, len(histories[before]) - 1), (after, 0)):
-            with in_block(names[at]):
-                histories[at].kind(index)  # which makes a dict of an entry that is none
-        columns = Structure(2)
-        meeting = [histories[before].messages[-1], histories[after].messages[0]]
-        histories[before].format.scan(meeting, 0, 2, columns)
-        if 0 in columns.bound:
-            bound.append(starts[after] - 1)
-    return bound
-
-
-def _has_tools(structure: Structure) -> bool:
-    return bool(structure.calls or structure.answers)
-
-
-def starts_of(of: Sequence[Sized]) -> list[int]:
-    """Return where each begins if they stand behind each other."""
-    return list(accumulate(map(len, of), initial=0))[:-1]
-
-
-def _join(histories: Sequence[History], starts: Sequence[int]) -> Structure:
-    """Lay the columns of all blocks behind each other."""
-    whole = Structure(sum(map(len, histories)))
-    for history, start in zip(histories, starts, strict=True):
-        one = history.structure
-        whole.calls.update({start + index: ids for index, ids in one.calls.items()})
-        whole.answers.update({start + index: found for index, found in one.answers.items()})
-        whole.loose.update({start + index: parts for index, parts in one.loose.items()})
-        whole.bound.update(start + index for index in one.bound)
-        whole.references.update(start + index for index in one.references)
-    return whole
-
-
-def _check_order(
-    whole: Structure, pairing: Pairing, block_of: Callable[[int], int], names: Sequence[str]
-) -> None:
-    """Refuse a result whose call stands in a later block, and waits there for one."""
-    calls = {call_id: index for index, call_id in pairing.unanswered}
-    for index, owners in pairing.owner.items():
-        for (call_id, _), owner in zip(whole.answers[index], owners, strict=True):
-            later = calls.get(call_id, -1) if owner is None else -1
-            if later >= 0 and block_of(later) > block_of(index):
-                result, call = names[block_of(index)], names[block_of(later)]
-                raise ConfigurationError(
-                    f"block {result!r} holds the result of call {call_id!r} and stands before block {call!r},"
-                    " which makes the call: give it a later position, or add it later"
-                )
 
 
 def opener_of(history: History) -> list[int]:
@@ -232,9 +100,6 @@ def is_leaderless(history: History, before: bool, going: Sequence[tuple[int, int
     staying = (unit for unit in history.units if unit.state != "free" and unit.kind != "system")
     first = next((unit.first for unit in staying if apart.isdisjoint(unit.indices)), None)
     return before if first is None else history.cannot_lead(first)
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -780,15 +645,6 @@ def _has_loose_ends(part: Part) -> bool:
     if history.walked_from == count or walked.odd or walked.unanswered:
         return True
     return history.format.rules.binds_messages
-
-
-def by_block(starts: Sequence[int], found: Iterable[tuple[int, T]]) -> dict[int, list[tuple[int, T]]]:
-    """Sort (message, value) by block, each message by its position in the block."""
-    sorted_out: dict[int, list[tuple[int, T]]] = {}
-    for index, value in found:
-        at = bisect_right(starts, index) - 1
-        sorted_out.setdefault(at, []).append((index - starts[at], value))
-    return sorted_out
 
 
 def _pins(

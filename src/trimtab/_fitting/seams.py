@@ -11,7 +11,8 @@ from collections.abc import Collection, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from trimtab._fitting.layout import Composition, Part, by_block
+from trimtab._fitting.bonds import by_block
+from trimtab._fitting.layout import Composition, Part
 from trimtab._fitting.outcome import BlockDecision, Outcome
 from trimtab._fitting.stale import first_change, stale_note, without_stale
 from trimtab.conversation.order import Row, cannot_end, find_misplaced, row_or_before, stands_apart
