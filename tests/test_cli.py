@@ -642,6 +642,11 @@ def test_what_does_not_fit_exits_1_with_the_numbers() -> None:
         "limit_tokens": 20,
         "block": "history",
     }
+    heaviest = over["error"]["heaviest"]
+    assert CHAT[heaviest["index"]]["role"] == heaviest["role"]
+    assert (
+        f"message {heaviest['index']}, role {heaviest['role']}, {heaviest['tokens']} tokens" in found.stderr
+    )
     assert over["report"]["fits"] is False
     assert fine["messages"] == [QUESTION]
     assert "line 1: block 'history' does not fit" in found.stderr

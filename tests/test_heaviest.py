@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
 
 from tests.builders import call, result, talk, user, words
 from trimtab import BudgetExceededError, Context, SlidingWindow, Strict, fit
+from trimtab.report import HeaviestMessage
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -61,3 +64,26 @@ def test_a_block_of_a_context_names_its_own() -> None:
 def test_where_only_the_whole_is_counted_no_message_is_named() -> None:
     """Shares of it are no sizes."""
     assert "heaviest" not in refusal(LOGS, counter=lambda messages: WORDS.count(messages), strategy=Strict())
+
+
+@pytest.mark.parametrize("cap", [1.0, 0.8], ids=["its share", "its cap"])
+def test_the_message_is_data_too(cap: float) -> None:
+    """Of `fit` and of a block; a copy and a pickle keep it, and the text is made of it."""
+    expected = HeaviestMessage(index=5, role="tool", tools=("f",), tokens=300)
+    context = Context(50, counter=WORDS).add("rules", "be brief")
+    context.add("log", LOGS, strategy=Strict(), max_ratio=cap)
+    asked = (lambda: fit(LOGS, 50, counter=WORDS, strategy=Strict()), context.fit)
+    for ask in asked:
+        with pytest.raises(BudgetExceededError) as told:
+            ask()
+        for error in (told.value, copy.copy(told.value), pickle.loads(pickle.dumps(told.value))):
+            assert error.heaviest == expected
+            assert f"The heaviest that stays is {error.heaviest}." in str(error)
+
+
+def test_where_no_message_is_in_the_way_there_is_none() -> None:
+    """System text alone is too long; and of shares of a whole nobody knows."""
+    for options in ({"system": words(60)}, {"counter": lambda messages: WORDS.count(messages)}):
+        with pytest.raises(BudgetExceededError) as told:
+            Context(50, **{"counter": WORDS, **options}).add("log", LOGS, strategy=Strict()).fit()
+        assert told.value.heaviest is None

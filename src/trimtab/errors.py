@@ -24,6 +24,7 @@ ContextError(Exception)
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 __all__ = [
@@ -126,6 +127,32 @@ class UsageError(ConfigurationError):
     """
 
 
+@dataclass(frozen=True, slots=True)
+class HeaviestMessage:
+    """The heaviest of the messages that had to stay; public in `trimtab.report`.
+
+    Args:
+        index: Position in the list that was given; in that of its block in a `Context`.
+        role: What it is: "system", "user", "assistant" or "tool".
+        tools: Names of the tools whose results it holds.
+        tokens: Its size as it would be sent.
+    """
+
+    index: int
+    """Position in the list that was given; in that of its block in a `Context`."""
+    role: str
+    """What it is: "system", "user", "assistant" or "tool"."""
+    tools: tuple[str, ...]
+    """Names of the tools whose results it holds."""
+    tokens: int
+    """Its size as it would be sent."""
+
+    def __str__(self) -> str:
+        """Name it, as in "message 5, the result of search, 300 tokens"."""
+        what = f"the result of {' and '.join(self.tools)}" if self.tools else f"role {self.role}"
+        return f"message {self.index}, {what}, {self.tokens:,} tokens"
+
+
 class BudgetExceededError(ContextError):
     """What must stay does not fit; carries the numbers and the best attempt.
 
@@ -137,6 +164,8 @@ class BudgetExceededError(ContextError):
         attempt: The `Fitted` that came nearest, over budget, where `fit` or a `Context` raised it. None
             where numbers alone were at odds: in `allocate`, or of what a session always shows. Where the
             error was pickled or copied it can be read, but not fitted to another budget.
+        heaviest: The heaviest of the caller's messages that had to stay. None where none is in the way, or
+            only the whole was counted.
     """
 
     def __init__(
@@ -147,6 +176,7 @@ class BudgetExceededError(ContextError):
         limit_tokens: int | None = None,
         block: str | None = None,
         attempt: Any = None,
+        heaviest: HeaviestMessage | None = None,
     ) -> None:
         super().__init__(message)
         self.needed_tokens = needed_tokens
@@ -161,6 +191,10 @@ class BudgetExceededError(ContextError):
         None where numbers alone were at odds: in `allocate`, or of what a session always shows.
 
         Where the error was pickled or copied it can be read, but not fitted to another budget."""
+        self.heaviest = heaviest
+        """The heaviest of the caller's messages that had to stay.
+
+        None where none is in the way, or only the whole was counted."""
 
     def with_attempt(self, attempt: Any) -> Self:
         """Return the same error with its best attempt filled in.

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.breakpoints import with_breakpoints
-from trimtab._fitting.portion import Decision, ask
+from trimtab._fitting.portion import Decision, ask, said_of
 from trimtab._fitting.prepare import BLOCK, Work
 from trimtab._fitting.request import hold_margin, refuse_faults
 from trimtab._fitting.settlement import Marks, Settlement
@@ -157,13 +157,16 @@ class FitPlan(Decision[Work]):
         work, settled, limit = self.portion, self.settled, self.budget.input_tokens
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
         beside = work.sizes.fixed_tokens(work.history.leads_system)
+        heaviest = self.heaviest()
         error = BudgetExceededError(
             f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
             f" {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them beside the"
-            f" messages).{self.heaviest()} Raise the budget, pin less, or shorten it, system text or tools.",
+            f" messages).{said_of(heaviest)} Raise the budget, pin less, or shorten it, system text or"
+            " tools.",
             needed_tokens=needed,
             limit_tokens=limit,
             block=BLOCK,
+            heaviest=heaviest,
         )
         return settled.explain(error)
 

@@ -13,7 +13,7 @@ from trimtab.conversation.assemble import put_in, tools_answered
 from trimtab.conversation.pairing import is_paired
 from trimtab.counting.awaited import CountsNeeded
 from trimtab.counting.sizes import Sizes
-from trimtab.errors import CountingError, FormatError, move_error
+from trimtab.errors import CountingError, FormatError, HeaviestMessage, move_error
 from trimtab.strategies.base import EvictionRequest, Strategy, waits
 from trimtab.strategies.cuts import count_words_back, oldest_cut_of
 from trimtab.strategies.runner import Settled, clears_results, reads_newest, reads_newest_unmarked, steps
@@ -56,6 +56,11 @@ class Portion:
         return index - self.lead if self.origin is None else self.origin[index - self.lead]
 
 
+def said_of(heaviest: HeaviestMessage | None) -> str:
+    """Name the heaviest message in a sentence; empty where nobody knows it."""
+    return "" if heaviest is None else f" The heaviest that stays is {heaviest}."
+
+
 P_co = TypeVar("P_co", bound=Portion, covariant=True)
 
 
@@ -67,30 +72,28 @@ class Decision(Generic[P_co]):
     settled: Settled
     request: EvictionRequest
 
-    def heaviest(self) -> str:
-        """Name the heaviest of the caller's messages that stay, in a sentence; empty where nobody knows."""
+    def heaviest(self) -> HeaviestMessage | None:
+        """Find the heaviest of the caller's messages that stay; None where nobody knows."""
         portion, settled, history = self.portion, self.settled, self.portion.history
         stays = [at for at in (*settled.before, *range(settled.cut, len(history))) if at >= portion.lead]
         if not stays or not portion.sizes.additive:
-            return ""
+            return None
         try:
             tokens = {at: settled.edited_tokens.get(at) or portion.sizes.of(at) for at in stays}
         except (CountingError, CountsNeeded, FormatError):  # of one that was not looked at
-            return ""
+            return None
         at = max(stays, key=tokens.__getitem__)
         names = self._tools_answered(at)
-        who = f"the result of {' and '.join(names)}" if names else f"role {portion.history.kind(at)}"
-        place = portion.source_index(at)
-        return f" The heaviest that stays is message {place}, {who}, {tokens[at]:,} tokens."
+        return HeaviestMessage(portion.source_index(at), history.kind(at), names, tokens[at])
 
-    def _tools_answered(self, at: int) -> list[str]:
+    def _tools_answered(self, at: int) -> tuple[str, ...]:
         """List the tools whose results a message holds; empty if it holds none."""
         history = self.portion.history
         if not history.is_result(at):
-            return []
+            return ()
         named = tools_answered(history, (unit for unit in self.request.units if at in unit.indices))
         answers = [(at, part) for _, part in history.structure.answers.get(at, ())]
-        return list(dict.fromkeys(named[one] for one in answers if one in named))
+        return tuple(dict.fromkeys(named[one] for one in answers if one in named))
 
     def positions(self) -> list[int | None]:
         """List, for each message that comes out, its position in the request; None: trimtab put it in."""

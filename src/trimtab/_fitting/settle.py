@@ -9,7 +9,7 @@ from typing import cast
 from trimtab._fitting.allocation import Claim, offers
 from trimtab._fitting.layout import Composition, Part
 from trimtab._fitting.outcome import BlockDecision, Outcome, mark_tokens_of
-from trimtab._fitting.portion import ask, in_block
+from trimtab._fitting.portion import ask, in_block, said_of
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.request import hold_margin
 from trimtab._fitting.seams import let_go_misplaced, let_go_of_last_turn, let_go_stale, let_go_together
@@ -318,14 +318,16 @@ class _Fold:
         block, room = decision.portion.block, self._budget.input_tokens
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
         at_cap = limit == claim.cap_tokens
+        heaviest = decision.heaviest()
         change = "Raise its cap" if at_cap else "Raise the budget or its rank, or give other blocks a cap"
         error = BudgetExceededError(
             f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} are left for it,"
             f" {needed - limit:,} too few (strategy {block.gives_way_by.name})."
-            f"{decision.heaviest()} {change}.",
+            f"{said_of(heaviest)} {change}.",
             needed_tokens=needed if at_cap else room + needed - limit,
             limit_tokens=limit if at_cap else room,
             block=name,
+            heaviest=heaviest,
         )
         return settled.explain(error)
 
@@ -340,6 +342,7 @@ class _Fold:
             needed_tokens=beside + error.needed_tokens,
             limit_tokens=room,
             block=error.block,
+            heaviest=error.heaviest,
         )
         whole.__cause__ = error.__cause__
         return whole

@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec
 
@@ -122,6 +122,8 @@ def _no_answer(error: ContextError, *, with_report: bool) -> Answer:
 
     def data() -> dict[str, Any]:
         told = {key: value for key, value in vars(error).items() if type(value) in (int, str) and value != ""}
+        heaviest = getattr(error, "heaviest", None)
+        told |= {} if heaviest is None else {"heaviest": asdict(heaviest)}
         found = {"error": {"type": error_name(error), "message": in_options(error), **told}}
         return found if report is None else {**found, "report": report.to_dict()}
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from trimtab._shared.checks import check_whole, unknown_name
 from trimtab._shared.lazy import public_dir
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, HeaviestMessage
 from trimtab.report.data import from_data, to_data
 from trimtab.report.rows import (
     ACTIONS,
@@ -40,6 +40,7 @@ __all__ = [
     "Action",
     "BlockReport",
     "Fate",
+    "HeaviestMessage",
     "InsertedRow",
     "MessageRow",
     "Reason",
