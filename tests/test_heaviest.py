@@ -83,6 +83,7 @@ def test_the_message_is_data_too(cap: float) -> None:
 
 def test_where_no_message_is_in_the_way_there_is_none() -> None:
     """System text alone is too long; and of shares of a whole nobody knows."""
+    options: dict[str, Any]
     for options in ({"system": words(60)}, {"counter": lambda messages: WORDS.count(messages)}):
         with pytest.raises(BudgetExceededError) as told:
             Context(50, **{"counter": WORDS, **options}).add("log", LOGS, strategy=Strict()).fit()

@@ -127,7 +127,7 @@ class UsageError(ConfigurationError):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeaviestMessage:
     """The heaviest of the messages that had to stay; public in `trimtab.report`.
 

@@ -84,7 +84,8 @@ class Decision(Generic[P_co]):
             return None
         at = max(stays, key=tokens.__getitem__)
         names = self._tools_answered(at)
-        return HeaviestMessage(portion.source_index(at), history.kind(at), names, tokens[at])
+        place, role = portion.source_index(at), history.kind(at)
+        return HeaviestMessage(index=place, role=role, tools=names, tokens=tokens[at])
 
     def _tools_answered(self, at: int) -> tuple[str, ...]:
         """List the tools whose results a message holds; empty if it holds none."""
