@@ -153,6 +153,28 @@ def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path: Path, damage: Calla
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE trimtab_erasure SET asked = 'x'",
+        "UPDATE trimtab_erasure SET done = '{}'",
+        "DELETE FROM trimtab_erasure",
+        "DROP TABLE trimtab_erasure",
+        # SQLite quotes what is damaged, and then its own words are no text
+        "PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = CAST(x'8a' AS TEXT), sql = 'x'",
+    ],
+)
+def test_a_damaged_table_of_ours_is_named(tmp_path: Path, damage: str) -> None:
+    """Whatever stands where a number should is no error of Python's, in reading and in writing."""
+    path = tmp_path / "a.db"
+    _filled(path, 5)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(damage)
+    for call in (lambda: _versions(store), lambda: _append(store, 5), lambda: store.delete("s")):
+        with SQLiteStore(path) as store, pytest.raises(StoreError, match=r"a\.db"):
+            call()
+
+
 def test_an_empty_file_is_a_new_store(tmp_path: Path) -> None:
     """As SQLite sees it: somebody made the file with the right rights beforehand."""
     path = tmp_path / "a.db"

@@ -319,6 +319,9 @@ class SQLiteStore(Forked, ThreadedStore):
                 # The next call starts from a fresh connection.
                 self._give_up()
             raise store_error(error, self._path) from error
+        except UnicodeDecodeError as error:  # of SQLite's own words, that quote what is damaged
+            self._give_up()
+            raise CorruptSessionError(f"the database {self._path} is damaged ({error}). {_RESCUE}") from error
 
     def _give_up(self) -> None:
         if self._path != ":memory:" and self._connection is not None:

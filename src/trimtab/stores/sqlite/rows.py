@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from trimtab.errors import StoreError
 from trimtab.stores.base import Appended, AppendRequest, LoadRequest
@@ -111,6 +111,20 @@ MIGRATIONS = (
     ),
 )
 """Only ever added to: a released one is never changed."""
+
+
+def number_in(row: tuple[Any, ...] | None, at: int = 0, /) -> int:
+    """Return a number of a row of ours: SQLite keeps whatever was written into a damaged file.
+
+    Raises:
+        sqlite3.DatabaseError: Something else stands there, or there is no such row.
+    """
+    value = None if row is None else row[at]
+    if type(value) is not int:
+        damaged = sqlite3.DatabaseError(f"{value!r:.40} stands where a number should")
+        damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damaged
+    return value
 
 
 def schema_version(connection: sqlite3.Connection, /) -> int:
@@ -234,8 +248,9 @@ def ask_erasure(connection: sqlite3.Connection, /) -> None:
 
 def asked_erasures(connection: sqlite3.Connection, /) -> int:
     """Tell up to which erasure the files are still to be cleaned; 0 if nothing waits for that."""
-    asked, done = connection.execute("SELECT asked, done FROM trimtab_erasure").fetchone()
-    return 0 if asked == done else int(asked)
+    row = connection.execute("SELECT asked, done FROM trimtab_erasure").fetchone()
+    asked = number_in(row)
+    return 0 if asked == number_in(row, 1) else asked
 
 
 def write_anew(connection: sqlite3.Connection, /) -> None:

@@ -15,7 +15,7 @@ from trimtab.errors import CorruptSessionError
 from trimtab.stores.base import Event, LoadRequest
 from trimtab.stores.rows import Row, from_row, missing_event
 from trimtab.stores.search import MAX_POSTINGS, Ranking, event_terms
-from trimtab.stores.sqlite.rows import head_of, load_rows
+from trimtab.stores.sqlite.rows import head_of, load_rows, number_in
 
 BATCH_EVENTS = 200
 """So many events are indexed in one transaction, and fewer are read where they stand: neither an append nor
@@ -73,7 +73,7 @@ def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
         return
     if not known.number:
         newest = connection.execute("SELECT coalesce(max(number), 0) FROM trimtab_indexed").fetchone()
-        known = known._replace(number=int(newest[0]) + 1)
+        known = known._replace(number=number_in(newest) + 1)
     known = _add(connection, known, (from_row(row, session=session) for row in rows))
     known = known._replace(version=rows[-1][0])
     connection.execute("INSERT OR REPLACE INTO trimtab_indexed VALUES (?, ?, ?, ?, ?)", (session, *known))
