@@ -239,6 +239,19 @@ def test_a_role_that_may_not_make_tables_is_told_so(on_postgres: Served) -> None
         store.sessions()
 
 
+def test_a_scrub_whose_row_is_gone_says_how_to_mend_it(on_postgres: Served) -> None:
+    """What is removed then is removed, and its bytes once that is done."""
+    with on_postgres.make() as store:
+        add(store, 0, [event("a word of silver")])
+        _ask(on_postgres, "DELETE FROM trimtab_scrubbing")
+        with pytest.raises(CorruptSessionError, match=r"INSERT INTO .*scrubbing VALUES \(1\)"):
+            store.delete("s")
+        _ask(on_postgres, "INSERT INTO trimtab_scrubbing VALUES (1)")
+        store.scrub()
+        assert load(store) == []
+    assert on_postgres.files_with("a word of silver") == []
+
+
 def test_a_role_without_the_tables_can_use_them_but_not_scrub_them(on_postgres: Served) -> None:
     """The server only warns where a vacuum is not done; the store says that bytes are left."""
     with on_postgres.make() as owner:

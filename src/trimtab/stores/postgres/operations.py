@@ -460,7 +460,13 @@ class Operations:
 
     def scrub(self) -> Steps[None]:
         """Rewrite the tables, whatever others want meanwhile, if anything was removed since the last time."""
-        ((wanted,),) = yield Execute(f"SELECT wanted FROM {self._tables.scrubbing}")
+        rows = yield Execute(f"SELECT wanted FROM {self._tables.scrubbing}")
+        if not rows:
+            raise CorruptSessionError(
+                f"{self._tables.scrubbing} is damaged: its row is gone, which tells whether bytes of what was"
+                f" removed are still there. INSERT INTO {self._tables.scrubbing} VALUES (1), and call scrub()"
+            )
+        wanted = rows[0][0]
         if wanted:
             for table in (self._tables.events, self._tables.terms, self._tables.sessions):
                 yield from self._vacuum(table)
