@@ -749,14 +749,13 @@ def test_every_option_has_help() -> None:
     documented = "".join((docs / name).read_text(encoding="utf-8") for name in ("cli.md", "cli-session.md"))
     trimtab = cli.command()
     context = click.Context(trimtab)
-    late = {
-        name: trimtab.get_command(context, name) for name in ("batch", "inspect", "mcp", "replay", "session")
-    }
-    assert set(trimtab.list_commands(context)) == {*COMMANDS, "models", "policy", "repair", *late}
-    group = late["session"]
+    found = {name: trimtab.get_command(context, name) for name in trimtab.list_commands(context)}
+    late = {"batch", "inspect", "mcp", "replay", "session"}
+    assert set(found) == {*COMMANDS, "models", "policy", "repair", *late}
+    group = found["session"]
     assert isinstance(group, click.Group)
     inner = {f"session {name}": one for name, one in group.commands.items()}
-    for name, command in {**late, **trimtab.commands, **inner}.items():
+    for name, command in {**found, **inner}.items():
         assert command is not None
         assert f"$ trimtab {name} --help\nUsage: trimtab {name}" in documented
         for option in command.params:
@@ -764,6 +763,55 @@ def test_every_option_has_help() -> None:
             assert argument or getattr(option, "help", None), f"{name} {option.name}"
             shown = [word for word in option.opts if word.startswith("--")]
             assert all(word in documented for word in shown)
+
+
+def test_the_list_of_commands_says_what_their_own_help_says() -> None:
+    """It is made without them: the first sentence of each help, in the order of their names."""
+    trimtab = cli.command()
+    context = click.Context(trimtab)
+    names = trimtab.list_commands(context)
+    assert names == sorted(names)
+    said = [trimtab.get_command(context, name).get_short_help_str(limit=200) for name in names]  # type: ignore[union-attr]
+    shown = run("--help").stdout.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert [line.split(maxsplit=1) for line in shown.splitlines()] == [
+        [name, sentence] for name, sentence in zip(names, said, strict=True)
+    ]
+    assert trimtab.get_command(context, "nothing") is None
+
+
+LOADED = """
+import atexit, sys
+atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr))
+from trimtab.cli import main
+main()
+"""
+BESIDE_COMMANDS = {"commands", "input", "jobs", "options", "output"}
+"""Modules of the command line that are no command."""
+
+
+@pytest.mark.parametrize(
+    ("words", "commands"),
+    [
+        (["--help"], set()),
+        (["--version"], set()),
+        (["nothing"], set()),
+        (["fit", "--help"], {"fit"}),
+        (["repair", "--help"], {"validate"}),
+        (["batch", "--help"], {"batch"}),
+        (["batch", "fit", "--help"], {"batch"}),
+        (["replay", "--help"], {"replay"}),
+        (["session", "add", "--help"], {"session"}),
+    ],
+)
+def test_help_loads_no_command_but_the_one_it_is_about(words: list[str], commands: set[str]) -> None:
+    """Nor anything that messages are fitted by, where no command is shown."""
+    found = shell(sys.executable, "-c", LOADED, *words)
+    modules = found.stderr.decode().split()
+    assert "trimtab.cli" in modules
+    inside = {name.split(".")[2] for name in modules if name.startswith("trimtab.cli.")}
+    assert inside - BESIDE_COMMANDS == commands
+    rooms = {name.split(".")[1] for name in modules if name.startswith("trimtab.")}
+    assert commands or words == ["nothing"] or rooms <= {"_shared", "cli", "errors"}
 
 
 # --- the doors, really opened
@@ -1329,6 +1377,9 @@ def completions(*arguments: str, incomplete: str = "") -> list[str]:
 def test_a_shell_is_offered_names_that_are_known() -> None:
     """Commands, models, kinds of strategies, wire forms, providers."""
     assert {"fit", "repair", "session"} <= set(completions())
+    assert completions(incomplete="re") == ["repair", "replay"]
+    assert completions(incomplete="--v") == ["--version"]
+    assert completions("replay", "--policy", incomplete="che") == ["cheapest"]
     assert "gpt-4o" in completions("count", "--model", incomplete="gpt-4")
     assert all(name.startswith("claude-") for name in completions("models", incomplete="claude-"))
     assert completions("fit", "--strategy", incomplete="drop") == ["drop", "drop_newest"]

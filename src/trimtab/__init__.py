@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trimtab import history
-from trimtab._fit import fit
-from trimtab._fitting.callbacks import TrimContext
-from trimtab._fitting.fitted import Fitted
 from trimtab._shared.lazy import later
-from trimtab.budget import Budget
-from trimtab.counting import (
-    CharCounter,
-    EstimateCounter,
-    counter_for,
-    counter_from_text,
-)
-from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
-from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 
 if TYPE_CHECKING:
-    from trimtab._fit import afit
+    from trimtab import history
+    from trimtab._fit import afit, fit
     from trimtab._fitting.blocks import Block, Tier
+    from trimtab._fitting.callbacks import TrimContext
+    from trimtab._fitting.fitted import Fitted
     from trimtab._fitting.observation import observe
+    from trimtab.budget import Budget
     from trimtab.context import Context
     from trimtab.conversation.validity import repair, validate
+    from trimtab.counting import (
+        CharCounter,
+        EstimateCounter,
+        counter_for,
+        counter_from_text,
+    )
+    from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
     from trimtab.report import Report
     from trimtab.session import Session
     from trimtab.strategies import (
+        Cascade,
         Cheapest,
         ClampResults,
         ClearToolResults,
@@ -35,24 +34,33 @@ if TYPE_CHECKING:
         DropNewest,
         PriorityBased,
         Relevant,
+        SlidingWindow,
         Strict,
         Summarize,
+        TruncateText,
         create_strategy,
     )
 else:
-    # What a first `fit` does not need.
+    # Each is loaded when it is first asked for: a program that may need trimtab pays for what it does need.
     __getattr__ = later(
         globals(),
         {
-            "Block": "trimtab._fitting.blocks",
+            "Budget": "trimtab.budget",
             "Context": "trimtab.context",
+            "Fitted": "trimtab._fitting.fitted",
             "Report": "trimtab.report",
             "Session": "trimtab.session",
-            "Tier": "trimtab._fitting.blocks",
-            "afit": "trimtab._fit",
+            "TrimContext": "trimtab._fitting.callbacks",
             "observe": "trimtab._fitting.observation",
+            **dict.fromkeys(("afit", "fit"), "trimtab._fit"),
+            **dict.fromkeys(("Block", "Tier"), "trimtab._fitting.blocks"),
+            **dict.fromkeys(
+                ("CharCounter", "EstimateCounter", "counter_for", "counter_from_text"), "trimtab.counting"
+            ),
+            **dict.fromkeys(("BudgetExceededError", "ConfigurationError", "ContextError"), "trimtab.errors"),
             **dict.fromkeys(
                 (
+                    "Cascade",
                     "Cheapest",
                     "ClampResults",
                     "ClearToolResults",
@@ -60,8 +68,10 @@ else:
                     "DropNewest",
                     "PriorityBased",
                     "Relevant",
+                    "SlidingWindow",
                     "Strict",
                     "Summarize",
+                    "TruncateText",
                     "create_strategy",
                 ),
                 "trimtab.strategies",

@@ -15,6 +15,8 @@ from trimtab.errors import MissingExtraError
 def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[str], Any]:
     """Make the `__getattr__` of a package, so that `import trimtab` stays quick; and its `__dir__`.
 
+    A public module of the package is found, too: `import trimtab` is enough for `trimtab.history.recent`.
+
     Args:
         package: Its `globals()`; a name that was found is put there, and found at once from then on.
             `dir()` of it lists the names that were not asked for yet, too; see `public_dir`.
@@ -22,13 +24,29 @@ def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[st
     """
 
     def __getattr__(name: str) -> Any:
-        if name not in places:
+        if name in places:
+            value = package[name] = getattr(import_module(places[name]), name)
+            return value
+        module = _module_of(package["__name__"], name)
+        if module is None:
             raise _name_error(name, package["__name__"])
-        value = package[name] = getattr(import_module(places[name]), name)
-        return value
+        return module
 
     package["__dir__"] = public_dir(package)
     return __getattr__
+
+
+def _module_of(package: str, name: str) -> ModuleType | None:
+    """Import a public module of a package; None: there is no such module."""
+    if name.startswith("_") or not name.isidentifier():
+        return None
+    full = f"{package}.{name}"
+    try:
+        return import_module(full)
+    except ModuleNotFoundError as error:
+        if error.name != full:  # it is there, and something it needs is not
+            raise
+        return None
 
 
 _LISTED = re.compile(r"^__all__ = \[.*?^\]", re.MULTILINE | re.DOTALL)

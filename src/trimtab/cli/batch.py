@@ -15,6 +15,7 @@ from trimtab.cli.options import (
     F,
     RequestOptions,
     choice,
+    complete_policies,
     format_option,
     output_option,
     pending_option,
@@ -24,7 +25,6 @@ from trimtab.cli.options import (
     together,
 )
 from trimtab.cli.output import Progress, Refused, in_options, json_text, usage
-from trimtab.cli.replay import complete_policies
 from trimtab.errors import BatchError
 from trimtab.models import DEFAULT_PRICING, pricings
 from trimtab.report.text import plain, plural

@@ -6,14 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import click
-
-from trimtab.cli.count import count
-from trimtab.cli.fit import fit
-from trimtab.cli.models import models
-from trimtab.cli.output import Refused
-from trimtab.cli.policy import policy
-from trimtab.cli.validate import repair, validate
-from trimtab.report.text import plain
+from click.shell_completion import CompletionItem
 
 HELP = """Fit conversations with language models into token budgets.
 
@@ -35,31 +28,71 @@ Examples:
   trimtab session show --store chats.db --id ada
 """
 
-_LATE = ("batch", "inspect", "mcp", "replay", "session")
-"""Commands that are loaded when they are asked for: they take longer than all others together."""
+COMMANDS = {
+    "batch": "Do whole data sets, from files into files.",
+    "count": "Count the tokens of conversations.",
+    "fit": "Fit conversations into a budget.",
+    "inspect": "Look at a conversation in a browser.",
+    "mcp": "Serve the sessions of a store over MCP.",
+    "models": "List the models trimtab knows, or look some up.",
+    "policy": "Check a policy, and write it as JSON.",
+    "repair": "Make calls and results of conversations match.",
+    "replay": "Say what policies cost on recorded conversations.",
+    "session": "Keep conversations in a store, and look at them.",
+    "validate": "List what a provider would refuse in conversations.",
+}
+"""Every command, and what it does: the first sentence of its own help, which a test compares.
+
+So `trimtab --help` loads none of them, and whoever runs one waits for no other.
+"""
+_MODULES = {"repair": "validate"}
+"""Modules that are not called as their command."""
 
 
 class _Commands(click.Group):
-    """The commands; a late one is the name of its module."""
+    """The commands, each loaded when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name all of them."""
-        return sorted([*super().list_commands(ctx), *_LATE])
+        return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Find one."""
-        if cmd_name in _LATE:
-            found: click.Command = vars(import_module(f"trimtab.cli.{cmd_name}"))[cmd_name]
-            return found
-        return super().get_command(ctx, cmd_name)
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"trimtab.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        found: click.Command = vars(module)[cmd_name]
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List them for the help."""
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, click.Command(name, help=what).get_short_help_str(limit))
+                    for name, what in COMMANDS.items()
+                ]
+            )
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of one."""
+        named = [
+            CompletionItem(name, help=what) for name, what in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what it complains of steers no terminal, and repeats no password of a URL."""
         try:
             return super().invoke(ctx)
-        except (Refused, click.UsageError) as error:
-            from trimtab.stores.secrets import mask  # loaded where it is asked for: it takes long
+        except click.ClickException as error:
+            from trimtab.cli.output import Refused  # not above: all of these take long, and few runs end so
+            from trimtab.report.text import plain
+            from trimtab.stores.secrets import mask
 
+            if not isinstance(error, Refused | click.UsageError):
+                raise
             said = error.format_message()
             shown = mask("\n".join(map(plain, said.split("\n"))))
             if shown == said:
@@ -75,7 +108,3 @@ class _Commands(click.Group):
 @click.version_option(package_name="trimtab", prog_name="trimtab")
 def trimtab() -> None:
     """Take the options that stand before a command; there are none yet."""
-
-
-for command in (fit, count, validate, repair, policy, models):
-    trimtab.add_command(command)

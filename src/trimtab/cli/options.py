@@ -100,7 +100,14 @@ def complete_from(
     return complete
 
 
+def _policy_words() -> tuple[str, ...]:
+    from trimtab.replay.policies import WORDS  # not above: most commands replay nothing
+
+    return (*WORDS, *KINDS_ALONE)
+
+
 complete_models = complete_from(model_names)
+complete_policies = complete_from(_policy_words, files=True)
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:

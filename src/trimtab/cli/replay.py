@@ -19,6 +19,7 @@ from trimtab.cli.options import (
     Number,
     RequestOptions,
     complete_from,
+    complete_policies,
     input_options,
     room_options,
     together,
@@ -34,7 +35,6 @@ from trimtab.replay.datasets import conversations_in
 from trimtab.replay.policies import BY_DEFAULT, WORDS, name_of, read_policy
 from trimtab.report.text import clip, plain, plural
 from trimtab.session import Session
-from trimtab.strategies.data import KINDS_ALONE
 
 
 class _Work(NamedTuple):
@@ -94,8 +94,6 @@ class _Job:
         kept = results if self.keeps_calls else [one.without_calls() for one in results]
         return _Found(work.label, work.place, kept)
 
-
-complete_policies = complete_from(lambda: (*WORDS, *KINDS_ALONE), files=True)
 
 _what = together(
     click.option(
