@@ -845,7 +845,7 @@ def test_without_click_the_install_line_is_printed(call: str) -> None:
     assert found.stderr.decode().splitlines() == [
         "trimtab: the command line needs click: pip install 'trimtab[cli]'"
     ]
-    broken = shell(sys.executable, "-c", code.replace("'click'", "'trimtab.context'"))
+    broken = shell(sys.executable, "-c", code.replace("'click'", "'trimtab.cli.commands'"))
     assert b"ModuleNotFoundError" in broken.stderr
 
 

@@ -151,6 +151,9 @@ STRIDES = '{"kind": "sliding_window", "target_ratio": 0.5}'
         ("fit", ["--model", "gpt-4o", "--repair"], {"model": "gpt-4o", "repair": True}),
         ("fit", [*FORM, *ROOM, "--strict"], {**ROOM_MEANS, "strict": True}),
         ("fit", [*FORM, *ROOM, "--pending-call", "a"], {**ROOM_MEANS, "pending_calls": ("a",)}),
+        ("fit", [*ROOM, "--columns", "chat, tokens_after"], {**ROOM_MEANS, "columns": ("tokens_after",)}),
+        ("fit", [*ROOM, "--columns", ""], {**ROOM_MEANS, "columns": ()}),
+        ("count", ["--columns", "exact,tokens"], {"columns": ("tokens", "exact")}),
         ("count", ["--model", "gpt-4o", *BESIDE], {"model": "gpt-4o", **BESIDE_MEANS}),
         ("validate", ["--pending-call", "a"], {"pending_calls": ("a",)}),
         (
@@ -219,6 +222,7 @@ def test_the_other_commands_do_theirs(chats: Path, tmp_path: Path, operation: st
         (["fit", "{chats}", "out.parquet", "--margin", "5"], "--margin is kept free of a budget"),
         (["fit", "{chats}", "out.parquet", "--policy", "dropp", "--budget", "9"], "is called 'dropp'"),
         (["count", "{chats}", "{folder}/there.jsonl"], "write over it with --overwrite"),
+        (["fit", "{chats}", "out.parquet", "--columns", "fate"], "no column 'fate'"),
         (["count", "{chats}", "none.v2"], "('none.v2/')"),
         (["count", "{folder}/there.jsonl", "out.jsonl", "--column", "id"], "--column id: lines of JSON have"),
         (["count", "{chats}", "out.parquet", "--column", "message"], "there is no column 'message'"),

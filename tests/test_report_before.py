@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import pytest
@@ -107,3 +109,51 @@ def test_data_and_comparing_count_nothing() -> None:
     fitted = fit(talk(90), 100)
     assert fitted.report.to_dict()["tokens_before"] is None
     assert fitted.report == Report.from_dict(fitted.report.to_dict())
+
+
+def total(messages: list[Any]) -> int:
+    """Count all at once, as a black box."""
+    return sum(len(message["content"]) for message in messages)
+
+
+def marked(messages: list[dict[str, Any]]) -> Fitted[Any]:
+    """Fit messages of Anthropic's form with marks for its cache."""
+    return fit(
+        messages, 5_000, counter=CharCounter(), format="anthropic", breakpoints=True, system="Be kind."
+    )
+
+
+ORPHAN = {"role": "tool", "tool_call_id": "a", "content": "lost"}
+WAYS: dict[str, Callable[[list[dict[str, Any]]], Fitted[Any]]] = {
+    "all fits": lambda messages: fit(messages, 100_000),
+    "some left": lambda messages: fit(messages, 100),
+    "a black box": lambda messages: fit(messages, 150, counter=total),
+    "a black box, all fits": lambda messages: fit(messages, 100_000, counter=total),
+    "a repair": lambda messages: fit([ORPHAN, *messages], 100_000, repair=True),
+    "marks": marked,
+    "a context": lambda messages: in_context(messages, CharCounter()),
+    "a context with a black box": lambda messages: in_context(messages, total),
+    "another budget": lambda messages: fit(messages, 100_000).at(90),
+    "objects": lambda messages: fit(
+        [tuple(one.values()) for one in messages],
+        200,
+        read=lambda one: {"role": one[0], "content": one[1]},
+        write=lambda _, made: (made[0]["role"], made[0]["content"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("count", [3, 90])
+def test_a_fitted_says_the_numbers_of_its_report(way: str, count: int) -> None:
+    """Before the report is made, after it, when all is counted, and in a copy."""
+    fitted = WAYS[way](talk(count))
+    numbers = (fitted.tokens_before, fitted.tokens_after)
+    report = fitted.report
+    assert numbers == (report.tokens_before, report.tokens_after)
+    assert (fitted.tokens_before, fitted.tokens_after) == numbers
+    stored = copy(fitted)
+    assert (stored.tokens_before, stored.tokens_after) == numbers
+    whole = fitted.count_all()
+    assert whole.tokens_before is not None
+    assert (fitted.tokens_before, fitted.tokens_after) == (whole.tokens_before, whole.tokens_after)

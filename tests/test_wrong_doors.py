@@ -114,7 +114,7 @@ def test_what_is_looked_for_in_a_fitted_is_named(
 
 def test_what_a_fitted_names_instead_is_there() -> None:
     """Each of them."""
-    for name in ("tokens", "dropped", "remaining", "to_dict", "body", "kept", "notes", "tokens_before"):
+    for name in ("tokens", "dropped", "remaining", "to_dict", "body", "kept", "notes", "violations"):
         with pytest.raises(AttributeError, match="write fitted") as told:
             getattr(MADE, name)
         path = str(told.value).partition("write fitted.")[2].removesuffix("()").split(".")

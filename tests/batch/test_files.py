@@ -278,6 +278,35 @@ def test_a_cell_of_several_lines_is_one_line_of_json(tmp_path: Path) -> None:
     assert [row["messages"] for row in _read(tmp_path / "out.jsonl")] == [chat, chat]
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_files_have_the_columns_that_are_asked_for(data_dir: Path, chats: Path, suffix: str) -> None:
+    """From Parquet and from lines; a run goes on with the same ones in any order, and with no others."""
+    whole, out, again = (chats.with_name(f"{name}{suffix}") for name in ("whole", "out", "again"))
+    some = replace(FIT, columns=("tokens_after", "violations"))
+    run_batch(FIT, chats, target=whole, workers=1)
+    with pytest.raises(_Stopped):
+        run_batch(some, chats, target=out, workers=1, on_progress=_stop_at_200_rows)
+    with pytest.raises(ConfigurationError, match=r"with other options \(columns\)"):
+        run_batch(FIT, chats, target=out, workers=1)
+    other = replace(some, columns=["violations", "tokens_after"])
+    assert run_batch(other, chats, target=out, workers=1).resumed_rows >= 200
+    lines = chats.with_name("chats.jsonl")
+    lines.write_bytes(lines_of(data_dir, 600))
+    run_batch(some, lines, target=again, workers=1)
+
+    def rows(path: Path) -> list[dict[str, Any]]:
+        if suffix == ".parquet":
+            return list(pq.read_table(path).to_pylist())
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    results = ("tokens_after", "violations", "error")
+    for one, found, of_line in zip(rows(whole), rows(out), rows(again), strict=True):
+        kept = {key: value for key, value in one.items() if key not in ("tokens_before", "fates", "reasons")}
+        assert found == kept
+        assert [of_line[key] for key in results[:2]] == [one[key] for key in results[:2]]
+        assert set(of_line) <= {"id", "messages", *results}
+
+
 def test_a_line_with_a_key_of_a_result_is_set_aside_unless_there_is_a_prefix(tmp_path: Path) -> None:
     """Two keys of one name would hide each other; with a prefix runs can stand behind each other."""
     (tmp_path / "a.jsonl").write_bytes(LINE)
@@ -403,6 +432,8 @@ def test_a_stopped_run_goes_on_where_it_was(chats: Path, suffix: str) -> None:
     assert not out.exists()
     with pytest.raises(ConfigurationError, match="with other options"):
         run_batch(COUNT, chats, target=out, workers=1)
+    with pytest.raises(ConfigurationError, match=r"with other options \(columns\)"):
+        run_batch(replace(FIT, columns=["tokens_after"]), chats, target=out, workers=1)
     done = run_batch(FIT, chats, target=out, workers=1)
     assert 200 <= done.resumed_rows < 600
     assert done.rows == 600

@@ -19,6 +19,7 @@ from trimtab.batch import OPERATIONS, BatchTask, count_table, fit_table, validat
 from trimtab.counting import measure
 from trimtab.errors import ConfigurationError, ContextError, UnknownNameError
 from trimtab.replay import replay
+from trimtab.report import Report
 
 CHAT = [{"role": "user", "content": f"question {n}"} for n in range(9)]
 GEMINI = [{"role": "user", "parts": [{"text": "hi"}]}, {"role": "model", "parts": [{"text": "yes"}]}]
@@ -216,6 +217,72 @@ def test_a_replay_gives_the_totals_of_each() -> None:
     assert (found["calls"], found["tokens"], found["price"]) == (totals.calls, totals.tokens, totals.price)
 
 
+def _asked(operation: Any, **options: Any) -> BatchTask:
+    room = {} if operation in ("count", "validate") else {"budget": 20}
+    counter = {} if operation == "validate" else {"counter": "chars:4"}
+    return BatchTask(operation=operation, **counter, **room, **options)
+
+
+COLUMNS = {
+    "fit": ["tokens_before", "tokens_after", "fates", "reasons", "violations"],
+    "count": ["tokens", "exact", "margin_tokens", "over_margin_tokens", "counter", "unknown"],
+    "validate": ["valid", "violations"],
+    "replay": [
+        *("calls", "tokens", "shared_tokens", "read_tokens", "write_tokens", "base_tokens", "evicted"),
+        *("over_limit", "invalid", "refused", "price"),
+    ],
+}
+"""As docs/batch.md has them."""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_columns_that_are_asked_for_are_those_of_all_and_no_others(operation: Any) -> None:
+    """Each alone, some in any order, and none; the columns of the table and errors are there anyway."""
+    table = _texts(CHAT, [], "nothing", CHAT[:1])
+    whole = _asked(operation)(table)
+    names = COLUMNS[operation]
+    assert whole.column_names == ["id", "messages", *names, "error"]
+    for some in ((), *((name,) for name in names), tuple(dict.fromkeys((names[0], names[-1])))):
+        task = _asked(operation, columns=some)
+        expected = whole.select(["id", "messages", *some, "error"])
+        assert task(table).equals(expected)
+        assert task.schema(table.schema).equals(expected.schema)
+        assert pa.Table.from_batches(task.batches(table.to_batches())).equals(expected)
+        assert pickle.loads(pickle.dumps(task))(table).equals(expected)
+    assert whole.column("error").to_pylist()[2]["type"] == "FormatError"
+
+
+def test_columns_are_named_without_the_prefix_and_what_is_there_anyway_may_be_named() -> None:
+    """Whatever their order they are the same task, and stand in the order that all have."""
+    given = ("error", "tokens_after", "chat", "tokens_before")
+    task = _asked("fit", columns=given, column="chat", prefix="t_")
+    assert task == _asked("fit", columns=["tokens_before", "tokens_after"], column="chat", prefix="t_")
+    table = pa.table({"chat": [json.dumps(CHAT)]})
+    assert task(table).column_names == ["chat", "t_tokens_before", "t_tokens_after", "t_error"]
+    taken = table.append_column("fates", pa.array([1]))
+    assert _asked("fit", columns=["chat"], column="chat")(taken).column("fates").to_pylist() == [1]
+
+
+@pytest.mark.parametrize("policy", [None, "drop_newest", {"blocks": [{"name": "history"}]}])
+@pytest.mark.parametrize("chat", [CHAT, CHAT[:2]])
+def test_numbers_alone_make_no_report(policy: Any, chat: list[Any]) -> None:
+    """Which takes as long as the fit; only what became of messages needs it."""
+
+    def reports(columns: tuple[str, ...]) -> int:
+        task, made = _asked("fit", columns=columns, policy=policy), Counter[bool]()
+        task(table := _texts(chat))
+        code = Report.__init__.__code__
+        sys.setprofile(lambda frame, event, _: made.update([event == "call" and frame.f_code is code]))
+        try:
+            task(table)
+        finally:
+            sys.setprofile(None)
+        return made[True]
+
+    assert reports(("tokens_before", "tokens_after")) == 0
+    assert reports(("fates",)) == 1
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_the_schema_is_told_before_anything_is_read(operation: Any) -> None:
     """Spark and Ray ask for it; an empty table has it as well."""
@@ -305,6 +372,17 @@ def test_system_parts_are_in_the_form_of_the_rows() -> None:
         ({"operation": "replay", "strict": True}, r"does nothing with strict=True.*\('fit'\)"),
         ({"operation": "replay", "pending_calls": ["a"]}, "does nothing with pending_calls="),
         ({"operation": "fit", "pricing": "openai"}, "does nothing with pricing='openai'"),
+        (
+            {"operation": "fit", "columns": ["tokens_afer"]},
+            "no column 'tokens_afer'.*did you mean tokens_after",
+        ),
+        ({"operation": "count", "columns": ["fates"]}, "'count' has no column 'fates'; there are: tokens,"),
+        ({"operation": "fit", "columns": ["chat"]}, "no column 'chat'"),
+        (
+            {"operation": "fit", "columns": "fates"},
+            r"columns is a list of names, as columns=\('tokens_before',",
+        ),
+        ({"operation": "fit", "columns": 3}, "columns is a list of names"),
     ],
 )
 def test_a_task_with_an_option_that_is_none_is_not_made(options: Any, said: str) -> None:

@@ -89,7 +89,9 @@ def test_the_total_of_a_fit_is_the_measure_of_its_request(name: str, data: st.Da
         fitted = fit(body, limit, counter=counter, format=name, strategy=strategy)
     except BudgetExceededError as error:
         fitted = error.attempt
+    numbers = (fitted.tokens_before, fitted.tokens_after)
     report = fitted.report
+    assert numbers == (report.tokens_before, report.tokens_after)
     measured = measure(fitted.request, counter=counter, format=name).tokens
     assert report.tokens_after >= measured
     if not any(has_thoughts(name, message) for message in fitted.messages):
@@ -124,4 +126,6 @@ def test_the_total_of_a_context_is_the_measure_of_its_request(data: st.DataObjec
     measured = measure(
         fitted.messages, counter=counter, format=name, system=fitted.system, tools=fitted.tools
     )
+    numbers = (fitted.tokens_before, fitted.tokens_after)
+    assert numbers == (fitted.report.tokens_before, measured.tokens)
     assert fitted.report.tokens_after == measured.tokens

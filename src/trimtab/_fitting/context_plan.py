@@ -115,6 +115,12 @@ class ContextPlan:
         kinds = (self.format.kind(mapping_of(message)) for message in self.outcome.messages())
         return sum(1 for _ in takewhile(lambda kind: kind == "system", kinds))
 
+    def tokens_before(self) -> int | None:
+        """Return the tokens of the request as it came in; None where that is not known."""
+        from trimtab._fitting.reporting import context_tokens_before_of
+
+        return context_tokens_before_of(self.outcome)
+
     def report(self, marks: Marks, /) -> Report:
         """Make the report, with marks that were set on the output."""
         from trimtab._fitting.reporting import context_report_of  # not above: many fits are never reported

@@ -106,6 +106,12 @@ class FitPlan(Decision[Work]):
         """Put the output together."""
         return self.settled.assemble(self.request)
 
+    def tokens_before(self) -> int | None:
+        """Return the tokens of the request as it came in; None where that is not known."""
+        from trimtab._fitting.reporting import tokens_before_of
+
+        return tokens_before_of(self.portion, self)
+
     def report(self, marks: Marks, /) -> Report:
         """Make the report, with marks that were set on the output."""
         from trimtab._fitting.reporting import report_of  # not above: many fits are never reported

@@ -24,13 +24,13 @@ T = TypeVar("T")
 _BESIDE = ", fitted.request for the body, or fitted.report.to_dict() for what happened, which JSON can hold"
 
 _INSTEAD = {
-    **dict.fromkeys(("tokens", "tokens_after", "token_count", "total_tokens"), "report.tokens_after"),
+    **dict.fromkeys(("tokens", "token_count", "total_tokens"), "report.tokens_after"),
     **dict.fromkeys(("dropped", "removed", "trimmed", "left"), "evicted"),
     **dict.fromkeys(("remaining", "remaining_tokens", "free"), "report.remaining_tokens"),
     **dict.fromkeys(("to_dict", "dict", "model_dump", "json", "to_json"), "report.to_dict()"),
     **dict.fromkeys(("body", "payload"), "request"),
     **dict.fromkeys(("kept", "output", "result", "history"), "messages"),
-    **{name: f"report.{name}" for name in ("fits", "notes", "tokens_before", "violations", "to_text")},
+    **{name: f"report.{name}" for name in ("fits", "notes", "violations", "to_text")},
 }
 """What people look for in a `Fitted`, and where it is."""
 
@@ -167,6 +167,19 @@ class Fitted(Generic[M]):
         a mark that differs. What was put in is not among them, nor is what merely moved.
         """
         return list(self._settled.changed)
+
+    @property
+    def tokens_before(self) -> int | None:
+        """Tokens of the whole request as it came in; no report is made for it.
+
+        None where the fit did not need to know it; `count_all` counts it.
+        """
+        return self._settled.tokens_before if self._report is None else self._report.tokens_before
+
+    @property
+    def tokens_after(self) -> int:
+        """Tokens of the whole request as it goes out; no report is made for it."""
+        return self._settled.tokens
 
     @property
     def report(self) -> Report:

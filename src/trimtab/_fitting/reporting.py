@@ -49,10 +49,8 @@ def report_of(
     """Make the report of a fit; no counter is called, and rows are made when they are read."""
     settled, rows = decision.settled, Rows(decision, recount, marked)
     inserted = (*rows.lead_rows(), *rows.inserted_rows())
-    sizes, lead_tokens = work.sizes, sum(row.tokens for row in rows.lead_rows())
-    leads_system, led_system = (_leads_system(one, work.format) for one in (output, work.given))
-    beside_tokens = sizes.fixed_tokens(leads_system) + lead_tokens
-    before_tokens = rows.whole_before_tokens(sizes.fixed_tokens(led_system) + lead_tokens)
+    sizes, leads_system = work.sizes, _leads_system(output, work.format)
+    beside_tokens = sizes.fixed_tokens(leads_system) + rows.lead_tokens()
     block = block_report(decision, rows, limit_tokens=budget.input_tokens - beside_tokens, output=output)
     block = replace(block, tokens_after=settled.tokens - beside_tokens)
     unknown = unknown_of(work.counter, work.format, work.tools, output, work.body)
@@ -80,7 +78,7 @@ def report_of(
         ),
         planned=is_planned(settled),
         shares=isinstance(work.sizes, Shares),
-        tokens_before=before_tokens,
+        tokens_before=_tokens_before(work, rows),
         fits=settled.fits,
         kept_message_count=block.kept_message_count,
         changed_message_count=block.changed_message_count,
@@ -90,6 +88,20 @@ def report_of(
         inserted=inserted,
         violations=Lazy(work.violations),
     )
+
+
+def tokens_before_of(work: Work, decision: Decision[Portion]) -> int | None:
+    """Return what the request took as it came in, as its report has it; None where that is not known."""
+    return _tokens_before(work, Rows(decision, _no_report, frozenset()))
+
+
+def _tokens_before(work: Work, rows: Rows) -> int | None:
+    leads_system = _leads_system(work.given, work.format)
+    return rows.whole_before_tokens(work.sizes.fixed_tokens(leads_system) + rows.lead_tokens())
+
+
+def _no_report() -> None:
+    """Make none: only numbers are asked for."""
 
 
 def _left_out(work: Work, output: list[Any]) -> list[str]:
@@ -312,6 +324,10 @@ class Rows(Lazy[MessageRow], LiveRows):
         lead = self._portion.lead
         tokens = list(self._sizes_of_output().values())[:lead] if lead else []
         return system_rows(size or 0 for size in tokens)
+
+    def lead_tokens(self) -> int:
+        """Add up what trimtab put before the caller's messages."""
+        return sum(row.tokens for row in self.lead_rows())
 
     def inserted_rows(self, *, offset: int = 0) -> list[InsertedRow]:
         """List what was put in among the messages; `offset` is where the block begins in the output."""
@@ -551,7 +567,7 @@ def context_report_of(outcome: Outcome, *, marked: frozenset[int], recount: Reco
         ),
         planned=any(is_planned(decision.settled) for decision in decisions),
         shares=composition.is_black_box,
-        tokens_before=_before_tokens(outcome, blocks, sum(row.tokens for row in lead)),
+        tokens_before=_context_tokens_before(outcome, rows, lead),
         fits=outcome.error is None,
         kept_message_count=sum(block.kept_message_count for block in blocks),
         changed_message_count=sum(block.changed_message_count for block in blocks),
@@ -630,14 +646,19 @@ def _block(decision: BlockDecision, rows: Rows) -> BlockReport:
     )
 
 
-def _before_tokens(outcome: Outcome, blocks: tuple[BlockReport, ...], lead_tokens: int) -> int | None:
-    """Return what the whole request had before; None where that is not known."""
-    before = [block.tokens_before for block in blocks]
+def context_tokens_before_of(outcome: Outcome) -> int | None:
+    """Return what the request took as it came in, as its report has it; None where that is not known."""
+    rows = [Rows(decision, _no_report, frozenset()) for decision in outcome.decisions]
+    return _context_tokens_before(outcome, rows, _lead_rows(outcome))
+
+
+def _context_tokens_before(outcome: Outcome, rows: list[Rows], lead: list[InsertedRow]) -> int | None:
     if outcome.composition.is_black_box:
         return outcome.composition.whole_tokens
-    if None in before:
+    blocks_tokens = _sum([own.before_tokens() for own in rows])
+    if blocks_tokens is None:
         return None
-    return outcome.given_fixed_tokens + lead_tokens + sum(tokens for tokens in before if tokens is not None)
+    return outcome.given_fixed_tokens + sum(row.tokens for row in lead) + blocks_tokens
 
 
 def _with_mark(decision: BlockDecision, inserted: list[InsertedRow]) -> list[InsertedRow]:

@@ -100,6 +100,11 @@ class Settlement:
         return self.plan.tokens + self.marks.tokens
 
     @property
+    def tokens_before(self) -> int | None:
+        """Tokens of the whole request as it came in; None where that is not known."""
+        return self.plan.tokens_before()
+
+    @property
     def limit_tokens(self) -> int:
         """The input room it was settled for."""
         return self.plan.budget.input_tokens
@@ -193,6 +198,11 @@ class SettlementCopy:
     def tokens(self) -> int:
         """Tokens of the whole request."""
         return self.made_report.tokens_after
+
+    @property
+    def tokens_before(self) -> int | None:
+        """Tokens of the whole request as it came in; None where that is not known."""
+        return self.made_report.tokens_before
 
     @property
     def limit_tokens(self) -> int:

@@ -9,6 +9,7 @@ from inspect import isroutine
 from typing import Any, Literal, NamedTuple, get_args
 
 from trimtab._fit import fit
+from trimtab._fitting.fitted import Fitted
 from trimtab._shared.checks import check_choice, check_flag, check_pending_calls, check_tools, system_of
 from trimtab.budget import BudgetLike
 from trimtab.context import Context
@@ -22,7 +23,7 @@ from trimtab.models import CachePricing, facts_for, known_model_in
 from trimtab.policy.conversations import counted_model, fitter
 from trimtab.replay import PolicyLike, replay
 from trimtab.replay.policies import BY_DEFAULT, SessionPolicy, read_policy
-from trimtab.report import Report
+from trimtab.report import MessageRow, Report
 from trimtab.session import Session
 from trimtab.strategies.door import strategy_given
 
@@ -38,6 +39,28 @@ OPTIONS: Mapping[Operation, Collection[str]] = {
     "replay": (*_REQUEST, "policy", "budget", "pricing"),
 }
 """Which options each operation has."""
+
+REPLAYED = (
+    "calls",
+    "tokens",
+    "shared_tokens",
+    "read_tokens",
+    "write_tokens",
+    "base_tokens",
+    "evicted",
+    "over_limit",
+    "invalid",
+    "refused",
+)
+"""The totals of a replay that are whole numbers, each a column."""
+COLUMNS: Mapping[Operation, Sequence[str]] = {
+    "fit": ("tokens_before", "tokens_after", "fates", "reasons", "violations"),
+    "count": ("tokens", "exact", "margin_tokens", "over_margin_tokens", "counter", "unknown"),
+    "validate": ("valid", "violations"),
+    "replay": (*REPLAYED, "price"),
+}
+"""The result columns of each operation, in their order; behind them is `ERROR`, whatever was asked for."""
+ERROR = "error"
 
 Value = Sequence[Any] | Mapping[str, Any]
 """A conversation: a list of messages, or a request body."""
@@ -59,6 +82,7 @@ class Options:
     repair: bool = False
     strict: bool = False
     pricing: CachePricing | str | None = None
+    columns: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no operation, and options that are none or that the operation does not have."""
@@ -71,13 +95,18 @@ class Options:
         object.__setattr__(self, "pending_calls", check_pending_calls(self.pending_calls) or ())
         for one in fields(Options):
             value = vars(self)[one.name]
-            if one.name in ("operation", *OPTIONS[self.operation]) or value == one.default:
+            if one.name in ("operation", "columns", *OPTIONS[self.operation]) or value == one.default:
                 continue
             takers = ", ".join(repr(name) for name in OPERATIONS if one.name in OPTIONS[name])
             raise ConfigurationError(
                 f"operation {self.operation!r} does nothing with {one.name}={value!r:.80}: leave it out, or"
                 f" choose an operation that has it ({takers})"
             )
+
+    def asked_columns(self) -> tuple[str, ...]:
+        """Name the result columns that are asked for, in their order, but the error."""
+        names = COLUMNS[self.operation]
+        return tuple(name for name in names if self.columns is None or name in self.columns)
 
 
 def _some(options: Options, *names: str) -> dict[str, Any]:
@@ -89,7 +118,7 @@ class Row(NamedTuple):
     """What became of one conversation."""
 
     results: Mapping[str, Any]
-    """A value for each result column but the error."""
+    """A value for each result column that is asked for but the error; others may be there, too."""
     value: Any = None
     """What takes the place of the conversation; None: it stays as it is."""
 
@@ -144,7 +173,7 @@ def _fit_work(options: Options) -> Work:
 
     def work(value: Value) -> Row:
         fitted = fit(value, options.budget, strategy=strategy, **settings)
-        return Row(_of_report(fitted.report), fitted.request)
+        return Row(_of_fit(fitted, options), fitted.request)
 
     return work
 
@@ -160,24 +189,45 @@ def _by_policy(policy: Context, options: Options) -> Work:
 
     def work(value: Value) -> Row:
         fitted, request = fit_one(value)
-        return Row(_of_report(fitted.report), request)
+        return Row(_of_fit(fitted, options), request)
 
     return work
 
 
-def _of_report(report: Report) -> dict[str, Any]:
-    rows = report.messages if report.evicted_message_count or report.changed_message_count else ()
-    return {
-        "tokens_before": report.tokens_before,
-        "tokens_after": report.tokens_after,
-        "fates": [row.fate for row in rows] if rows else ["kept"] * report.total_message_count,
-        "reasons": sorted(Counter(row.reason for row in rows if row.reason is not None).items()),
-        "violations": _violations(report.violations),
-    }
+def _of_fit(fitted: Fitted[Any], options: Options) -> dict[str, Any]:
+    """Give what is asked for; a report, which takes as long as the fit, is made only if its rows are."""
+    asked = options.asked_columns()
+    of_report = [name for name in asked if name in _OF_REPORT]
+    report = fitted.report if of_report else None
+    found: dict[str, Any] = {name: _OF_REPORT[name](report) for name in of_report if report is not None}
+    if "tokens_before" in asked:
+        found["tokens_before"] = fitted.tokens_before
+    return {**found, "tokens_after": fitted.tokens_after}
+
+
+def _rows_of(report: Report) -> Sequence[MessageRow]:
+    """Give the rows of a report; none where all messages were kept, which need not be made."""
+    return report.messages if report.evicted_message_count or report.changed_message_count else ()
+
+
+def _fates(report: Report) -> list[str]:
+    return [row.fate for row in _rows_of(report)] or ["kept"] * report.total_message_count
+
+
+def _reasons(report: Report) -> list[tuple[str, int]]:
+    return sorted(Counter(row.reason for row in _rows_of(report) if row.reason is not None).items())
 
 
 def _violations(found: Sequence[Violation]) -> list[dict[str, Any]]:
     return [asdict(violation) for violation in found]
+
+
+_OF_REPORT: Mapping[str, Callable[[Report], Any]] = {
+    "fates": _fates,
+    "reasons": _reasons,
+    "violations": lambda report: _violations(report.violations),
+}
+"""The columns of a fit that need its report."""
 
 
 def _count_work(options: Options) -> Work:
@@ -212,21 +262,6 @@ def _validate_work(options: Options) -> Work:
         return Row({"valid": is_valid, "violations": _violations(found)})
 
     return work
-
-
-REPLAYED = (
-    "calls",
-    "tokens",
-    "shared_tokens",
-    "read_tokens",
-    "write_tokens",
-    "base_tokens",
-    "evicted",
-    "over_limit",
-    "invalid",
-    "refused",
-)
-"""The totals of a replay that are whole numbers, each a column."""
 
 
 def _replay_work(options: Options) -> Work:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from trimtab._shared.checks import error_name
+from trimtab._shared.checks import error_name, unknown_name
 from trimtab._shared.observers import silence
 from trimtab._shared.once import once
 from trimtab.batch.arrow import (
@@ -23,7 +23,7 @@ from trimtab.batch.arrow import (
     pyarrow,
     text_of,
 )
-from trimtab.batch.rows import OPTIONS, REPLAYED, Operation, Options, Row, Work, work_of
+from trimtab.batch.rows import COLUMNS, ERROR, OPTIONS, REPLAYED, Operation, Options, Row, Work, work_of
 from trimtab.budget import Budget, BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
@@ -67,9 +67,13 @@ class BatchTask(Options):
             nothing else of it is read, unless it is itself a body that has its messages there; so does
             a line of JSON.
         prefix: Stands before the name of each result column.
+        columns: Names of the result columns to write, without the prefix. None: all that the operation has.
+            `error` and the columns of the table are there anyway. `("tokens_before", "tokens_after")`, or
+            `()` for the messages alone, is several times as fast as `fates`, `reasons` and `violations`.
 
     Raises:
-        ConfigurationError: An option is not one, or the operation does not have it. A policy, budget,
+        ConfigurationError: An option is not one, the operation does not have it, or it has no such column.
+            A policy, budget,
             model, counter, format or price is looked at when the first table comes, before its first row.
 
     Example:
@@ -92,6 +96,30 @@ class BatchTask(Options):
             raise ConfigurationError(f"column is the name of a column, not {self.column!r:.80}")
         if not isinstance(self.prefix, str):
             raise ConfigurationError(f"prefix is a text, '' for none, not {self.prefix!r:.80}")
+        object.__setattr__(self, "columns", self._checked_columns())
+
+    def _checked_columns(self) -> tuple[str, ...] | None:
+        """Put the columns asked for in the order they are written in, so that equal ones are the same run.
+
+        What is there anyway may be named, too.
+        """
+        if self.columns is None:
+            return None
+        known = (*COLUMNS[self.operation], ERROR, self.column)
+        given: Any = self.columns
+        if isinstance(given, str) or not isinstance(given, Collection):
+            raise ConfigurationError(
+                f"columns is a list of names, as columns=({known[0]!r},), not {given!r:.80}"
+            )
+        for name in given:
+            if name not in known:
+                there = ", ".join(COLUMNS[self.operation])
+                raise unknown_name(
+                    f"operation {self.operation!r} has no column {name!r:.80}; there are: {there}",
+                    name,
+                    known,
+                )
+        return tuple(name for name in COLUMNS[self.operation] if name in given)
 
     def __repr__(self) -> str:
         """Show what differs from the defaults."""
@@ -171,10 +199,11 @@ class BatchTask(Options):
 
     def result_fields(self) -> list[Any]:
         """List the fields of the results, as Arrow knows them."""
-        pa = pyarrow()
-        return [
-            pa.field(f"{self.prefix}{name}", kind) for name, kind in _result_types(self.operation).items()
-        ]
+        pa, types = pyarrow(), _result_types(self.operation)
+        return [pa.field(f"{self.prefix}{name}", types[name]) for name in self._result_names()]
+
+    def _result_names(self) -> tuple[str, ...]:
+        return (*self.asked_columns(), ERROR)
 
     def prepare(self, *, load: bool = True) -> Work:
         """Read the policy, load the tokenizer and try one message, once a process.
@@ -268,7 +297,7 @@ class BatchTask(Options):
                 lines[start : start + ROWS_AT_ONCE], numbers[start : start + ROWS_AT_ONCE], strict=True
             )
             done = [self._row(line, (file, number), work, names=names) for line, number in some]
-            texts = [one.cell.decode("utf-8") if "error" not in one.results else None for one in done]
+            texts = [one.cell.decode("utf-8") if ERROR not in one.results else None for one in done]
             piece = pyarrow().table(
                 {ID: [one.id for one in done], self.column: texts}, schema=_lines(self.column)
             )
@@ -288,7 +317,7 @@ class BatchTask(Options):
         return self.schema(_lines(self.column))
 
     def _with_results(self, table: Table, done: Sequence[_Cells]) -> Table:
-        for name, one in zip(_result_types(self.operation), self.result_fields(), strict=True):
+        for name, one in zip(self._result_names(), self.result_fields(), strict=True):
             table = table.append_column(one, _array([row.results.get(name) for row in done], one.type))
         return table
 
@@ -404,7 +433,7 @@ def _error_cells(error: ContextError, place: _Place, id: str | None, text: str |
     """Make what a row has then; `text` is what it was, where its place does not hold that any more."""
     (file, row), message = place, printable(str(error))
     told = {"file": file, "row": row, "type": error_name(error), "message": message, "input": text}
-    return _Cells(None, {"error": told}, id)
+    return _Cells(None, {ERROR: told}, id)
 
 
 def _array(values: list[Any], kind: Any) -> Any:
@@ -459,7 +488,7 @@ def _result_types(operation: Operation) -> dict[str, Any]:
     }
     texts = dict.fromkeys(("type", "message", "input"), pa.string())
     error = pa.struct([("file", pa.string()), ("row", pa.int64()), *texts.items()])
-    return {**types[operation], "error": error}
+    return {**types[operation], ERROR: error}
 
 
 # The operations as functions of a table.
@@ -481,6 +510,7 @@ def fit_table(
     strict: bool = False,
     column: str = "messages",
     prefix: str = "",
+    columns: Collection[str] | None = None,
 ) -> Table:
     """Fit the conversation of each row of an Arrow table into a budget.
 
@@ -507,6 +537,8 @@ def fit_table(
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs.
         prefix: Stands before the name of each result column.
+        columns: Names of the result columns to write, without the prefix. None: all of these; `error` is
+            there anyway.
 
     Raises:
         ConfigurationError: An option is none, there is no column of conversations, or a column has the name
@@ -537,6 +569,7 @@ def fit_table(
         strict=strict,
         column=column,
         prefix=prefix,
+        columns=columns,
     )(table)
 
 
@@ -551,6 +584,7 @@ def count_table(
     tools: Sequence[ToolSchema] | None = None,
     column: str = "messages",
     prefix: str = "",
+    columns: Collection[str] | None = None,
 ) -> Table:
     """Count the tokens of each row's conversation, as a provider would charge them.
 
@@ -569,6 +603,8 @@ def count_table(
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs.
         prefix: Stands before the name of each result column.
+        columns: Names of the result columns to write, without the prefix. None: all of these; `error` is
+            there anyway.
     """
     return BatchTask(
         operation="count",
@@ -579,6 +615,7 @@ def count_table(
         tools=tools,
         column=column,
         prefix=prefix,
+        columns=columns,
     )(table)
 
 
@@ -591,6 +628,7 @@ def validate_table(
     pending_calls: Collection[str] = (),
     column: str = "messages",
     prefix: str = "",
+    columns: Collection[str] | None = None,
 ) -> Table:
     """List what a provider would refuse in the conversation of each row.
 
@@ -605,6 +643,8 @@ def validate_table(
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs.
         prefix: Stands before the name of each result column.
+        columns: Names of the result columns to write, without the prefix. None: all of these; `error` is
+            there anyway.
     """
     return BatchTask(
         operation="validate",
@@ -613,4 +653,5 @@ def validate_table(
         pending_calls=pending_calls,
         column=column,
         prefix=prefix,
+        columns=columns,
     )(table)

@@ -71,11 +71,21 @@ def _policy_option(default: str) -> Callable[[F], F]:
     )
 
 
+def _split(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    return None if value is None else tuple(filter(None, map(str.strip, value.split(","))))
+
+
 _run_options = together(
     output_option,
     click.option("--overwrite", is_flag=True, help="Write over what an earlier run wrote."),
     click.option(
         "--prefix", default="", metavar="TEXT", help="Stands before the name of each result column."
+    ),
+    click.option(
+        "--columns",
+        metavar="NAMES",
+        callback=_split,
+        help="Result columns to write, with commas between; `error` is there anyway. Default: all.",
     ),
     click.option(
         "--column",
@@ -162,6 +172,7 @@ _PASSED_ON = (
     "policy",
     "format",
     "column",
+    "columns",
     "prefix",
     "counter",
     "pending_calls",
