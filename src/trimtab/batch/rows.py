@@ -9,10 +9,9 @@ from inspect import isroutine
 from typing import Any, Literal, NamedTuple, get_args
 
 from trimtab._fit import fit
-from trimtab._fitting.fitted import Fitted
 from trimtab._shared.checks import check_choice, check_flag, check_pending_calls, check_tools, system_of
 from trimtab.budget import BudgetLike
-from trimtab.context import Context
+from trimtab.context import Context, Fitted
 from trimtab.conversation import Violation, validate
 from trimtab.counting import CounterLike, EstimateCounter, counter_for
 from trimtab.counting.measurement import count_of_request
@@ -103,10 +102,11 @@ class Options:
                 f" choose an operation that has it ({takers})"
             )
 
-    def asked_columns(self) -> tuple[str, ...]:
-        """Name the result columns that are asked for, in their order, but the error."""
-        names = COLUMNS[self.operation]
-        return tuple(name for name in names if self.columns is None or name in self.columns)
+
+def columns_of(options: Options, /) -> tuple[str, ...]:
+    """Name the result columns that are asked for, in their order, but the error."""
+    names = COLUMNS[options.operation]
+    return tuple(name for name in names if options.columns is None or name in options.columns)
 
 
 def _some(options: Options, *names: str) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _by_policy(policy: Context, options: Options) -> Work:
 
 def _of_fit(fitted: Fitted[Any], options: Options) -> dict[str, Any]:
     """Give what is asked for; a report, which takes as long as the fit, is made only if its rows are."""
-    asked = options.asked_columns()
+    asked = columns_of(options)
     of_report = [name for name in asked if name in _OF_REPORT]
     report = fitted.report if of_report else None
     found: dict[str, Any] = {name: _OF_REPORT[name](report) for name in of_report if report is not None}

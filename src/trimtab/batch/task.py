@@ -23,7 +23,18 @@ from trimtab.batch.arrow import (
     pyarrow,
     text_of,
 )
-from trimtab.batch.rows import COLUMNS, ERROR, OPTIONS, REPLAYED, Operation, Options, Row, Work, work_of
+from trimtab.batch.rows import (
+    COLUMNS,
+    ERROR,
+    OPTIONS,
+    REPLAYED,
+    Operation,
+    Options,
+    Row,
+    Work,
+    columns_of,
+    work_of,
+)
 from trimtab.budget import Budget, BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
@@ -203,7 +214,7 @@ class BatchTask(Options):
         return [pa.field(f"{self.prefix}{name}", types[name]) for name in self._result_names()]
 
     def _result_names(self) -> tuple[str, ...]:
-        return (*self.asked_columns(), ERROR)
+        return (*columns_of(self), ERROR)
 
     def prepare(self, *, load: bool = True) -> Work:
         """Read the policy, load the tokenizer and try one message, once a process.
