@@ -90,9 +90,7 @@ def main() -> int:
     arguments = _arguments()
     plan, results = _plan(arguments), Results()
     if not cases.trimtab_missing():
-        print(
-            f"from trimtab import fit: {_import_milliseconds():.0f} ms of processor time, quickest of ten fresh starts"
-        )
+        print(f"from trimtab import fit: {_import_milliseconds():.0f} ms of processor time, least of ten")
     print(f"Python {platform.python_version()}, {', '.join(f'{n} {v}' for n, v in peers.versions().items())}")
     try:
         _run(plan, results)
