@@ -9,8 +9,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from trimtab.errors import MissingExtraError
-
 
 def later(package: dict[str, Any], places: Mapping[str, str], /) -> Callable[[str], Any]:
     """Make the `__getattr__` of a package, so that `import trimtab` stays quick; and its `__dir__`.
@@ -100,6 +98,8 @@ def package_of(extra: str, /, *, package: str, needed_by: str) -> ModuleType:
         parents = (package, package.partition(".")[0])
         if error.name not in parents:  # it is there, and something it needs is not
             raise
+        from trimtab.errors import MissingExtraError  # not above: `import trimtab` needs no error
+
         raise MissingExtraError(
             f"{needed_by} needs {package}: pip install 'trimtab[{extra}]'", extra=extra, package=package
         ) from error
