@@ -76,12 +76,7 @@ def test_import_loads_its_names_and_no_more() -> None:
     """What keeps `import trimtab` far below `import httpx`: each name is loaded when it is asked for."""
     modules = _loaded()
     ours = {name for name in modules if name.partition(".")[0] == "trimtab"}
-    assert {name.removeprefix("trimtab.") for name in ours} == {
-        "trimtab",
-        "_shared",
-        "_shared.lazy",
-        "errors",
-    }
+    assert {name.removeprefix("trimtab.") for name in ours} == {"trimtab", "_shared", "_shared.lazy"}
     assert modules.isdisjoint(HEAVY | {"dataclasses", "inspect", "threading"})
 
 
