@@ -14,6 +14,7 @@ from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
 from trimtab._fitting.settlement import Settlement
 from trimtab._shared import observers
+from trimtab._shared.docstrings import args_of
 from trimtab._shared.steps import rerun
 from trimtab.budget import BudgetLike
 from trimtab.counting import CounterLike
@@ -297,6 +298,7 @@ async def afit(
 ) -> Fitted[M]: ...
 
 
+@args_of(fit)
 async def afit(
     messages: Any,
     budget: BudgetLike | None = None,
@@ -325,67 +327,6 @@ async def afit(
     `counter` may be an async function or have async methods; a summarizer may
     be async. Cancelling the task, or a timeout around it, reaches both.
     Arguments, result and errors are those of `fit`.
-
-    Args:
-        messages: A list of messages (mappings, or objects with `model_dump()`),
-            or a request body.
-        budget: Room for the request: tokens as 8_000 or "8k", a share of the
-            model's input limit as "80%", "tier" for what stays below its next
-            price tier, or a `Budget`. None: the model's
-            window less its output limit, or less half the window if the limit
-            is higher; with `on_trim` and no such window there is no budget, and
-            nothing leaves but what the callback removes.
-        model: Name of the model, for its tokenizer, window and wire form. None:
-            the one a request body names, if it is known.
-        counter: What counts tokens: a `Counter`, or a function over a list of
-            messages. None: the model's own; without a model an estimate that
-            errs high.
-        format: Name of the wire form. "auto": the provider's of `model`, else
-            by the shapes that occur.
-        charge_as: Name of the wire form the messages are sent in, where a
-            framework writes them anew: they are read in `format`, and charged
-            as what they become there. Errs high, by a few tokens a call.
-        system: System text beside the messages. Where the wire form keeps it
-            among them it becomes the first message.
-        tools: Tool schemas; counted with the request, handed back unchanged.
-        strategy: What leaves first, or a name that `create_strategy` knows, as
-            "agent". None: `Cascade(SlidingWindow(), TruncateText())`.
-        steady: In place of `strategy`, for a chat that grows and a provider
-            with a prompt cache: the default with
-            `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so
-            that a prompt begins like the one before.
-        cut_newest: Cut the newest unit, a huge result say, where a strategy
-            leaves too little room for it: results to both ends, with a marker.
-            False: it stays as it is, as if pinned, and what does not fit beside
-            it is refused. `Strict` refuses anyway.
-        breakpoints: True marks the output for a provider whose prompt cache
-            stores marked prefixes only (Anthropic), in four places at most,
-            those that are marked already included. A mapping is the mark
-            itself: `{"type": "ephemeral", "ttl": "1h"}`. Where the cache finds
-            prefixes by itself nothing is marked, and the report says so.
-        pin: Indices, or a predicate `(message, index)`, of messages that must
-            stay as they are.
-        pending_calls: Ids of calls whose results are still to come.
-        on_trim: Called with a `TrimContext` before anything is decided, also
-            when everything fits.
-        origin: Says of a message that it has less say than its role: called
-            with the message where a summary is made of it, returns "system",
-            "user", "assistant", "document", "tool" or None (as the wire form
-            tells). More say than the form gives is an error.
-        repair: Mend orphaned results, unanswered calls and shapes first; where
-            something that stays cannot be mended, that is an error.
-        strict: Raise where the input (or what a repair left of it) holds what
-            the provider refuses.
-        read: Reads a framework's own message, of which `messages` is then a
-            list: `read(object)` gives a wire message, or, for every object, a
-            list of them. Called once for an object; where it gives single
-            messages only for those the fit looks at. Name `format`, or all are
-            looked at to tell it.
-        write: Given with `read`: `write(object, messages)` returns a copy of
-            the object that says what these wire messages say, where some
-            changed or left. `write(None, [message])` makes an object of one
-            that was put in; None leaves it out. What nothing changed comes out
-            itself.
 
     Example:
         >>> import asyncio

@@ -22,6 +22,7 @@ from trimtab._fitting.settle import settle_blocks
 from trimtab._fitting.settlement import Settlement
 from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
+from trimtab._shared.docstrings import args_of
 from trimtab.budget import BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_awaited
@@ -179,6 +180,7 @@ class Context:
         return tuple(self._blocks.values())
 
     # SPEC D2 fixes the parameters.
+    @args_of(Block)
     def add(
         self,
         name: str,
@@ -203,7 +205,7 @@ class Context:
         on_trim: OnTrim | None = None,
         replace: bool = False,
     ) -> Self:
-        """Add a block.
+        """Add a block; the other options are those of `Block`.
 
         Args:
             name: Not yet used, unless by a block without content or with
@@ -211,39 +213,6 @@ class Context:
             content: Text, a message, a list of these, or `{"text": …,
                 "attachments": [parts]}`. None and `[]` add nothing to the
                 request; the block can be filled later.
-            priority: Rank: blocks of a higher one are served first. Not with
-                `tier`.
-            position: Place in the request; lower stands first, None after all
-                that have one, in order of adding.
-            tier: Rank and place in one: lower is served first and stands first.
-                Not with `priority` or `position`.
-            min_tokens: Floor: tokens kept for it while there is room for the
-                floors of all.
-            max_tokens: Cap, also when everything would fit; None: no cap.
-            min_ratio: Floor as a part of the input room, 0 to 1; of two floors
-                the larger holds.
-            max_ratio: Cap as a part of the input room, 0 to 1; of two caps the
-                smaller holds.
-            share: Weight by which blocks of one rank divide what is left; None:
-                served one after the other.
-            role: Role of all its messages; None: their own, and of text
-                "system" in a block named so, else "user".
-            strategy: How it gives way, or a name as "agent". None: `Strict` in
-                `Tier.SYSTEM`, else `SlidingWindow`.
-            trim_behavior: "message" is `SlidingWindow()`, "char" is
-                `TruncateText()`; not with `strategy`.
-            pinned: True: it stays whole, and its cap does not lower that.
-            cache_control: Carried to the last message of the block that stays,
-                in the provider's form; as `{"type": "ephemeral"}`. A word
-                stands for that mapping's type.
-            join: Text between documents that become one message; None: each
-                text stays a message of its own.
-            wrap: Element each document of that message stands in, escaped:
-                "document" writes `<document label="…">`.
-            labels: A word for each text or message of the content, for the
-                report and for `wrap`.
-            on_trim: Called with a `TrimContext` of this block before anything
-                is decided.
             replace: Put it in the place of the block of that name, if there is
                 one.
 

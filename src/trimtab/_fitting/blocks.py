@@ -67,28 +67,39 @@ class Block:
         name: Its word in reports and errors; not empty, once a context.
         content: Text, a message, a list of messages, or `{"text": …, "attachments": […]}`; None and [] are
             nothing.
-        priority: Rank: blocks of a higher one are served first. Not with `tier`.
-        position: Place in the request; lower stands first, None after all that have one, in order of adding.
-        tier: Rank and place in one: lower is served first and stands first. Not with `priority` or
-            `position`.
-        min_tokens: Floor: tokens kept for it while there is room for the floors of all.
+        priority: Rank: blocks of a higher one are served first. Not with
+            `tier`.
+        position: Place in the request; lower stands first, None after all
+            that have one, in order of adding.
+        tier: Rank and place in one: lower is served first and stands first.
+            Not with `priority` or `position`.
+        min_tokens: Floor: tokens kept for it while there is room for the
+            floors of all.
         max_tokens: Cap, also when everything would fit; None: no cap.
-        min_ratio: Floor as a part of the input room, 0 to 1; of two floors the larger holds.
-        max_ratio: Cap as a part of the input room, 0 to 1; of two caps the smaller holds.
-        share: Weight by which blocks of one rank divide what is left; None: served one after the other.
-        role: Role of all its messages; None: their own, and of text "system" in a block named so, else
-            "user".
-        strategy: How it gives way, or a name as "agent". None: `Strict` in `Tier.SYSTEM`, else
-            `SlidingWindow`.
-        trim_behavior: "message" is `SlidingWindow()`, "char" is `TruncateText()`; not with `strategy`.
+        min_ratio: Floor as a part of the input room, 0 to 1; of two floors
+            the larger holds.
+        max_ratio: Cap as a part of the input room, 0 to 1; of two caps the
+            smaller holds.
+        share: Weight by which blocks of one rank divide what is left; None:
+            served one after the other.
+        role: Role of all its messages; None: their own, and of text
+            "system" in a block named so, else "user".
+        strategy: How it gives way, or a name as "agent". None: `Strict` in
+            `Tier.SYSTEM`, else `SlidingWindow`.
+        trim_behavior: "message" is `SlidingWindow()`, "char" is
+            `TruncateText()`; not with `strategy`.
         pinned: True: it stays whole, and its cap does not lower that.
-        cache_control: Carried to the last message of the block that stays, in the provider's form; as
-            `{"type": "ephemeral"}`. A word stands for that mapping's type.
-        join: Text between documents that become one message; None: each text stays a message of its own.
-        wrap: Element each document of that message stands in, escaped: "document" writes
-            `<document label="…">`.
-        labels: A word for each text or message of the content, for the report and for `wrap`.
-        on_trim: Called with a `TrimContext` of this block before anything is decided.
+        cache_control: Carried to the last message of the block that stays,
+            in the provider's form; as `{"type": "ephemeral"}`. A word
+            stands for that mapping's type.
+        join: Text between documents that become one message; None: each
+            text stays a message of its own.
+        wrap: Element each document of that message stands in, escaped:
+            "document" writes `<document label="…">`.
+        labels: A word for each text or message of the content, for the
+            report and for `wrap`.
+        on_trim: Called with a `TrimContext` of this block before anything
+            is decided.
 
     Raises:
         ConfigurationError: A value is out of range, two contradict each other, or the name is empty;
