@@ -48,6 +48,7 @@ from trimtab.errors import CopyError
 from trimtab.formats import formats, get_format
 from trimtab.models import ModelFacts, register_model
 from trimtab.stores import MemoryStore, PostgresStore, RedisStore, SQLiteStore, Store
+from trimtab.summaries import AsyncOpenAIFactExtractor, ExtractiveSummarizer, OpenAISummarizer
 
 CHAT = [one for n in range(40) for one in (user(f"question {n} " * 9), assistant(f"answer {n} " * 9))]
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
@@ -261,6 +262,7 @@ STRATEGIES = {
     "Relevant": Relevant(),
     "SlidingWindow": SlidingWindow(keep_turns=True),
     "Summarize": Summarize(twice),
+    "Summarize, extractive": Summarize(ExtractiveSummarizer(counter=CharCounter())),
     "TruncateText": TruncateText(),
 }
 
@@ -270,7 +272,7 @@ STRATEGIES = {
 def test_a_strategy_that_travelled_decides_the_same(strategy: Any, copied: Callable[[Any], Any]) -> None:
     """In `fit`, and as it says itself."""
     twin = copied(strategy)
-    assert twin == strategy
+    assert repr(twin) == repr(strategy)
     here, there = (
         fit(CHAT, 500, counter=CharCounter(), strategy=Cascade(one, DropNewest())) for one in (strategy, twin)
     )
@@ -301,6 +303,18 @@ def asked_by_client() -> RemoteCounter:
     return RemoteCounter.of(pytest.importorskip("openai").AsyncOpenAI(api_key="k"), model="gpt-5")
 
 
+def summarizer_by_client() -> Summarize:
+    """Make a strategy that asks OpenAI by their client."""
+    pytest.importorskip("openai")
+    return Summarize(OpenAISummarizer("gpt-5", api_key="k"))
+
+
+def extractor_by_client() -> AsyncOpenAIFactExtractor:
+    """Make an extractor that asks by another of their clients."""
+    pytest.importorskip("openai")
+    return AsyncOpenAIFactExtractor("gpt-5", api_key="k")
+
+
 STAYING = {
     "session": (session_of, r"session\.snapshot\(\).*Session\.restore"),
     "memory": (MemoryStore, r"MemoryStore .* open_store.*copy_session"),
@@ -314,6 +328,8 @@ HOLDING = {
     "method": (lambda: session_of().add, r"session\.snapshot"),
     "mapping": (lambda: {"chat": session_of()}, r"session\.snapshot"),
     "remote": (asked_by_client, r"RemoteCounter\.of"),
+    "summarizer": (summarizer_by_client, r"as OpenAISummarizer\('gpt-5'\)"),
+    "extractor": (extractor_by_client, r"as AsyncOpenAIFactExtractor\('gpt-5'\)"),
 }
 CASES: list[Any] = [
     *((copied, *case) for copied in (pickle.dumps, copy.deepcopy) for case in (STAYING | HOLDING).values()),

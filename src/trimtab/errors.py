@@ -356,7 +356,7 @@ class BatchError(ContextError):
 
 
 class CopyError(ContextError, TypeError):
-    """A session, a store, or a counter that asks by a client was copied or pickled.
+    """A session, a store, or what asks by a client was copied or pickled.
 
     It holds locks and connections, which are of no use in a copy. The text says what to write instead.
     """

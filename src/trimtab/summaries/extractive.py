@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from math import log
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from trimtab._shared.lazy import package_of
 from trimtab.counting import AdditiveCounter, EstimateCounter
@@ -83,7 +83,8 @@ class ExtractiveSummarizer:
         self.language = language
         self.max_tokens = max_tokens
         self._count: Callable[[str], int] = counter.count_text
-        self._sentencex: Any = package_of("extractive", package="sentencex", needed_by=type(self).__name__)
+        package = package_of("extractive", package="sentencex", needed_by=type(self).__name__)
+        self._segment: Callable[[str, str], list[str]] = package.segment
 
     def __repr__(self) -> str:
         """Name the language."""
@@ -127,7 +128,7 @@ class ExtractiveSummarizer:
     def _sentences(self, label: str, text: str, source: Source) -> Iterator[_Sentence]:
         """Yield the sentences of a text that say anything; a line of it ends one."""
         for line in text.splitlines():
-            for sentence in self._sentencex.segment(self.language, line):
+            for sentence in self._segment(self.language, line):
                 if any(map(str.isalnum, sentence)):
                     said = " ".join(sentence.split())
                     written = f"{label}: {said}" if label else said

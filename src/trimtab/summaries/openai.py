@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NoReturn, TypeVar
 
 from trimtab._shared.checks import check_whole, number_of
 from trimtab._shared.lazy import package_of
 from trimtab.budget import Budget, window_budget
 from trimtab.counting import CounterLike, EstimateCounter, counter_for
 from trimtab.counting.door import as_counter
-from trimtab.errors import ConfigurationError, SummaryError, UnknownNameError
+from trimtab.errors import ConfigurationError, CopyError, SummaryError, UnknownNameError
 from trimtab.models import facts_for
 from trimtab.strategies.fact_extractor import Fact, FactRequest
 from trimtab.strategies.summarizer import SummaryRequest
@@ -137,6 +137,18 @@ class ChatEndpoint(Generic[Client, Request]):
     def __repr__(self) -> str:
         """Name the model."""
         return f"{type(self).__name__}({self.name!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: a client holds connections and locks.
+
+        Raises:
+            CopyError: Always, with what to write instead.
+        """
+        name = type(self).__name__
+        raise CopyError(
+            f"{name} holds a client, and is neither copied nor pickled: make it where it is used, as"
+            f" {name}({self.name!r})"
+        )
 
     def messages(self, request: Request, /) -> list[dict[str, Any]]:
         """Write the messages that are sent for a request; they fit the window.
