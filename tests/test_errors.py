@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from trimtab import Context, fit
-from trimtab.errors import CountingError, FormatError, move_error
+from trimtab import Context, Session, SlidingWindow, create_strategy, fit
+from trimtab.errors import ConfigurationError, CountingError, FormatError, move_error
+from trimtab.policy import load_policy
 
 TEXTS = [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
 
@@ -50,3 +53,58 @@ def test_the_text_names_the_place_an_error_was_moved_to(
         assert str(one) == f"block 'history': {moved}"
         if isinstance(one, FormatError):
             assert one.path == "messages[4].content"
+
+
+@pytest.mark.parametrize(
+    ("ask", "argument"),
+    [
+        (lambda: fit(TEXTS, "lots"), "budget"),
+        (lambda: fit(TEXTS, True), "budget"),
+        (lambda: fit(TEXTS), "budget"),
+        (lambda: fit(TEXTS, 100, model="gtp-4o"), "model"),
+        (lambda: fit(TEXTS, 100, format="opneai"), "format"),
+        (lambda: fit(TEXTS, 100, counter=len), "counter"),
+        (lambda: fit(TEXTS, 100, strategy="slidng"), "strategy"),
+        (lambda: fit(TEXTS, 100, repair="yes"), "repair"),  # type: ignore[arg-type]
+        (lambda: fit(TEXTS, 100, pin=[9]), "pin"),
+        (lambda: fit("hi", 100), "messages"),
+        (lambda: fit(TEXTS, 100, tools=[3]), "tools"),  # type: ignore[list-item]
+        (lambda: Context(100).add("a", "b", max_ratio=2), "max_ratio"),
+        (lambda: Context(100).add("a", "b", strategy="slidng"), "strategy"),
+        (lambda: Context(100).add("", "b"), "name"),
+        (lambda: SlidingWindow(target_ratio=2), "target_ratio"),
+        (lambda: Session(999, recall_ratio=2).messages(), "recall_ratio"),
+        (lambda: Session(5).messages(), "budget"),
+        (lambda: create_strategy({"kind": "sliding_window", "target_ratio": 2}), "target_ratio"),
+    ],
+)
+def test_an_error_names_the_argument_that_is_wrong(ask: Callable[[], object], argument: str) -> None:
+    """As the parameter is called; a copy and a pickle have it, too."""
+    with pytest.raises(ConfigurationError) as caught:
+        ask()
+    for one in (caught.value, copy.copy(caught.value), pickle.loads(pickle.dumps(caught.value))):
+        assert (one.argument, one.place) == (argument, None)
+
+
+@pytest.mark.parametrize(
+    ("block", "argument", "place"),
+    [
+        ({"max_ratio": 2}, "max_ratio", "blocks[1].max_ratio"),
+        ({"max_ratoi": 1}, "max_ratoi", "blocks[1]"),
+        (
+            {"strategy": {"kind": "clear_tool_results", "keep_results": "3"}},
+            "keep_results",
+            "blocks[1].strategy.keep_results",
+        ),
+        ({"strategy": "slidng"}, "strategy", "blocks[1].strategy"),
+        ({"tier": 1, "priority": 3}, "tier", "blocks[1].tier"),
+        ({"name": "rules"}, "name", "blocks[1].name"),
+    ],
+)
+def test_an_error_about_a_policy_says_where_in_it(block: dict[str, Any], argument: str, place: str) -> None:
+    """Which key, and where it stands; the text begins with the block at least."""
+    policy = {"budget": 100, "blocks": [{"name": "rules"}, {"name": "history", **block}]}
+    with pytest.raises(ConfigurationError) as caught:
+        load_policy(policy)
+    assert (caught.value.argument, caught.value.place) == (argument, place)
+    assert str(caught.value).startswith("blocks[1]")

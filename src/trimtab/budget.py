@@ -106,7 +106,8 @@ class Budget:
             raise ConfigurationError(
                 f"budget={tokens:,} passes the window of {model!r}, {facts.window_tokens:,} tokens for input"
                 f" and output together: leave budget out to fill it, or pass budget=Budget({tokens},"
-                " over_limit=True) if the window is larger where you use it"
+                " over_limit=True) if the window is larger where you use it",
+                argument="budget",
             )
         return _within_limits(cls(tokens), facts, model)
 
@@ -121,7 +122,8 @@ class Budget:
         if margin == "auto":
             raise ConfigurationError(
                 "margin='auto' is not a number before the counter is known: call budget.resolved(counter),"
-                " or leave it to fit, Context or Session"
+                " or leave it to fit, Context or Session",
+                argument="margin",
             )
         return max(0, self.window - self.output_reserve - self.overhead_tokens - margin)
 
@@ -256,7 +258,8 @@ def _below_tier(facts: ModelFacts | None, model: str | None) -> Budget:
             return TierBudget(tier.above_tokens, margin="auto")
     raise ConfigurationError(
         f"budget='tier' stays below a price tier, and none of {model!r} is known: give tokens, or a share of"
-        " what it takes, as '80%'"
+        " what it takes, as '80%'",
+        argument="budget",
     )
 
 
@@ -291,7 +294,8 @@ def _within_limits(budget: Budget, facts: ModelFacts, model: str | None) -> Budg
         raise ConfigurationError(
             f"output_reserve={budget.output_reserve:,} and overhead_tokens={budget.overhead_tokens:,} leave"
             f" nothing of the {window_tokens:,} tokens that {model!r} takes; where it takes more, pass"
-            " Budget(..., over_limit=True)"
+            " Budget(..., over_limit=True)",
+            argument="output_reserve",
         )
     is_input = limit_tokens is not None and window_tokens == limit_tokens + budget.output_reserve
     known = f"{limit_tokens:,} tokens of input" if is_input else f"{window_tokens:,} tokens in all"
@@ -341,7 +345,9 @@ def _share_in(value: str) -> float | None:
         return None
     share = float(found[1]) / 100
     if not 0 < share <= 1:
-        raise ConfigurationError(f"budget={value!r}: a share of the input limit is above 0% and at most 100%")
+        raise ConfigurationError(
+            f"budget={value!r}: a share of the input limit is above 0% and at most 100%", argument="budget"
+        )
     return share
 
 
@@ -364,13 +370,13 @@ def _tokens_meant(value: object, facts: ModelFacts | None, model: str | None) ->
     if not isinstance(value, str):
         if isinstance(value, float) or whole_of(value) is not None:
             return _floor("budget", value, 1)
-        raise ConfigurationError(f"{_KINDS}, not {reprlib.repr(value)}")
+        raise ConfigurationError(f"{_KINDS}, not {reprlib.repr(value)}", argument="budget")
     share = _share_in(value)
     if share is None:
         tokens = tokens_in(value)
         if tokens is None:
             model = f": write model={value!r}" if value and find_facts(value) is not None else ""
-            raise ConfigurationError(f"{_KINDS}, not {reprlib.repr(value)}{model}")
+            raise ConfigurationError(f"{_KINDS}, not {reprlib.repr(value)}{model}", argument="budget")
         return _whole("budget", tokens, 1)
     limit_tokens = None if facts is None else facts.input_limit_tokens
     if limit_tokens is None:
@@ -385,10 +391,11 @@ _KINDS = (
 
 def _unknown_limit(what: str, model: str | None) -> ConfigurationError:
     if model is None:
-        return ConfigurationError(f"{what}, and no model is named: pass model=, or tokens")
+        return ConfigurationError(f"{what}, and no model is named: pass model=, or tokens", argument="budget")
     return ConfigurationError(
         f"{what}, and that of {model!r} is not known: give tokens, or say what the model is"
-        " (trimtab.models.register_model)"
+        " (trimtab.models.register_model)",
+        argument="budget",
     )
 
 
@@ -408,7 +415,9 @@ MOST_TOKENS = 1 << 53
 def _kept_free(name: str, value: object) -> int:
     """Read tokens that are kept free; what lies between 0 and 1 was meant as a share (SPEC D1)."""
     if isinstance(value, float) and 0 < value < 1:
-        raise ConfigurationError(f"{name} is a number of tokens, not a share of them as {value!r} looks like")
+        raise ConfigurationError(
+            f"{name} is a number of tokens, not a share of them as {value!r} looks like", argument=name
+        )
     return _floor(name, value, 0)
 
 
@@ -426,11 +435,15 @@ def _whole(name: str, value: object, least: int) -> int:
     if not isinstance(value, int | float):
         value = value if (whole := whole_of(value)) is None else whole
     if isinstance(value, int) and value > MOST_TOKENS:  # which may be too long to be shown
-        raise ConfigurationError(f"{name} must be at most {MOST_TOKENS:,} tokens; it is far above that")
+        raise ConfigurationError(
+            f"{name} must be at most {MOST_TOKENS:,} tokens; it is far above that", argument=name
+        )
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigurationError(f"{name} must be a number of tokens, not {reprlib.repr(value)}")
+        raise ConfigurationError(
+            f"{name} must be a number of tokens, not {reprlib.repr(value)}", argument=name
+        )
     if not math.isfinite(value) or (value >= least and value != int(value)):
-        raise ConfigurationError(f"{name} must be a finite number of tokens, not {value!r}")
+        raise ConfigurationError(f"{name} must be a finite number of tokens, not {value!r}", argument=name)
     if value < least:
-        raise ConfigurationError(f"{name} must be at least {_tokens(least)}, not {value!r}")
+        raise ConfigurationError(f"{name} must be at least {_tokens(least)}, not {value!r}", argument=name)
     return int(value)

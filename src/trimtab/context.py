@@ -257,7 +257,8 @@ class Context:
         there = self._blocks.get(block.name)
         if there is not None and not replace and not there.is_empty:
             raise ConfigurationError(
-                f"a block named {block.name!r} is there already: pass replace=True, or call replace()"
+                f"a block named {block.name!r} is there already: pass replace=True, or call replace()",
+                argument="name",
             )
         other = next((one for one in self._blocks.values() if one.name != block.name), block)
         if (other.tier is None) != (block.tier is None):  # and so for all others, which agree
@@ -426,7 +427,9 @@ class Context:
 
     def _block(self, name: str) -> Block:
         if not isinstance(name, str):
-            raise ConfigurationError(f"a block is asked for by its name, a text, not {reprlib.repr(name)}")
+            raise ConfigurationError(
+                f"a block is asked for by its name, a text, not {reprlib.repr(name)}", argument="name"
+            )
         try:
             return self._blocks[name]
         except KeyError:

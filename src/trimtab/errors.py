@@ -93,7 +93,19 @@ class ConfigurationError(ContextError, ValueError):
     """Arguments contradict each other or are out of range.
 
     Raised where they are given.
+
+    Args:
+        message: What it says.
+        argument: Name of the parameter that is wrong, as "budget"; None where it is no single one.
+        place: Where in data it stands, as in `blocks[2].strategy.keep_results`; None outside of data.
     """
+
+    def __init__(self, message: str = "", *, argument: str | None = None, place: str | None = None) -> None:
+        super().__init__(message)
+        self.argument = argument
+        """Name of the parameter that is wrong, as "budget"; None where it is no single one."""
+        self.place = place
+        """Where in data it stands, as in `blocks[2].strategy.keep_results`; None outside of data."""
 
 
 class UnknownNameError(ConfigurationError, LookupError):
@@ -105,10 +117,20 @@ class UnknownNameError(ConfigurationError, LookupError):
         message: What it says.
         name: What was asked for.
         near: Known names that are spelled like it, best first.
+        argument: Name of the parameter it was given for, as "format"; None where it is no single one.
+        place: Where in data it stands, as in `blocks[2].strategy.keep_results`; None outside of data.
     """
 
-    def __init__(self, message: str, *, name: str = "", near: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        name: str = "",
+        near: tuple[str, ...] = (),
+        argument: str | None = None,
+        place: str | None = None,
+    ) -> None:
+        super().__init__(message, argument=argument, place=place)
         self.name = name
         """What was asked for."""
         self.near = near
@@ -124,6 +146,11 @@ class UsageError(ConfigurationError):
 
     The server replaced messages before it answered, so that no size of a message can be told from it. Record
     nothing for this request, and go on with the next.
+
+    Args:
+        message: What it says.
+        argument: Name of the parameter that is wrong, as "usage"; None where it is no single one.
+        place: As for `ConfigurationError`.
     """
 
 

@@ -130,7 +130,7 @@ def check_ties(ties: object, /) -> Ties:
         ConfigurationError: It is none of them.
     """
     if ties not in ("newest", "first"):
-        raise ConfigurationError(f"ties is 'newest' or 'first', not {ties!r}")
+        raise ConfigurationError(f"ties is 'newest' or 'first', not {ties!r}", argument="ties")
     return "first" if ties == "first" else "newest"
 
 
@@ -144,7 +144,7 @@ def _check(claims: Sequence[Claim], room_tokens: int) -> None:
         if min(numbers) < 0:
             raise ConfigurationError(f"claim {claim.name!r} has a negative number of tokens: {claim!r}")
     if room_tokens < 0:
-        raise ConfigurationError(f"room_tokens must be >= 0, not {room_tokens!r}")
+        raise ConfigurationError(f"room_tokens must be >= 0, not {room_tokens!r}", argument="room_tokens")
 
 
 def offers(claims: Sequence[Claim], room_tokens: int, *, ties: Ties) -> Generator[Offer, int, Allocation]:

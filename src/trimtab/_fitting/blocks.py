@@ -134,7 +134,9 @@ class Block:
         """Check every value, and bring those with two spellings into one."""
         put = object.__setattr__
         if not isinstance(self.name, str) or not self.name:
-            raise ConfigurationError(f"a block needs a name, a text, not {reprlib.repr(self.name)}")
+            raise ConfigurationError(
+                f"a block needs a name, a text, not {reprlib.repr(self.name)}", argument="name"
+            )
         check = _Check(self.name)
         put(self, "content", check.content(self.content))
         ranks = check.rank(priority=self.priority, position=self.position, tier=self.tier)
@@ -267,8 +269,8 @@ class _Check:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def fail(self, what: str) -> ConfigurationError:
-        return ConfigurationError(f"block {self._name!r}: {what}")
+    def fail(self, what: str, argument: str) -> ConfigurationError:
+        return ConfigurationError(f"block {self._name!r}: {what}", argument=argument)
 
     def content(self, value: Any) -> Any:
         """Take a list as one of its own, so that a block keeps what it was given."""
@@ -278,7 +280,8 @@ class _Check:
             return value
         if isinstance(value, (bytes, bytearray)) or not isinstance(value, Sequence):
             raise self.fail(
-                f"content is text, a message, a list of messages or None, not {type(value).__name__}"
+                f"content is text, a message, a list of messages or None, not {type(value).__name__}",
+                "content",
             )
         with suppress(TypeError):  # one is no dict; in C, as this runs over all messages
             if value and all(map(dict.__contains__, value, repeat("role"))):
@@ -294,95 +297,111 @@ class _Check:
             return
         if unknown := [key for key in value if key not in ("text", "attachments")]:
             raise self.fail(
-                f"text with attachments has no {unknown[0]!r}, only these two; a message has a role"
+                f"text with attachments has no {unknown[0]!r}, only these two; a message has a role",
+                "content",
             )
         text, attached = value.get("text"), value.get("attachments")
         if text is not None and not isinstance(text, str):
-            raise self.fail(f"text is text or None, not {type(text).__name__}")
+            raise self.fail(f"text is text or None, not {type(text).__name__}", "content")
         if attached is not None and (isinstance(attached, str) or not isinstance(attached, Sequence)):
-            raise self.fail(f"attachments is a list of content parts, not {type(attached).__name__}")
+            raise self.fail(
+                f"attachments is a list of content parts, not {type(attached).__name__}", "content"
+            )
 
     def rank(self, *, priority: Any, position: Any, tier: Any) -> dict[str, float | None]:
         ranks: dict[str, float | None] = {}
         for name, value in (("priority", priority), ("position", position), ("tier", tier)):
             ranks[name] = number_of(value)
             if ranks[name] is None and (value is not None or name == "priority"):
-                raise self.fail(f"{name} must be a finite number, not {reprlib.repr(value)}{_rank_of(value)}")
+                raise self.fail(
+                    f"{name} must be a finite number, not {reprlib.repr(value)}{_rank_of(value)}", name
+                )
         if tier is None:
             return ranks
         if not isinstance(ranks["tier"], int):
-            raise self.fail(f"tier must be a whole number, not {tier!r}")
+            raise self.fail(f"tier must be a whole number, not {tier!r}", "tier")
         if priority != 0 or position is not None:
             other = "priority" if priority != 0 else "position"
-            raise self.fail(f"a tier is rank and place in one; leave out {other}, or the tier")
+            raise self.fail(f"a tier is rank and place in one; leave out {other}, or the tier", "tier")
         return ranks
 
     def tokens(self, name: str, value: Any) -> int:
         whole = whole_of(value)
         if whole is None or whole < 0:
-            raise self.fail(f"{name} must be a whole number of tokens >= 0, not {reprlib.repr(value)}")
+            raise self.fail(f"{name} must be a whole number of tokens >= 0, not {reprlib.repr(value)}", name)
         return whole
 
     def ratio(self, name: str, value: Any) -> float:
         number = number_of(value)
         if number is None or not 0 <= number <= 1:
-            raise self.fail(f"{name} is a part of the input room, 0 to 1, not {value!r}")
+            raise self.fail(f"{name} is a part of the input room, 0 to 1, not {value!r}", name)
         return float(number)
 
     def share(self, value: Any) -> float:
         number = number_of(value)
         if number is None or not 0 < number <= sys.float_info.max:  # of larger ints no float is made
-            raise self.fail(f"share is a weight above 0, not {reprlib.repr(value)}")
+            raise self.fail(f"share is a weight above 0, not {reprlib.repr(value)}", "share")
         return float(number)
 
     def role(self, value: Any) -> None:
         if value is not None and (not isinstance(value, str) or not value):
-            raise self.fail(f"role must be the name of a role, not {value!r}")
+            raise self.fail(f"role must be the name of a role, not {value!r}", "role")
 
     def flag(self, name: str, value: Any) -> None:
         if not isinstance(value, bool):
-            raise self.fail(f"{name} must be True or False, not {value!r}")
+            raise self.fail(f"{name} must be True or False, not {value!r}", name)
 
     def giving_way(self, strategy: Any, trim_behavior: Any) -> Strategy | None:
         if trim_behavior is not None and trim_behavior not in ("message", "char"):
-            raise self.fail(f"trim_behavior is 'message' or 'char', not {trim_behavior!r}")
+            raise self.fail(f"trim_behavior is 'message' or 'char', not {trim_behavior!r}", "trim_behavior")
         if strategy is None:
             return None
         if trim_behavior is not None:
-            raise self.fail("trim_behavior and strategy both say how it gives way; give one of them")
+            raise self.fail(
+                "trim_behavior and strategy both say how it gives way; give one of them", "trim_behavior"
+            )
         try:
             return strategy_given(strategy)
         except ConfigurationError as error:
-            error.args = self.fail(str(error)).args
+            error.args = self.fail(str(error), "strategy").args
+            error.argument = "strategy"
             raise
 
     def joint(self, join: Any, wrap: Any, content: Any) -> None:
         if join is not None and not isinstance(join, str):
-            raise self.fail(f"join is the text between documents, as '\\n\\n', not {reprlib.repr(join)}")
+            raise self.fail(
+                f"join is the text between documents, as '\\n\\n', not {reprlib.repr(join)}", "join"
+            )
         if wrap is not None and not (isinstance(wrap, str) and _ELEMENT.fullmatch(wrap)):
-            raise self.fail(f"wrap is the name of an element, as 'document', not {reprlib.repr(wrap)}")
+            raise self.fail(
+                f"wrap is the name of an element, as 'document', not {reprlib.repr(wrap)}", "wrap"
+            )
         if join is None and wrap is None:
             return
         for item in content if isinstance(content, tuple) else (content,):
             if item is not None and not isinstance(item, str):
                 raise self.fail(
                     f"join= and wrap= make one message of texts, and a {type(item).__name__} is none: give"
-                    " the texts, and role= for the message"
+                    " the texts, and role= for the message",
+                    "join",
                 )
 
     def labels(self, value: Any, content: Any) -> tuple[str, ...] | None:
         if value is None:
             return None
         if isinstance(value, str) or not isinstance(value, Sequence):
-            raise self.fail(f"labels is a list of texts, one for each document, not {reprlib.repr(value)}")
+            raise self.fail(
+                f"labels is a list of texts, one for each document, not {reprlib.repr(value)}", "labels"
+            )
         count = len(content) if isinstance(content, tuple) else 0 if content is None else 1
         if len(value) != count:
             raise self.fail(
-                f"there are {len(value):,} labels for {count:,} texts or messages: give one for each"
+                f"there are {len(value):,} labels for {count:,} texts or messages: give one for each",
+                "labels",
             )
         wrong = next((one for one in value if not isinstance(one, str)), None)
         if wrong is not None:
-            raise self.fail(f"a label is a text, not {reprlib.repr(wrong)}")
+            raise self.fail(f"a label is a text, not {reprlib.repr(wrong)}", "labels")
         return tuple(value)
 
     def cache_control(self, value: Any) -> Any:
@@ -390,4 +409,7 @@ class _Check:
             return value
         if isinstance(value, str) and value:
             return {"type": value}
-        raise self.fail(f"cache_control is a mapping as {{'type': 'ephemeral'}}, or its type, not {value!r}")
+        raise self.fail(
+            f"cache_control is a mapping as {{'type': 'ephemeral'}}, or its type, not {value!r}",
+            "cache_control",
+        )

@@ -41,7 +41,8 @@ def check_breakpoints(value: object, /) -> Mark | None:
         return value
     raise ConfigurationError(
         "breakpoints is True, False, or the mark as the provider has it,"
-        f" {{'type': 'ephemeral', 'ttl': '1h'}}, not {value!r:.60}"
+        f" {{'type': 'ephemeral', 'ttl': '1h'}}, not {value!r:.60}",
+        argument="breakpoints",
     )
 
 

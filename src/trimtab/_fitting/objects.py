@@ -124,7 +124,8 @@ def check_read_write(read: Any, write: Any) -> None:
         if not callable(value):
             raise ConfigurationError(
                 "read= and write= are given together: functions read(object) -> message, or a list of"
-                f" messages, and write(object, messages) -> object; {name} is {value!r:.60}"
+                f" messages, and write(object, messages) -> object; {name} is {value!r:.60}",
+                argument="read",
             )
         if not isinstance(value, ReadCache):  # which was looked at when it was made
             check_parameters(name, value, *words)
@@ -249,7 +250,8 @@ class Objects:
         if made is None:
             raise ConfigurationError(
                 f"write= gave None for objects[{at}], of which {len(messages)} of {self.count(at)} messages"
-                " stay: return a copy that says what these say. Left out, a call could lack its result"
+                " stay: return a copy that says what these say. Left out, a call could lack its result",
+                argument="write",
             )
         return made
 
@@ -262,7 +264,8 @@ class ListedObjects(Objects):
         if isinstance(ask.messages, Mapping):
             raise ConfigurationError(
                 "read= takes a list of objects, and a mapping is given: pass the objects it holds, and"
-                " system= and tools= beside them"
+                " system= and tools= beside them",
+                argument="read",
             )
         check_messages(ask.messages)
         super().__init__(ask.messages, read, write)

@@ -121,7 +121,8 @@ def check(ask: Ask) -> None:
     if check_flag("steady", ask.steady) and ask.strategy is not None:
         raise ConfigurationError(
             "steady=True chooses the strategy, and strategy= is given, too: leave steady=True out, and write"
-            " the window in your strategy as SlidingWindow(target_ratio=0.5)"
+            " the window in your strategy as SlidingWindow(target_ratio=0.5)",
+            argument="steady",
         )
 
 
@@ -185,7 +186,9 @@ def with_beside(request: Request, *, system: Any, tools: Any) -> Request:
     """
     for name, given, held in (("system", system, request.system), ("tools", tools, request.tools)):
         if given is not None and held is not None:
-            raise ConfigurationError(f"{name} is given twice: by {name}= and in the request body")
+            raise ConfigurationError(
+                f"{name} is given twice: by {name}= and in the request body", argument=name
+            )
     return replace(
         request,
         system=request.system if system is None else system,
@@ -238,7 +241,9 @@ def budget_of(budget: BudgetLike | None, model: str | None, /, *, given: object 
     if found is None:
         model = model_in(given) if model is None else model
         known = "no model is named" if model is None else f"the window of {model!r} is not known"
-        raise ConfigurationError(f"{known}: pass budget= (tokens, or a Budget){near_words(model)}")
+        raise ConfigurationError(
+            f"{known}: pass budget= (tokens, or a Budget){near_words(model)}", argument="budget"
+        )
     return found
 
 

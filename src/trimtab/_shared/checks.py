@@ -72,13 +72,13 @@ def check_whole(name: str, value: object, /, *, least: int | None = None) -> int
     if whole is not None and (least is None or whole >= least):
         return whole
     bound = "" if least is None else f" of at least {least}"
-    raise ConfigurationError(f"{name} is a whole number{bound}, not {reprlib.repr(value)}")
+    raise ConfigurationError(f"{name} is a whole number{bound}, not {reprlib.repr(value)}", argument=name)
 
 
 def check_flag(name: str, value: Any, /) -> bool:
     """Return True or False; what merely reads as one is refused."""
     if not isinstance(value, bool):
-        raise ConfigurationError(f"{name} is True or False, not {reprlib.repr(value)}")
+        raise ConfigurationError(f"{name} is True or False, not {reprlib.repr(value)}", argument=name)
     return value
 
 
@@ -86,7 +86,9 @@ def check_fraction(name: str, value: object) -> float:
     """Return a number above 0 and at most 1."""
     number = number_of(value)
     if number is None or not 0 < number <= 1:
-        raise ConfigurationError(f"{name} must be a number above 0 and at most 1, not {reprlib.repr(value)}")
+        raise ConfigurationError(
+            f"{name} must be a number above 0 and at most 1, not {reprlib.repr(value)}", argument=name
+        )
     return float(number)
 
 
@@ -96,17 +98,17 @@ def check_choice(name: str, value: object, choices: Sequence[str], /) -> str:
         return value
     near = in_words(near_names(value, choices)) if isinstance(value, str) else ""
     words = ", ".join(map(repr, choices))
-    raise ConfigurationError(f"{name} must be one of {words}, not {reprlib.repr(value)}{near}")
+    raise ConfigurationError(f"{name} must be one of {words}, not {reprlib.repr(value)}{near}", argument=name)
 
 
 def check_roles(value: Iterable[str], *, name: str = "protect_roles") -> tuple[str, ...]:
     """Return names as a tuple, without empty ones and repetitions; a bare string is refused."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise ConfigurationError(f"{name} must be a sequence of names, as in [{value!r}]")
+        raise ConfigurationError(f"{name} must be a sequence of names, as in [{value!r}]", argument=name)
     names = list(value)
     for item in names:
         if not isinstance(item, str):
-            raise ConfigurationError(f"{name} must hold names, not {reprlib.repr(item)}")
+            raise ConfigurationError(f"{name} must hold names, not {reprlib.repr(item)}", argument=name)
     return tuple(dict.fromkeys(item for item in names if item))
 
 
@@ -123,7 +125,8 @@ def check_names(value: Any, /) -> Mapping[str, Any]:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise ConfigurationError(
-            f"names maps words to what they mean, as in names={{'mine': mine}}, not {reprlib.repr(value)}"
+            f"names maps words to what they mean, as in names={{'mine': mine}}, not {reprlib.repr(value)}",
+            argument="names",
         )
     return value
 
@@ -145,7 +148,8 @@ def check_parameters(name: str, function: Callable[..., Any], /, *parameters: st
         signature.bind(*parameters)
     except TypeError:
         raise ConfigurationError(
-            f"{name} is called with ({', '.join(parameters)}), and the function given takes {signature}"
+            f"{name} is called with ({', '.join(parameters)}), and the function given takes {signature}",
+            argument=name,
         ) from None
 
 
@@ -173,9 +177,13 @@ def name_of(value: object, /) -> str:
 def check_trim(value: Any, /) -> None:
     """Refuse what cannot be called back at once."""
     if not callable(value):
-        raise ConfigurationError(f"on_trim is a function that takes a TrimContext, not {reprlib.repr(value)}")
+        raise ConfigurationError(
+            f"on_trim is a function that takes a TrimContext, not {reprlib.repr(value)}", argument="on_trim"
+        )
     if answers_later(value):
-        raise ConfigurationError("on_trim must act at once: pass a function that is not async")
+        raise ConfigurationError(
+            "on_trim must act at once: pass a function that is not async", argument="on_trim"
+        )
     check_parameters("on_trim", value, "context")
 
 
@@ -183,7 +191,8 @@ def check_origin_of(value: Any, /) -> None:
     """Refuse what cannot say whose words a message holds."""
     if not callable(value) or answers_later(value):
         raise ConfigurationError(
-            f"origin is a function that takes a message and returns an origin, not {reprlib.repr(value)}"
+            f"origin is a function that takes a message and returns an origin, not {reprlib.repr(value)}",
+            argument="origin",
         )
     check_parameters("origin", value, "message")
 
@@ -195,7 +204,8 @@ def check_messages(value: Any, /) -> None:
     """Refuse what is neither a list of messages nor a request body."""
     if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, Mapping)) or _is_message(value):
         raise ConfigurationError(
-            f"messages must be a list of messages or a request body, not {_said_of_messages(value)}"
+            f"messages must be a list of messages or a request body, not {_said_of_messages(value)}",
+            argument="messages",
         )
 
 
@@ -203,7 +213,9 @@ def list_messages(messages: Any, /) -> list[Any]:
     """Return messages as a list of its own, taken from anything that holds them one by one."""
     wrong = isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable)
     if wrong or _is_message(messages):
-        raise ConfigurationError(f"messages must be a list of messages, not {_said_of_messages(messages)}")
+        raise ConfigurationError(
+            f"messages must be a list of messages, not {_said_of_messages(messages)}", argument="messages"
+        )
     return list(messages)
 
 
@@ -250,7 +262,7 @@ def _said_of_messages(value: Any) -> str:
 def check_model(model: object, /) -> None:
     """Refuse what is no name of a model."""
     if model is not None and not isinstance(model, str):
-        raise ConfigurationError(f"model is the name of a model, not {reprlib.repr(model)}")
+        raise ConfigurationError(f"model is the name of a model, not {reprlib.repr(model)}", argument="model")
 
 
 def check_tools(value: Any, /) -> None:
@@ -258,14 +270,19 @@ def check_tools(value: Any, /) -> None:
     if value is None:
         return
     if _is_schema(value):
-        raise ConfigurationError("tools is a list of tool schemas: write [tool], not the tool itself")
+        raise ConfigurationError(
+            "tools is a list of tool schemas: write [tool], not the tool itself", argument="tools"
+        )
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise ConfigurationError(f"tools is a list of tool schemas, not {kind_of_tool(value)}")
+        raise ConfigurationError(
+            f"tools is a list of tool schemas, not {kind_of_tool(value)}", argument="tools"
+        )
     for at, tool in enumerate(value):
         if not _is_schema(tool):
             raise ConfigurationError(
                 f"tools[{at}] is {kind_of_tool(tool)}: give its schema, the mapping that is sent to the"
-                " provider"
+                " provider",
+                argument="tools",
             )
 
 
@@ -289,13 +306,16 @@ def system_of(value: Any, /) -> str | list[Any] | None:
     if value is None or isinstance(value, str):
         return value or None
     if isinstance(value, Mapping) and "role" in value and "content" in value:
-        raise ConfigurationError("system is a text or parts, not a message: give the message's content")
+        raise ConfigurationError(
+            "system is a text or parts, not a message: give the message's content", argument="system"
+        )
     if _is_part(value):
         return [value]
     if not isinstance(value, (list, tuple)) or not all(map(_is_part, value)):
         raise ConfigurationError(
             f"system is a text, a part as in {{'type': 'text', 'text': ...}}, or a list of parts,"
-            f" not {reprlib.repr(value)}"
+            f" not {reprlib.repr(value)}",
+            argument="system",
         )
     return list(value) or None
 
@@ -309,13 +329,20 @@ def check_pending_calls(value: Any, /) -> Collection[str]:
     if type(value) is tuple and not value:
         return ()
     if isinstance(value, (str, bytes)):
-        raise ConfigurationError(f"pending_calls is a list of call ids: write [{value!r}], not {value!r}")
+        raise ConfigurationError(
+            f"pending_calls is a list of call ids: write [{value!r}], not {value!r}", argument="pending_calls"
+        )
     if not isinstance(value, Iterable):
-        raise ConfigurationError(f"pending_calls is a list of call ids, or () for none, not {value!r}")
+        raise ConfigurationError(
+            f"pending_calls is a list of call ids, or () for none, not {value!r}", argument="pending_calls"
+        )
     ids = tuple(value)
     for call_id in ids:
         if not isinstance(call_id, str):
-            raise ConfigurationError(f"pending_calls holds ids of calls, which are texts, not {call_id!r}")
+            raise ConfigurationError(
+                f"pending_calls holds ids of calls, which are texts, not {call_id!r}",
+                argument="pending_calls",
+            )
     return frozenset(ids)
 
 
@@ -367,10 +394,14 @@ def in_words(near: Iterable[str], /) -> str:
     return f"; did you mean {names}?" if names else ""
 
 
-def unknown_name(said: str, name: object, known: Iterable[str], /) -> UnknownNameError:
+def unknown_name(
+    said: str, name: object, known: Iterable[str], /, *, argument: str | None = None, place: str | None = None
+) -> UnknownNameError:
     """Make the error for a name that is not among those known; the near ones end what is said."""
     near = near_names(str(name), known)
-    return UnknownNameError(f"{said}{in_words(near)}", name=str(name), near=near)
+    return UnknownNameError(
+        f"{said}{in_words(near)}", name=str(name), near=near, argument=argument, place=place
+    )
 
 
 def error_name(error: ContextError, /) -> str:

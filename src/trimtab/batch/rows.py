@@ -182,7 +182,9 @@ def _by_policy(policy: Context, options: Options) -> Work:
     if not policy.blocks:
         raise ConfigurationError("the policy has no blocks to put a conversation into")
     if options.repair:
-        raise ConfigurationError("repair= does not go with a policy of blocks: these say what stays")
+        raise ConfigurationError(
+            "repair= does not go with a policy of blocks: these say what stays", argument="repair"
+        )
     policy = policy.clone(pending_calls=options.pending_calls, strict=True if options.strict else None)
     settings = _some(options, "budget", "model", "counter", "format", "system", "tools")
     fit_one = fitter(policy, **settings)

@@ -104,9 +104,13 @@ class BatchTask(Options):
         """Refuse options that are none."""
         super().__post_init__()
         if not isinstance(self.column, str):
-            raise ConfigurationError(f"column is the name of a column, not {self.column!r:.80}")
+            raise ConfigurationError(
+                f"column is the name of a column, not {self.column!r:.80}", argument="column"
+            )
         if not isinstance(self.prefix, str):
-            raise ConfigurationError(f"prefix is a text, '' for none, not {self.prefix!r:.80}")
+            raise ConfigurationError(
+                f"prefix is a text, '' for none, not {self.prefix!r:.80}", argument="prefix"
+            )
         object.__setattr__(self, "columns", self._checked_columns())
 
     def _checked_columns(self) -> tuple[str, ...] | None:
@@ -120,7 +124,8 @@ class BatchTask(Options):
         given: Any = self.columns
         if isinstance(given, str) or not isinstance(given, Collection):
             raise ConfigurationError(
-                f"columns is a list of names, as columns=({known[0]!r},), not {given!r:.80}"
+                f"columns is a list of names, as columns=({known[0]!r},), not {given!r:.80}",
+                argument="columns",
             )
         for name in given:
             if name not in known:
@@ -323,7 +328,8 @@ class BatchTask(Options):
         """
         if self.column == ID:
             raise ConfigurationError(
-                f"column={ID!r}: lines of JSON have their id there: name the key of their conversations"
+                f"column={ID!r}: lines of JSON have their id there: name the key of their conversations",
+                argument="column",
             )
         return self.schema(_lines(self.column))
 

@@ -352,7 +352,9 @@ def resolve_pins(pin: object, messages: Sequence[Any]) -> frozenset[int]:
     found = set()
     for index in pins:
         if not -count <= index < count:
-            raise ConfigurationError(f"pin: index {index} is out of range for {count} messages")
+            raise ConfigurationError(
+                f"pin: index {index} is out of range for {count} messages", argument="pin"
+            )
         found.add(index % count)
     return frozenset(found)
 
@@ -368,14 +370,16 @@ def pins_given(pin: object) -> tuple[int, ...] | Callable[[Any, int], bool]:
         return cast("Callable[[Any, int], bool]", pin)
     if isinstance(pin, (str, bytes)) or not isinstance(pin, Iterable):
         raise ConfigurationError(
-            f"pin is a list of positions or a function (message, index) -> bool, not {reprlib.repr(pin)}"
+            f"pin is a list of positions or a function (message, index) -> bool, not {reprlib.repr(pin)}",
+            argument="pin",
         )
     pins = []
     for given in pin:
         if (index := whole_of(given)) is None:
             raise ConfigurationError(
                 "pin holds positions of messages, as in [0, -1], or is a function (message, index) -> bool;"
-                f" {reprlib.repr(given)} is no position"
+                f" {reprlib.repr(given)} is no position",
+                argument="pin",
             )
         pins.append(index)
     return tuple(pins)

@@ -110,7 +110,9 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
         12
     """
     if tokenizer is not None and not isinstance(tokenizer, str):
-        raise ConfigurationError(f"tokenizer is one of {', '.join(TOKENIZERS)}, not {tokenizer!r:.80}")
+        raise ConfigurationError(
+            f"tokenizer is one of {', '.join(TOKENIZERS)}, not {tokenizer!r:.80}", argument="tokenizer"
+        )
     return _counter_by(facts_for(model), tokenizer, replacements())
 
 
@@ -233,7 +235,9 @@ def measure(
         (12, True, 0, 9)
     """
     if model is not None and counter is not None:
-        raise ConfigurationError("pass model= or counter= to measure, not both: a model has a counter")
+        raise ConfigurationError(
+            "pass model= or counter= to measure, not both: a model has a counter", argument="model"
+        )
     check_tools(tools)
     from trimtab.counting.measurement import count_of_request
 

@@ -140,7 +140,8 @@ class RequestCounter:
         """
         raise ConfigurationError(
             f"charge_as={get_format(format).name!r}: the counter {self.name!r} counts messages as they are"
-            " given to it: leave charge_as out, or count by a model (model=)"
+            " given to it: leave charge_as out, or count by a model (model=)",
+            argument="charge_as",
         )
 
     def without_tools(self) -> Self:

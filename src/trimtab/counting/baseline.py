@@ -110,7 +110,8 @@ def usage_of(value: object, /) -> Usage:
             "usage holds no input tokens: it has"
             f" {', '.join(sorted(map(str, report)))[:200] or 'nothing'} and none of"
             f" {', '.join(one.input for one in _SHAPES)}. Pass the usage of a whole response (the"
-            " last event, when it is streamed), or the input tokens as a number"
+            " last event, when it is streamed), or the input tokens as a number",
+            argument="usage",
         )
     tokens = _cleared_tokens(value)
     tokens += sum(_number(report, key) or 0 for key in (shape.input, *shape.beside))
@@ -130,7 +131,8 @@ def _report_in(value: object) -> Mapping[str, Any]:
         return mapping_of(value)
     except FormatError as error:
         raise ConfigurationError(
-            f"usage is what the provider reported, or its input tokens as a number, not {value!r:.80}"
+            f"usage is what the provider reported, or its input tokens as a number, not {value!r:.80}",
+            argument="usage",
         ) from error
 
 
@@ -670,12 +672,14 @@ class UsageBaseline(AdditiveCounter):
         """
         reported = usage_of(usage)
         if model is not None and not isinstance(model, str):
-            raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
+            raise ConfigurationError(f"model is the name of a model, not {model!r:.80}", argument="model")
         form, messages, beside, body = read_given(
             request, format=self._given or "auto", model=model, system=system, tools=tools
         )
         if body is not None and ((system is not None and body.system is not None) or (tools and body.tools)):
-            raise ConfigurationError("system or tools are given twice: beside the request body and in it")
+            raise ConfigurationError(
+                "system or tools are given twice: beside the request body and in it", argument="system"
+            )
         counter = self._counter.with_format(form)
         has_system = bool(beside.system or (messages and messages[0].get("role") in SYSTEM_ROLES))
         fixed = counter.fixed_tokens(beside.system, beside.tools, has_system=has_system, extra=beside.extra)

@@ -61,22 +61,27 @@ def as_counter(counter: Any, /, *, later: bool = False) -> RequestCounter:
     call = getattr(counter, "count", None) or getattr(counter, "count_request", counter)
     if counter is len:
         raise ConfigurationError(
-            "counter=len counts messages, not tokens; pass counter_from_text(fn) or a Counter"
+            "counter=len counts messages, not tokens; pass counter_from_text(fn) or a Counter",
+            argument="counter",
         )
     if call is counter and callable(getattr(counter, "encode", None)):
         raise ConfigurationError(
             f"counter={counter_name(counter)} is a tokenizer: pass counter_from_tokenizer(tokenizer) (of"
             " trimtab.counting) where it has a chat template, counter_from_text(lambda text:"
-            " len(tokenizer.encode(text))) where it has none, as tiktoken's, or model= for the model's own"
+            " len(tokenizer.encode(text))) where it has none, as tiktoken's, or model= for the model's own",
+            argument="counter",
         )
     if not callable(call):
         raise ConfigurationError(
-            f"counter must have count(messages) or be a function over a list of messages, not {counter!r:.80}"
+            "counter must have count(messages) or be a function over a list of messages,"
+            f" not {counter!r:.80}",
+            argument="counter",
         )
     if answers_later(call):
         raise ConfigurationError(
             f"{counter_name(counter)} counts asynchronously and fit() does not: await afit(...), or pass a"
-            " counter that answers at once"
+            " counter that answers at once",
+            argument="counter",
         )
     if call is not counter:
         return own_counter(counter)
@@ -95,7 +100,8 @@ async def as_awaited(counter: Any, /) -> RequestCounter | None:
         raise ConfigurationError(
             f"counter={counter_name(counter)} is an async function that counts a text, and is asked about"
             " lists of messages: write one that counts a list of messages, or pass an object with async"
-            " methods count_message(message) and fixed_tokens(system, tools, *, has_system, extra)"
+            " methods count_message(message) and fixed_tokens(system, tools, *, has_system, extra)",
+            argument="counter",
         )
     return as_counter(counter, later=True)
 
@@ -104,10 +110,13 @@ def _check_one(counter: object) -> None:
     """Refuse a class, and a sequence: its `count` says how often something is in it, 0 for all messages."""
     if isinstance(counter, type):
         name = counter.__name__
-        raise ConfigurationError(f"counter={name} is a class: pass a counter, made by {name}(...)")
+        raise ConfigurationError(
+            f"counter={name} is a class: pass a counter, made by {name}(...)", argument="counter"
+        )
     if isinstance(counter, Sequence):
         raise ConfigurationError(
-            f"counter is one counter, not a {type(counter).__name__}: {reprlib.repr(counter)}"
+            f"counter is one counter, not a {type(counter).__name__}: {reprlib.repr(counter)}",
+            argument="counter",
         )
 
 
@@ -125,7 +134,8 @@ def as_additive(counter: Any, /) -> AdditiveCounter:
     if lacks:
         raise ConfigurationError(
             f"a usage baseline needs a counter that counts single messages; {counter_name(counter)} has"
-            f" no {lacks[0]}(). Pass EstimateCounter(), counter_for(...) or counter_from_text(...)"
+            f" no {lacks[0]}(). Pass EstimateCounter(), counter_for(...) or counter_from_text(...)",
+            argument="counter",
         )
     return OwnAdditiveCounter(counter, methods)
 
@@ -152,7 +162,7 @@ def _in_words(words: str) -> RequestCounter:
     try:
         counter = counter_in_words(words)
     except ConfigurationError as error:
-        raise ConfigurationError(f"counter={error}") from error
+        raise ConfigurationError(f"counter={error}", argument="counter") from error
     if counter is not None:
         return counter
     if (made := make_plugin("counters", words)) is not None:
@@ -160,7 +170,8 @@ def _in_words(words: str) -> RequestCounter:
     published = "".join(f", {name!r}" for name in plugin_names("counters"))
     raise ConfigurationError(
         f"counter={words!r} is none of 'estimate', 'chars:N' (as 'chars:4'){published}; for the counter of a"
-        f" model pass model={words!r}"
+        f" model pass model={words!r}",
+        argument="counter",
     )
 
 
@@ -263,5 +274,6 @@ def _unclear_error(function: Function, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"counter={name} counts neither a text nor a list of messages: {why}. For a function of a text write"
         " counter=lambda text: math.ceil(len(text) / 4); for one of a list of messages"
-        " counter=lambda messages: sum(count(message) for message in messages)"
+        " counter=lambda messages: sum(count(message) for message in messages)",
+        argument="counter",
     )

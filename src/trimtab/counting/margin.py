@@ -45,7 +45,8 @@ def margin_of(counter: RequestCounter, tokens: int, /) -> int:
     if margin is None:
         raise ConfigurationError(
             f"margin='auto': counter {counter_name(counter)} does not say how far its counts may be off"
-            " (it needs margin_tokens(tokens)); pass margin= as a number of tokens"
+            " (it needs margin_tokens(tokens)); pass margin= as a number of tokens",
+            argument="margin",
         )
     return margin
 

@@ -151,7 +151,9 @@ class RemoteCounter(AsyncRequestCounter):
             max_entries: Answers remembered.
         """
         if not callable(ask):
-            raise ConfigurationError(f"ask is an async function of a CountQuestion, not {ask!r:.80}")
+            raise ConfigurationError(
+                f"ask is an async function of a CountQuestion, not {ask!r:.80}", argument="ask"
+            )
         self._ask = ask
         self._made_of = {
             "name": name,
@@ -162,13 +164,13 @@ class RemoteCounter(AsyncRequestCounter):
             "max_entries": max_entries,
         }
         if name is not None and not isinstance(name, str):
-            raise ConfigurationError(f"name is a text, not {name!r:.80}")
+            raise ConfigurationError(f"name is a text, not {name!r:.80}", argument="name")
         self._name = name or counter_name(ask)
         try:
             self._estimate = EstimateCounter() if estimate is None else as_counter(estimate)
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"estimate is a counter, as counter_for(...) makes it: {error}"
+                f"estimate is a counter, as counter_for(...) makes it: {error}", argument="estimate"
             ) from error
         self._timeout_seconds = _seconds("timeout_seconds", timeout_seconds, is_pause=False)
         self._retry_after_seconds = _seconds("retry_after_seconds", retry_after_seconds, is_pause=True)
@@ -441,7 +443,7 @@ def _seconds(name: str, value: float, *, is_pause: bool) -> float:
     seconds = number_of(value)
     if seconds is None or seconds < 0 or (seconds == 0 and not is_pause):
         bound = "of 0 or more" if is_pause else "above 0"
-        raise ConfigurationError(f"{name} is a number of seconds {bound}, not {value!r:.80}")
+        raise ConfigurationError(f"{name} is a number of seconds {bound}, not {value!r:.80}", argument=name)
     return float(seconds)
 
 

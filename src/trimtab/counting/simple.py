@@ -59,7 +59,8 @@ class CharCounter(AdditiveCounter):
         ratio = number_of(chars_per_token)
         if ratio is None or not 0 < ratio <= _HIGHEST_RATIO:
             raise ConfigurationError(
-                f"chars_per_token must be a number above 0, not {reprlib.repr(chars_per_token)}"
+                f"chars_per_token must be a number above 0, not {reprlib.repr(chars_per_token)}",
+                argument="chars_per_token",
             )
         if tool_call_tokens is not None:
             _check_at_once("tool_call_tokens", tool_call_tokens)
@@ -169,7 +170,8 @@ def counter_from_text(
     """
     if count_text is len:
         raise ConfigurationError(
-            "len counts characters, not tokens; for characters a token use CharCounter(chars_per_token)"
+            "len counts characters, not tokens; for characters a token use CharCounter(chars_per_token)",
+            argument="count_text",
         )
     _check_at_once("a text function", count_text)
     framing = Framing(
@@ -253,6 +255,8 @@ def has_chat_content(format: Format, /) -> bool:
 
 def _check_at_once(name: str, function: Any) -> None:
     if not callable(function):
-        raise ConfigurationError(f"{name} must be callable, not {function!r}")
+        raise ConfigurationError(f"{name} must be callable, not {function!r}", argument=name)
     if answers_later(function):
-        raise ConfigurationError(f"{name} must answer at once, not be async: it counts asynchronously")
+        raise ConfigurationError(
+            f"{name} must answer at once, not be async: it counts asynchronously", argument=name
+        )

@@ -114,7 +114,9 @@ def get_format(name: str | Format, /) -> Format:
         return form
     known = [*formats(), *plugin_names("formats")]
     there = ", ".join(known)
-    raise unknown_name(f"no format is called {name!r}; there are: {there}, and 'auto'", name, known)
+    raise unknown_name(
+        f"no format is called {name!r}; there are: {there}, and 'auto'", name, known, argument="format"
+    )
 
 
 def wire_form(read: Format, sent: str | Format | None, /) -> Format:
@@ -166,7 +168,8 @@ def _as_format(value: Any) -> Format:
         known = ", ".join(formats())
         raise ConfigurationError(
             f"a format is 'auto', a name ({known}), or an object with a name and the methods of Format,"
-            f" not {reprlib.repr(value)}"
+            f" not {reprlib.repr(value)}",
+            argument="format",
         )
     if isinstance(value, Format):
         return value

@@ -130,6 +130,7 @@ def check_origin(origins: Origins, origin: object, /, *, what: str = "this messa
     if _SAY[name] > _SAY[highest]:
         raise ConfigurationError(
             f"origin={name!r} would give {what} more say than its wire form does: its words are"
-            f" {' and '.join(sort_origins(origins))} text, and a host may only lower that. Leave origin out"
+            f" {' and '.join(sort_origins(origins))} text, and a host may only lower that. Leave origin out",
+            argument="origin",
         )
     return None if lower(origins, name) == origins else name

@@ -85,7 +85,8 @@ def make_app(
     if len(token) < 16 or not token.isascii() or not token.isprintable() or set(token) & set(' ";,\\'):
         raise ConfigurationError(
             "token is what keeps others out: give at least 16 characters of ASCII without spaces, quotes,"
-            " commas and semicolons, as secrets.token_urlsafe() makes them"
+            " commas and semicolons, as secrets.token_urlsafe() makes them",
+            argument="token",
         )
     inspector = Inspector(subject)
     pages: Mapping[str, Handler] = {

@@ -70,5 +70,7 @@ def whole(given: Mapping[str, str], name: str, *, least: int = 0, most_digits: i
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= most_digits) or int(text) < least:
-        raise ConfigurationError(f"{name} is a whole number from {least} on, not {text[:40]!r}")
+        raise ConfigurationError(
+            f"{name} is a whole number from {least} on, not {text[:40]!r}", argument=name
+        )
     return int(text)

@@ -50,7 +50,8 @@ def serve(
     if not _is_loopback(host) and not allow_remote:
         raise ConfigurationError(
             f"host {host!r} can be reached from other machines, and what is sent is not encrypted: use"
-            f" {LOOPBACK}, or say allow_remote=True"
+            f" {LOOPBACK}, or say allow_remote=True",
+            argument="host",
         )
     host = host.lower()
     made = secrets.token_urlsafe(24) if token is None else token
@@ -64,7 +65,9 @@ def serve(
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         place = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise ConfigurationError(f"port {port} of {host} cannot be used: {error.strerror}") from error
+        raise ConfigurationError(
+            f"port {port} of {host} cannot be used: {error.strerror}", argument="port"
+        ) from error
     with place:
         if ready is not None:
             ready(f"http://{shown}:{place.getsockname()[1]}/?token={made}")

@@ -198,7 +198,7 @@ class Trimmer(Generic[M]):
         self._missing: dict[str, tuple[EstimateCounter, str]] = {}
         """What counts for known models whose tokenizer is not installed, and what is said of each."""
         if self.sets_marks and unmarked:
-            raise ConfigurationError(f"breakpoints: {unmarked}")
+            raise ConfigurationError(f"breakpoints: {unmarked}", argument="breakpoints")
         if isinstance(self._budget, Context):
             others = sorted(self._options.keys() - _OF_CONTEXTS)
             if others:
@@ -777,7 +777,9 @@ def _budget_given(budget: Any) -> Budget | Context | str | None:
     try:
         return Budget.of(budget)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{error}; here it may be a Context or the path of a policy, too") from None
+        raise ConfigurationError(
+            f"{error}; here it may be a Context or the path of a policy, too", argument="budget"
+        ) from None
 
 
 _DEFAULTS = {name: signature(fit).parameters[name].default for name in sorted(FitOptions.__annotations__)}
@@ -793,7 +795,8 @@ def _options_given(options: FitOptions, format: Format) -> dict[str, Any]:
         if name not in _DEFAULTS:
             raise ConfigurationError(
                 f"{name}= is no option of an adapter, which takes {', '.join(_DEFAULTS)}, and what is sent"
-                f" from each call{in_words(near_names(name, [*_DEFAULTS]))}"
+                f" from each call{in_words(near_names(name, [*_DEFAULTS]))}",
+                argument=name,
             )
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, Iterator) else value

@@ -55,7 +55,8 @@ def with_budget(
     service = given.meta.service_model.service_name if isinstance(client, BaseClient) else ""
     if service != "bedrock-runtime":
         raise ConfigurationError(
-            f"client is what boto3.client('bedrock-runtime') makes, not {service or repr(client):.80}"
+            f"client is what boto3.client('bedrock-runtime') makes, not {service or repr(client):.80}",
+            argument="client",
         )
     bodies = Bodies(
         budget,

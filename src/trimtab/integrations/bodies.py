@@ -86,7 +86,8 @@ class Bodies(Trimmer[Any]):
         if isinstance(own, UsageBaseline):
             raise ConfigurationError(
                 "counter is a UsageBaseline, which is of one conversation: with_budget keeps one for each and"
-                " teaches it by what is billed. Give it what estimates, counter=EstimateCounter(), or none"
+                " teaches it by what is billed. Give it what estimates, counter=EstimateCounter(), or none",
+                argument="counter",
             )
         self._exactly = isinstance(budget, Budget)
         """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""

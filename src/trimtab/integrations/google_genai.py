@@ -67,7 +67,9 @@ def with_budget(
         BudgetExceededError: At a call: what must stay does not fit.
     """
     if not isinstance(client, Client | AsyncClient):
-        raise ConfigurationError(f"client is a google.genai.Client or its aio, not {client!r:.80}")
+        raise ConfigurationError(
+            f"client is a google.genai.Client or its aio, not {client!r:.80}", argument="client"
+        )
     bodies = Bodies(
         budget,
         format="gemini",

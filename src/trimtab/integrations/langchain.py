@@ -231,18 +231,24 @@ def trim_messages(messages: Any = None, budget: AdapterBudget = None, **options:
     """
     max_tokens, token_counter = options.pop("max_tokens", None), options.pop("token_counter", None)
     if max_tokens is not None and budget is not None:
-        raise ConfigurationError("max_tokens is LangChain's word for the budget: give one of them")
+        raise ConfigurationError(
+            "max_tokens is LangChain's word for the budget: give one of them", argument="max_tokens"
+        )
     if not options.pop("include_system", True):
         raise ConfigurationError(
-            "include_system=False: a system message never leaves; leave it out of the messages instead"
+            "include_system=False: a system message never leaves; leave it out of the messages instead",
+            argument="include_system",
         )
     if options.pop("text_splitter", None):
         raise ConfigurationError(
-            "text_splitter is langchain-core's: texts are cut between words and sentences by TruncateText"
+            "text_splitter is langchain-core's: texts are cut between words and sentences by TruncateText",
+            argument="text_splitter",
         )
     if counter := _counter_given(token_counter):
         if options.get("counter") is not None:
-            raise ConfigurationError("token_counter is LangChain's word for counter: give one of them")
+            raise ConfigurationError(
+                "token_counter is LangChain's word for counter: give one of them", argument="token_counter"
+            )
         options["counter"] = counter
     tokens, on_fitted = max_tokens if budget is None else budget, options.pop("on_fitted", None)
     part = _part_asked(options)
@@ -308,22 +314,27 @@ def _part_asked(options: dict[str, Any]) -> _Part:
     strategy = options.get("strategy") or "last"
     if start_on:
         if strategy != "last":
-            raise ConfigurationError("start_on is only valid with strategy='last'")
+            raise ConfigurationError("start_on is only valid with strategy='last'", argument="start_on")
         if not issubclass(HumanMessage, start_on):
             raise ConfigurationError(
-                "start_on lacks 'human': the user's message that opened a turn stays with what is kept of it"
+                "start_on lacks 'human': the user's message that opened a turn stays with what is kept of it",
+                argument="start_on",
             )
         if options.get("pin") is not None:
             raise ConfigurationError(
                 "start_on and pin: what stands before the first message of the user's leaves, and a pin says"
-                " what stays; give one of them"
+                " what stays; give one of them",
+                argument="start_on",
             )
     if is_partial and strategy not in ("first", "last"):
         raise ConfigurationError(
-            "allow_partial is only valid with strategy='last' and 'first'; of ours TruncateText cuts texts"
+            "allow_partial is only valid with strategy='last' and 'first'; of ours TruncateText cuts texts",
+            argument="allow_partial",
         )
     if strategy == "first" and not set(end_on).issubset(_KINDS.values()):
-        raise ConfigurationError(f"end_on is one of {_KINDS_IN_WORDS} with strategy='first'")
+        raise ConfigurationError(
+            f"end_on is one of {_KINDS_IN_WORDS} with strategy='first'", argument="end_on"
+        )
     return _Part(start_on, end_on, is_partial)
 
 
@@ -443,7 +454,8 @@ def _counter_given(token_counter: Any) -> CounterLike | None:
         if token_counter != "approximate":
             raise ConfigurationError(
                 f"Invalid token_counter shortcut {token_counter!r:.80}: it is 'approximate', a chat model or"
-                " a function"
+                " a function",
+                argument="token_counter",
             )
         return EstimateCounter(name="approximate")
     if token_counter is None or hasattr(token_counter, _COUNTS) or not callable(token_counter):

@@ -521,7 +521,9 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
             `litellm.callbacks`.
     """
     if format not in FORMS:
-        raise ConfigurationError(f"format is one of {', '.join(FORMS)}, not {format!r:.80}")
+        raise ConfigurationError(
+            f"format is one of {', '.join(FORMS)}, not {format!r:.80}", argument="format"
+        )
 
     send: Callable[..., R] = function  # P cannot say what is given by name
     is_awaited = iscoroutinefunction(function)

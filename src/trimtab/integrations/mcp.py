@@ -222,7 +222,9 @@ def serve_http(server: MCPServer[Any], port: int, /, *, ready: Callable[[str], o
     try:
         place = socket.create_server((HOST, port))
     except OSError as error:
-        raise ConfigurationError(f"port {port} of {HOST} cannot be used: {error.strerror}") from error
+        raise ConfigurationError(
+            f"port {port} of {HOST} cannot be used: {error.strerror}", argument="port"
+        ) from error
     with place:
         if ready is not None:
             ready(f"http://{HOST}:{place.getsockname()[1]}/mcp")
@@ -437,7 +439,8 @@ class _Library:
         if not LEAST_TOKENS <= tokens <= self.max_tokens:
             raise ConfigurationError(
                 f"{name} is {tokens:,}, and a result of this server has {LEAST_TOKENS} to {self.max_tokens:,}"
-                " tokens: give a number between, or have the server started with a larger --max-tokens"
+                " tokens: give a number between, or have the server started with a larger --max-tokens",
+                argument=name,
             )
         return tokens
 
@@ -513,7 +516,9 @@ def _resource_error(error: ContextError) -> ResourceError:
 def _whole(name: str, text: str) -> int:
     """Read a number of an address."""
     if not text.isdecimal():
-        raise ConfigurationError(f"{name} is a whole number, as in ?{name}=200, not {text!r:.40}")
+        raise ConfigurationError(
+            f"{name} is a whole number, as in ?{name}=200, not {text!r:.40}", argument=name
+        )
     return int(text)
 
 

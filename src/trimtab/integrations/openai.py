@@ -53,7 +53,9 @@ def with_budget(
         BudgetExceededError: At a call: what must stay does not fit.
     """
     if not isinstance(client, OpenAI | AsyncOpenAI):
-        raise ConfigurationError(f"client is an openai.OpenAI or AsyncOpenAI, not {client!r:.80}")
+        raise ConfigurationError(
+            f"client is an openai.OpenAI or AsyncOpenAI, not {client!r:.80}", argument="client"
+        )
     bodies = {
         "/chat/completions": Bodies(
             budget,

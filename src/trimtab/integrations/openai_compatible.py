@@ -54,7 +54,8 @@ def with_budget(
     if not asks or error is None or not hasattr(given, "copy"):
         raise ConfigurationError(
             "client is one that was made as OpenAI's, with its post and copy (Groq, Together, Cerebras), not"
-            f" {client!r:.80}; for OpenAI(base_url=…) take trimtab.integrations.openai"
+            f" {client!r:.80}; for OpenAI(base_url=…) take trimtab.integrations.openai",
+            argument="client",
         )
     bodies = Bodies(
         budget,

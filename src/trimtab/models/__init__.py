@@ -241,6 +241,7 @@ def facts_for(model: str, /) -> ModelFacts:
         f"{in_words(near)}",
         name=model,
         near=near,
+        argument="model",
     )
 
 
@@ -251,7 +252,7 @@ def find_facts(model: str, /) -> ModelFacts | None:
         ConfigurationError: It is no name, or the file that `TRIMTAB_MODELS` names cannot be read.
     """
     if not isinstance(model, str):
-        raise ConfigurationError(f"model is the name of a model, not {model!r:.80}")
+        raise ConfigurationError(f"model is the name of a model, not {model!r:.80}", argument="model")
     if not _READ:
         _read_environment()
     return _FACTS.get(model) or _find(model) or _by_maker(model)

@@ -338,7 +338,9 @@ def check_facts(facts: Any, /) -> None:
         ConfigurationError: With the fact and what it has to be.
     """
     if not isinstance(facts, ModelFacts):
-        raise ConfigurationError(f"a model is described by ModelFacts(...), not by {facts!r:.80}")
+        raise ConfigurationError(
+            f"a model is described by ModelFacts(...), not by {facts!r:.80}", argument="facts"
+        )
     if not isinstance(facts.name, str) or not facts.name:
         raise ConfigurationError(f"the name of a model is a text, not {facts.name!r:.80}")
     for name, (is_one, wanted) in _FACTS.items():

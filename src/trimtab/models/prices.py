@@ -157,14 +157,16 @@ class CachePricing:
                 raise unknown_name(f"a pricing has no {key!r}; there are: {', '.join(known)}", key, known)
         for key in ("name", "source", "checked"):
             if not isinstance(data.get(key, ""), str):
-                raise ConfigurationError(f"{key} of a pricing is a text, not {data[key]!r:.60}")
+                raise ConfigurationError(f"{key} of a pricing is a text, not {data[key]!r:.60}", argument=key)
         return cls(**data)
 
 
 def _tiers(given: Any) -> tuple[PriceTier, ...]:
     """Read tiers, from the smallest on; in plain data each is a list."""
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise ConfigurationError(f"tiers is a list of (above_tokens, input, output), not {given!r:.60}")
+        raise ConfigurationError(
+            f"tiers is a list of (above_tokens, input, output), not {given!r:.60}", argument="tiers"
+        )
     made: list[PriceTier] = []
     for one in given:
         if isinstance(one, str) or not isinstance(one, Sequence) or len(one) != len(PriceTier._fields):
@@ -179,7 +181,7 @@ def _tiers(given: Any) -> tuple[PriceTier, ...]:
 def _check_amounts(**amounts: object) -> None:
     for name, value in amounts.items():
         if not is_number(value) or value < 0:
-            raise ConfigurationError(f"{name} is a number from 0 on, not {value!r:.60}")
+            raise ConfigurationError(f"{name} is a number from 0 on, not {value!r:.60}", argument=name)
 
 
 _CLAUDE = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
@@ -423,7 +425,7 @@ def pricing_for(name: str, /) -> CachePricing:
     if known is not None:
         return known
     there = f"{', '.join(_ROWS)}, and names of models that these are of"
-    raise unknown_name(f"no pricing is called {name!r}; there are: {there}", name, _ROWS)
+    raise unknown_name(f"no pricing is called {name!r}; there are: {there}", name, _ROWS, argument="pricing")
 
 
 @lru_cache(maxsize=256)

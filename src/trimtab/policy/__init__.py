@@ -53,7 +53,9 @@ def load_policy(
     if isinstance(source, Mapping):
         return _context(source, check_names(names))
     if not isinstance(source, (str, PathLike)):
-        raise ConfigurationError(f"a policy is the path of a file or a mapping, not {type(source).__name__}")
+        raise ConfigurationError(
+            f"a policy is the path of a file or a mapping, not {type(source).__name__}", argument="source"
+        )
     return policy_in(read_file(source), source, names=names)
 
 
@@ -81,7 +83,9 @@ def _context(data: object, names: Mapping[str, object]) -> Context:
         place = at.key("blocks").item(index)
         if options["name"] in context:
             raise ConfigurationError(
-                f"{place.key('name').path}: there is a block {options['name']!r} already"
+                f"{place.key('name').path}: there is a block {options['name']!r} already",
+                argument="name",
+                place=place.key("name").path,
             )
         try:
             if (strategy := options.pop("strategy", None)) is not None:
@@ -89,6 +93,8 @@ def _context(data: object, names: Mapping[str, object]) -> Context:
             context.add_block(Block(**options))
         except ConfigurationError as error:
             error.args = (f"{place.path}: {error}",)
+            known = error.argument if error.argument in options else None
+            error.place = place.path if known is None else place.key(known).path
             raise
     return context
 

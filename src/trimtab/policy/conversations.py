@@ -56,7 +56,8 @@ def with_conversation(
     if system is not None and policy.policy.system is not None:
         raise ConfigurationError(
             "system is given twice: as system= of the Context, and in the request. Leave one of them out, or"
-            " put that of the Context into a block 'system', which is sent beside the request's own"
+            " put that of the Context into a block 'system', which is sent beside the request's own",
+            argument="system",
         )
     changes: dict[str, Any] = {**given, "format": format, "system": system}
     context = policy.clone(**changes)
@@ -183,7 +184,9 @@ def fitter(
         read = detect(value, model=meant) if form == "auto" else get_format(form)
         request = read.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
         if system is not None and request.system:
-            raise ConfigurationError("system is given twice: by system= and in the request body")
+            raise ConfigurationError(
+                "system is given twice: by system= and in the request body", argument="system"
+            )
         return fit_conversation(
             policy,
             with_beside(request, system=None, tools=tools),

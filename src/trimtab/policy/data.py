@@ -34,7 +34,8 @@ def context_data(context: Context, names: Mapping[str, object], /) -> dict[str, 
     if policy.read is not None:
         raise ConfigurationError(
             "read= and write= are functions over a framework's objects, and no part of a policy: write the"
-            " policy of a Context without them, and give them to the one that is filled"
+            " policy of a Context without them, and give them to the one that is filled",
+            argument="read",
         )
     counter = _name_in(policy.counter, names) or _counter_words(policy.counter)
     data: dict[str, Any] = {
@@ -163,7 +164,9 @@ def short_strategy(strategy: Strategy, at: Place) -> str | dict[str, Any] | None
     try:
         data = {**strategy_data(strategy), **data}
     except ConfigurationError as error:
-        raise ConfigurationError(f"{at.path}: {error}") from error
+        raise ConfigurationError(
+            f"{at.path}: {error}", argument=error.argument, place=at.path or None
+        ) from error
     told = {
         key: value
         for key, value in data.items()

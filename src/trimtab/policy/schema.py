@@ -50,14 +50,38 @@ class Place:
         """Go to an item of the list here."""
         return Place(path=f"{self.path}[{index}]", names=self.names)
 
+    @property
+    def argument(self) -> str | None:
+        """The key that stands last; None for the policy itself."""
+        return self.path.rpartition(".")[2].partition("[")[0] or None
+
     def wrong(self, what: str, value: object, /) -> ConfigurationError:
         """Make the error for a value that is not what it should be."""
-        return ConfigurationError(f"{self.path or 'a policy'} is {what}, not {reprlib.repr(value)}")
+        return ConfigurationError(
+            f"{self.path or 'a policy'} is {what}, not {reprlib.repr(value)}",
+            argument=self.argument,
+            place=self.path or None,
+        )
 
-    def unknown(self, what: str, name: object, /, *, known: Collection[str], there: str) -> UnknownNameError:
+    def unknown(
+        self,
+        what: str,
+        name: object,
+        /,
+        *,
+        known: Collection[str],
+        there: str,
+        argument: str | None = None,
+    ) -> UnknownNameError:
         """Make the error for a name nobody knows, with those `there` are and the ones spelled like it."""
-        where = f"{self.path}: " if self.path else ""
-        return unknown_name(f"{where}{what}; {there}: {', '.join(known) or 'none'}", name, known)
+        said = f"{self.path}: {what}" if self.path else what
+        return unknown_name(
+            f"{said}; {there}: {', '.join(known) or 'none'}",
+            name,
+            known,
+            argument=argument or self.argument,
+            place=self.path or None,
+        )
 
 
 # Rules: the part of JSON Schema that says what a single value may be.
@@ -253,10 +277,13 @@ class Table:
             raise at.wrong(self.what, value)
         for key in value:
             if key not in self.keys:
-                raise at.unknown(f"no key is called {key!r}", key, known=self.keys, there="the keys are")
+                what, there = f"no key is called {key!r}", "the keys are"
+                raise at.unknown(what, key, known=self.keys, there=there, argument=str(key))
         for key in self.required:
             if key not in value:
-                raise ConfigurationError(f"{at.key(key).path} is missing: {self.keys[key].kind.what}")
+                place = at.key(key).path
+                said = f"{place} is missing: {self.keys[key].kind.what}"
+                raise ConfigurationError(said, argument=key, place=place)
         return {key: self.keys[key].kind.read(value[key], at.key(key)) for key in value}
 
     def schema(self, names: Names, /) -> Schema:
@@ -380,7 +407,8 @@ class _Strategy:
         place = at if isinstance(value, str) else at.key("kind")
         kinds = f"one of {', '.join((*StrategyKind, *PRESETS))}"
         if "kind" not in table:
-            raise ConfigurationError(f"{at.path}.kind is missing: {kinds}")
+            said = f"{at.path}.kind is missing: {kinds}"
+            raise ConfigurationError(said, argument="kind", place=at.key("kind").path)
         word = table["kind"]
         if not isinstance(word, str):
             raise place.wrong(kinds, word)

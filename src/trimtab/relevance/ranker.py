@@ -30,7 +30,9 @@ def check_ranker(name: str, ranker: object, /) -> RankerLike:
         ConfigurationError: It cannot be called with a query and messages.
     """
     if isinstance(ranker, type) or not callable(ranker):
-        raise ConfigurationError(f"{name} must be a function of a query and messages, not {ranker!r:.80}")
+        raise ConfigurationError(
+            f"{name} must be a function of a query and messages, not {ranker!r:.80}", argument=name
+        )
     check_parameters(name, ranker, "query", "messages")
     return cast(RankerLike, ranker)
 

@@ -91,7 +91,9 @@ def replay(
     setting = Setting(recording=recording, budget=budget, model=model, counter=counted, meter=meter)
     prices = pricing_for(pricing) if isinstance(pricing, str) else pricing
     if not isinstance(prices, CachePricing):
-        raise ConfigurationError(f"pricing is a CachePricing or a name, not {type(prices).__name__}")
+        raise ConfigurationError(
+            f"pricing is a CachePricing or a name, not {type(prices).__name__}", argument="pricing"
+        )
     stage = _Stage(setting=setting, sizing=sizing, prices=prices, cache=PromptCache(prices))
     player = player_for(policy, setting)
     witness = Witness(recording, player)

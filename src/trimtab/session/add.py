@@ -105,7 +105,9 @@ def check_messages(
             f"extend takes a list of messages, not {messages!r:.80}: write extend([message]), or add(message)"
         )
     if isinstance(ids, str) or (ids is not None and not isinstance(ids, Iterable)):
-        raise ConfigurationError(f"ids is a list with an id for each message: write [{ids!r:.80}]")
+        raise ConfigurationError(
+            f"ids is a list with an id for each message: write [{ids!r:.80}]", argument="ids"
+        )
     listed = list(messages)
     given = [None] * len(listed) if ids is None else list(ids)
     if len(given) != len(listed):
@@ -119,7 +121,8 @@ def check_messages(
     if isinstance(origins, str) or not isinstance(origins, Sequence) or len(origins) != len(listed):
         raise ConfigurationError(
             f"origins is a list with an origin or None for each of the {len(listed)} messages, not"
-            f" {origins!r:.80}"
+            f" {origins!r:.80}",
+            argument="origins",
         )
     return listed, named, list(origins)
 

@@ -46,7 +46,7 @@ def change_budget(core: Core, budget: Any) -> Steps[None]:
 def replace_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
     """Replace the anchors."""
     if isinstance(messages, (str, Mapping)) or not isinstance(messages, Sequence):
-        raise ConfigurationError(f"anchors is a list of messages, not {messages!r:.80}")
+        raise ConfigurationError(f"anchors is a list of messages, not {messages!r:.80}", argument="anchors")
     plain = [plain_message(message) for message in messages]
     working_set = yield from core.ready()
     for at, message in enumerate(plain):

@@ -188,7 +188,8 @@ class Core:
         if not options.budget_tokens and options.context is None:
             raise ConfigurationError(
                 f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget), or"
-                " model= (its window)"
+                " model= (its window)",
+                argument="budget",
             )
         self.options, self.behind = options, False
         self.opened = options.to_data()
@@ -215,7 +216,8 @@ class Core:
         if options.context is None and "context" in self.given and not options.budget_tokens:
             raise ConfigurationError(
                 f"session {self.session!r} had the budget of its Context, and is opened with context=None:"
-                " pass budget= (tokens, or a Budget)"
+                " pass budget= (tokens, or a Budget)",
+                argument="budget",
             )
         self.options, self.missing = options, omitted_functions(known, self.given)
         data = self.options_data()

@@ -36,7 +36,7 @@ NO_ROOM = Room(0, 0)
 def require_context(context: Any, options: Options, /) -> Context:
     """Return a context a session can be part of."""
     if not isinstance(context, Context):
-        raise ConfigurationError(f"context is a Context, not {context!r:.80}")
+        raise ConfigurationError(f"context is a Context, not {context!r:.80}", argument="context")
     policy, has_system = context.policy, options.system is not None
     given = {
         "model": (options.model, policy.model),
@@ -45,7 +45,7 @@ def require_context(context: Any, options: Options, /) -> Context:
     }
     for name, values in given.items():
         if all(value is not None for value in values):
-            raise ConfigurationError(f"{name} is given twice: by {name}= and by the Context")
+            raise ConfigurationError(f"{name} is given twice: by {name}= and by the Context", argument=name)
     if has_system and policy.system is not None:
         raise _two_systems("its system=")
     for block in context.blocks:
@@ -62,7 +62,8 @@ def require_context(context: Any, options: Options, /) -> Context:
 def _two_systems(where: str) -> ConfigurationError:
     return ConfigurationError(
         f"system text is given twice: by system= and by the Context ({where}). Keep one of them: a request"
-        " has one system block"
+        " has one system block",
+        argument="system",
     )
 
 

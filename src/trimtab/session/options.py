@@ -81,7 +81,9 @@ def session_budget(value: Any, counter: Any, tools: Any = None, /, *, model: str
     budget = within(Budget.of(value, model=model), counter, tools)
     tokens = budget.input_tokens
     if tokens < LEAST_BUDGET:
-        raise ConfigurationError(f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}")
+        raise ConfigurationError(
+            f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}", argument="budget"
+        )
     return budget
 
 
@@ -159,14 +161,19 @@ class SessionHooks:
             unknown = sorted(set(value) - set(cls.__slots__))
             if unknown:
                 raise ConfigurationError(
-                    f"there is no hook {unknown[0]!r}; there are {', '.join(sorted(cls.__slots__))}"
+                    f"there is no hook {unknown[0]!r}; there are {', '.join(sorted(cls.__slots__))}",
+                    argument="hooks",
                 )
             value = cls(**value)
         if not isinstance(value, cls):
-            raise ConfigurationError(f"hooks is a SessionHooks or a mapping, not {value!r:.80}")
+            raise ConfigurationError(
+                f"hooks is a SessionHooks or a mapping, not {value!r:.80}", argument="hooks"
+            )
         for name, hook in hooks_by_name(value).items():
             if hook is not None and (not callable(hook) or answers_later(hook)):
-                raise ConfigurationError(f"hook {name} is a function that answers at once, not {hook!r:.80}")
+                raise ConfigurationError(
+                    f"hook {name} is a function that answers at once, not {hook!r:.80}", argument="hooks"
+                )
             if hook is not None:
                 check_parameters(f"hook {name}", hook, *_GIVEN[name])
         return value
@@ -324,7 +331,9 @@ class Options:
 
     def _check_rest(self) -> None:
         if isinstance(self.anchors, (str, Mapping)) or not isinstance(self.anchors, Sequence):
-            raise ConfigurationError(f"anchors is a list of messages, not {self.anchors!r:.80}")
+            raise ConfigurationError(
+                f"anchors is a list of messages, not {self.anchors!r:.80}", argument="anchors"
+            )
         self.anchors = [plain_message(one) for one in self.anchors]
         check_flag("background", self.background)
         check_flag("pending_first", self.pending_first)
@@ -335,7 +344,8 @@ class Options:
         self.breakpoints = check_breakpoints(self.breakpoints)
         if self.breakpoints is not None and self.context is not None:
             raise ConfigurationError(
-                "breakpoints is of the whole request, which is the Context's: Context(breakpoints=True)"
+                "breakpoints is of the whole request, which is the Context's: Context(breakpoints=True)",
+                argument="breakpoints",
             )
         self.recall_ratio = _check_recall(self.recall_ratio)
         if self.ranker is not None:
@@ -344,9 +354,15 @@ class Options:
         if seconds is not None and (
             isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0
         ):
-            raise ConfigurationError(f"summary_timeout_seconds is a number above 0, not {seconds!r:.80}")
+            raise ConfigurationError(
+                f"summary_timeout_seconds is a number above 0, not {seconds!r:.80}",
+                argument="summary_timeout_seconds",
+            )
         if self.summary_instructions is not None and not isinstance(self.summary_instructions, str):
-            raise ConfigurationError(f"summary_instructions is a text, not {self.summary_instructions!r:.80}")
+            raise ConfigurationError(
+                f"summary_instructions is a text, not {self.summary_instructions!r:.80}",
+                argument="summary_instructions",
+            )
         self.hooks = SessionHooks.of(self.hooks)
         if self.on_trim is not None:
             check_trim(self.on_trim)
@@ -356,7 +372,9 @@ class Options:
         if self.context is None:
             return
         if self.budget is not None:
-            raise ConfigurationError("budget is given twice: by budget= and by the Context")
+            raise ConfigurationError(
+                "budget is given twice: by budget= and by the Context", argument="budget"
+            )
         self.context = require_context(self.context, self).clone()
         self.format = self.context.policy.format
 
@@ -390,7 +408,8 @@ class Options:
         if isinstance(counter, UsageBaseline):
             raise ConfigurationError(
                 "counter is a UsageBaseline, whose sizes change with each report: give the session the"
-                " counter inside, and call record_usage() after each answer"
+                " counter inside, and call record_usage() after each answer",
+                argument="counter",
             )
         if counter is not None or model is not None:
             if self.message_overhead != 4:
@@ -398,7 +417,8 @@ class Options:
                     f"message_overhead={self.message_overhead} is what a message costs where tokens are"
                     f" estimated, and {'counter' if counter is not None else 'model'}= charges its own: leave"
                     " it out (4 takes back another one that the log has), or pass"
-                    f" counter=counter_from_text(fn, message_overhead={self.message_overhead})"
+                    f" counter=counter_from_text(fn, message_overhead={self.message_overhead})",
+                    argument="message_overhead",
                 )
             return counter_of(counter, model, self.wire_format)
         if self.message_overhead == 4:
@@ -536,7 +556,8 @@ def other_form(session: str, known: str, given: str) -> ConfigurationError:
     """Make the error for a session that is opened with another wire form than its log's."""
     return ConfigurationError(
         f"session {session!r} holds messages in the wire form {known!r} and is opened with format={given!r}:"
-        " leave format= out, or begin another session"
+        " leave format= out, or begin another session",
+        argument="format",
     )
 
 
@@ -548,15 +569,18 @@ def _cheapest_given(value: Any, target_ratio: float) -> Cheapest | None:
     if type(made) is not Cheapest:
         raise ConfigurationError(
             "a session cuts whole units, oldest first: strategy is 'cheapest' or Cheapest(...), which says"
-            f" how deep, and not {made.name!r}; leave it out and write target_ratio= for a depth of your own"
+            f" how deep, and not {made.name!r}; leave it out and write target_ratio= for a depth of your own",
+            argument="strategy",
         )
     if made.cold_at:
         raise ConfigurationError(
-            "cold_at: a session knows when its messages came; leave it out of Cheapest(...)"
+            "cold_at: a session knows when its messages came; leave it out of Cheapest(...)",
+            argument="cold_at",
         )
     if target_ratio != TARGET_RATIO:
         raise ConfigurationError(
-            f"target_ratio={target_ratio} says how deep a cut goes, and strategy='cheapest', too: give one"
+            f"target_ratio={target_ratio} says how deep a cut goes, and strategy='cheapest', too: give one",
+            argument="target_ratio",
         )
     return made
 
@@ -575,7 +599,8 @@ def _check_recall(ratio: Any) -> float:
     if number is None or not 0 <= number < 1:
         raise ConfigurationError(
             f"recall_ratio must be a number from 0 to below 1, not {ratio!r}: the share of a view for what"
-            " is recalled; 0 recalls nothing"
+            " is recalled; 0 recalls nothing",
+            argument="recall_ratio",
         )
     return number
 
@@ -586,7 +611,8 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
     if format.rules.lifts_system and format.kind(anchor) == "system":
         raise ConfigurationError(
             f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
-            " front: put the text into system=, or give the anchor the role 'user'"
+            " front: put the text into system=, or give the anchor the role 'user'",
+            argument="anchors",
         )
 
 

@@ -123,7 +123,9 @@ def redact_messages(
     """
     chosen = None if where is None else Where.of(where)
     if (given is None) == (chosen is None):
-        raise ConfigurationError("pass redact() events (or their ids), or where=, and not both")
+        raise ConfigurationError(
+            "pass redact() events (or their ids), or where=, and not both", argument="where"
+        )
     listed = [given] if isinstance(given, (Event, str)) or not isinstance(given, Sequence) else given
     ids = [] if given is None else [id_of(event) for event in listed]
     done = yield from core.known_event(made)
@@ -157,24 +159,28 @@ class Where:
             try:
                 given = re.compile(given)
             except (re.error, OverflowError, RecursionError) as error:
-                raise ConfigurationError(f"where={given!r:.80} is no regular expression: {error}") from error
+                raise ConfigurationError(
+                    f"where={given!r:.80} is no regular expression: {error}", argument="where"
+                ) from error
         if isinstance(given, re.Pattern):
             pattern: re.Pattern[Any] = given
             if not isinstance(pattern.pattern, str):
                 raise ConfigurationError(
-                    f"where is a pattern of texts, not of bytes: {pattern.pattern!r:.80}"
+                    f"where is a pattern of texts, not of bytes: {pattern.pattern!r:.80}", argument="where"
                 )
             if pattern.search("") is not None:
                 raise ConfigurationError(
                     f"where={pattern.pattern!r:.80} matches an empty text, and so every message: write what"
-                    " is to be found, or where=lambda event: True for all of them"
+                    " is to be found, or where=lambda event: True for all of them",
+                    argument="where",
                 )
             name = f"where={pattern.pattern!r:.80}"
             return cls(lambda event: pattern.search(searchable_text(event)), name, (pattern,))
         if not callable(given):
             raise ConfigurationError(
                 "where is a regular expression, or a function of an event that says whether its message is"
-                f" meant, not {given!r:.80}"
+                f" meant, not {given!r:.80}",
+                argument="where",
             )
         return cls(given, f"where={given!r:.80}")
 

@@ -84,7 +84,9 @@ def _store_of(given: StoreLike) -> Store:
         return given
     if isinstance(given, (str, PathLike)):
         return open_store(given)
-    raise ConfigurationError(f"store is a Store, or where it is, as 'chats.db', not {given!r:.80}")
+    raise ConfigurationError(
+        f"store is a Store, or where it is, as 'chats.db', not {given!r:.80}", argument="store"
+    )
 
 
 class RunnerHolder:
@@ -120,7 +122,8 @@ class Runner:
         if id is None and not _ends_with_process(self.store):
             raise ConfigurationError(
                 "a session in a store needs a name by which it is found again: write id='…', such as that of"
-                " the chat"
+                " the chat",
+                argument="id",
             )
         self.id = check_session_name(secrets.token_hex(16) if id is None else id)
         self.retry = Retry(attempts=1) if retry is None else retry

@@ -402,7 +402,8 @@ class Retry:
         if not 0 <= self.first_seconds <= self.max_seconds:
             raise ConfigurationError(
                 f"first_seconds is 0 or more and at most max_seconds, not {self.first_seconds!r} and"
-                f" {self.max_seconds!r}"
+                f" {self.max_seconds!r}",
+                argument="first_seconds",
             )
 
     def call(self, function: Callable[[], T], /) -> T:

@@ -231,4 +231,4 @@ def check_seconds(waits: Mapping[str, Any], /) -> None:
     """Refuse a wait, whose name ends with `_seconds`, that is not above 0; None is no limit."""
     for name, seconds in waits.items():
         if name.endswith("_seconds") and seconds is not None and not seconds > 0:
-            raise ConfigurationError(f"{name} is more than 0, not {seconds!r:.80}")
+            raise ConfigurationError(f"{name} is more than 0, not {seconds!r:.80}", argument=name)

@@ -121,13 +121,12 @@ def as_strategy(value: object, /) -> Strategy:
         ConfigurationError: It has no `evict` and `name`.
     """
     if isinstance(value, type) or not callable(getattr(value, "evict", None)):
-        raise ConfigurationError(f"a strategy is an object with evict(request) and name, not {_what(value)}")
+        said = f"a strategy is an object with evict(request) and name, not {_what(value)}"
+        raise ConfigurationError(said, argument="strategy")
     name = getattr(value, "name", None)
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(
-            f"a strategy has a word for reports under name, as in name = 'mine'; {reprlib.repr(value)} has"
-            f" {name!r}"
-        )
+        said = "a strategy has a word for reports under name, as in name = 'mine'"
+        raise ConfigurationError(f"{said}; {reprlib.repr(value)} has {name!r}", argument="strategy")
     return cast("Strategy", value)
 
 

@@ -76,13 +76,17 @@ class Cheapest:
         put(self, "pricing", _price_list(pricing))
         weight = number_of(room_weight)
         if weight is None or weight <= 0:
-            raise ConfigurationError(f"room_weight is a number above 0, not {room_weight!r:.60}")
+            raise ConfigurationError(
+                f"room_weight is a number above 0, not {room_weight!r:.60}", argument="room_weight"
+            )
         put(self, "room_weight", float(weight))
         if expected_calls is not None:
             expected_calls = check_whole("expected_calls", expected_calls, least=1)
         put(self, "expected_calls", expected_calls)
         if isinstance(cold_at, str | bytes) or not isinstance(cold_at, Iterable):
-            raise ConfigurationError(f"cold_at is a list of whole numbers, not {cold_at!r:.60}")
+            raise ConfigurationError(
+                f"cold_at is a list of whole numbers, not {cold_at!r:.60}", argument="cold_at"
+            )
         put(self, "cold_at", tuple(sorted({check_whole("each of cold_at", one, least=0) for one in cold_at})))
 
     @property
@@ -157,7 +161,8 @@ def _price_list(value: Any) -> CachePricing:
     if not isinstance(value, Mapping):
         raise ConfigurationError(
             "pricing is a CachePricing, the name of one or of a model, or a mapping of its values,"
-            f" not {type(value).__name__}"
+            f" not {type(value).__name__}",
+            argument="pricing",
         )
     return CachePricing.from_dict(value)
 

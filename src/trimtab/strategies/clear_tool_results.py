@@ -96,7 +96,9 @@ class ClearToolResults:
         target_ratio: float = DEFAULT_TARGET_RATIO,
     ) -> None:
         if not isinstance(placeholder, str):
-            raise ConfigurationError(f"placeholder must be text, not {reprlib.repr(placeholder)}")
+            raise ConfigurationError(
+                f"placeholder must be text, not {reprlib.repr(placeholder)}", argument="placeholder"
+            )
         put = object.__setattr__
         put(self, "keep_results", check_whole("keep_results", keep_results, least=0))
         put(

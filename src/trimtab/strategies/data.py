@@ -167,6 +167,7 @@ def _plugin_of(word: str, options: Mapping[str, Any]) -> Strategy:
         f"no strategy is called {word!r}; there are: {there}{in_words(near)}",
         name=word,
         near=near,
+        argument="strategy",
     )
 
 
@@ -174,7 +175,9 @@ def _from_name(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
     if options:
         raise ConfigurationError(f"{word!r} is a strategy from names=; it takes no options here")
     if not callable(getattr(value, "evict", None)):
-        raise ConfigurationError(f"names[{word!r}] is used as a strategy but has no evict method: {value!r}")
+        raise ConfigurationError(
+            f"names[{word!r}] is used as a strategy but has no evict method: {value!r}", argument="names"
+        )
     return as_strategy(value)
 
 
@@ -188,7 +191,9 @@ def _preset(word: str, options: Mapping[str, Any]) -> Strategy:
 
 def _cascade(steps: Any, names: Mapping[str, Any]) -> Strategy:
     if isinstance(steps, (str, bytes)) or not isinstance(steps, Sequence):
-        raise ConfigurationError(f"cascade: steps must be a list of strategies, not {steps!r}")
+        raise ConfigurationError(
+            f"cascade: steps must be a list of strategies, not {steps!r}", argument="steps"
+        )
     return Cascade(*(create_strategy(step, names=names) for step in steps))
 
 
@@ -202,6 +207,7 @@ def _with_score(made: type[Any], options: dict[str, Any], names: Mapping[str, An
             f" {', '.join(names) or 'nothing'}{in_words(near)}",
             name=score,
             near=near,
+            argument="score",
         )
     if isinstance(score, str) and score in names:
         options |= {"score": names[score], "score_name": score}
@@ -210,7 +216,8 @@ def _with_score(made: type[Any], options: dict[str, Any], names: Mapping[str, An
     elif score is not None:
         raise ConfigurationError(
             f"score must be a name in names=, one of {', '.join(SCORE_NAMES)}, or a table of these with"
-            f" weights, not {score!r}"
+            f" weights, not {score!r}",
+            argument="score",
         )
     strategy: Strategy = made(**options)
     return strategy
@@ -220,7 +227,8 @@ def _summarize(kind: str, options: dict[str, Any], names: Mapping[str, Any]) -> 
     name = options.pop("summarizer", None)
     if name is None:
         raise ConfigurationError(
-            f"{kind} needs a summarizer: its name under 'summarizer', and the function in names="
+            f"{kind} needs a summarizer: its name under 'summarizer', and the function in names=",
+            argument="summarizer",
         )
     if (fallback := options.pop("fallback", None)) is not None:
         options["fallback"] = create_strategy(fallback, names=names)
@@ -230,7 +238,7 @@ def _summarize(kind: str, options: dict[str, Any], names: Mapping[str, Any]) -> 
 def _function(option: str, name: Any, names: Mapping[str, Any]) -> Any:
     """Look a function up by the name used in data."""
     if not isinstance(name, str):
-        raise ConfigurationError(f"{option} must be a name in names=, not {name!r}")
+        raise ConfigurationError(f"{option} must be a name in names=, not {name!r}", argument=option)
     if name not in names and (made := make_plugin("summarizers", name)) is not None:
         return made
     if name not in names:

@@ -138,7 +138,8 @@ def fact_extractor_from(function: Callable[[Any], Any], /) -> FactExtractor:
     """
     if isinstance(function, type) or not callable(function):
         raise ConfigurationError(
-            f"a fact extractor is a function of a request, or has extract(request), not {function!r:.80}"
+            f"a fact extractor is a function of a request, or has extract(request), not {function!r:.80}",
+            argument="fact_extractor",
         )
     check_parameters("a fact extractor", function, "request")
     return FunctionFactExtractor(function)

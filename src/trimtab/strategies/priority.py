@@ -78,7 +78,8 @@ class PriorityBased:
         else:
             raise ConfigurationError(
                 f"score must be a function of a message and its place, one of {', '.join(SCORE_NAMES)}, or"
-                f" several of these with weights, not {reprlib.repr(score)}"
+                f" several of these with weights, not {reprlib.repr(score)}",
+                argument="score",
             )
 
     @property

@@ -90,10 +90,14 @@ class Relevant:
         score_name: str | None = None,
     ) -> None:
         if query is not None and not isinstance(query, str):
-            raise ConfigurationError(f"query is a text, or None for what the user wrote last, not {query!r}")
+            raise ConfigurationError(
+                f"query is a text, or None for what the user wrote last, not {query!r}", argument="query"
+            )
         share = number_of(recent_ratio)
         if share is None or not 0 <= share <= 1:
-            raise ConfigurationError(f"recent_ratio is a number from 0 to 1, not {recent_ratio!r}")
+            raise ConfigurationError(
+                f"recent_ratio is a number from 0 to 1, not {recent_ratio!r}", argument="recent_ratio"
+            )
         put = object.__setattr__
         put(self, "query", query)
         put(self, "score", _check_score(score))
@@ -280,7 +284,8 @@ def _check_score(score: Any) -> Weights | RankerLike:
     if not callable(score):
         raise ConfigurationError(
             f"score must be a function of a query and messages, one of {', '.join(SCORE_NAMES)}, or several"
-            f" of these with weights, not {score!r}"
+            f" of these with weights, not {score!r}",
+            argument="score",
         )
     return check_ranker("score", score)
 
@@ -288,13 +293,16 @@ def _check_score(score: Any) -> Weights | RankerLike:
 def _check_gap(gap: Any) -> str:
     """Return the text of a gap in which the number of messages can be filled in."""
     if not isinstance(gap, str) or not gap.strip():
-        raise ConfigurationError(f"gap is a text, as in '[… {{count}} messages left out …]', not {gap!r}")
+        raise ConfigurationError(
+            f"gap is a text, as in '[… {{count}} messages left out …]', not {gap!r}", argument="gap"
+        )
     try:
         gap.format(count=1)
     except (LookupError, ValueError, AttributeError, TypeError) as error:
         raise ConfigurationError(
             f"gap may have {{count}} for the number of messages, and {{{{ for a brace; {gap!r} has something"
-            f" else: {error}"
+            f" else: {error}",
+            argument="gap",
         ) from error
     return gap
 

@@ -153,12 +153,17 @@ def weights_of(score: WeightsLike, /) -> Weights:
                 f"no score is called {name!r}; there are: {', '.join(SCORE_NAMES)}{in_words(near)}",
                 name=str(name),
                 near=near,
+                argument="score",
             )
         number = number_of(weight)
         if number is None or number <= 0:
-            raise ConfigurationError(f"score[{name!r}] is a finite number above 0, not {weight!r}")
+            raise ConfigurationError(
+                f"score[{name!r}] is a finite number above 0, not {weight!r}", argument="score"
+            )
     if not weights:
-        raise ConfigurationError(f"score needs a weight for at least one of {', '.join(SCORE_NAMES)}")
+        raise ConfigurationError(
+            f"score needs a weight for at least one of {', '.join(SCORE_NAMES)}", argument="score"
+        )
     return Weights(weights)
 
 
@@ -175,7 +180,8 @@ def score_data(score: object, name: str | None, /) -> str | dict[str, float]:
     data = score.to_data() if isinstance(score, Weights) else name
     if data is None:
         raise ConfigurationError(
-            "score is a function without a name: make the strategy by create_strategy(..., names={...})"
+            "score is a function without a name: make the strategy by create_strategy(..., names={...})",
+            argument="score",
         )
     return data
 

@@ -157,7 +157,9 @@ def summarizer_from(function: Callable[..., Any], /) -> Summarizer:
     """
     if isinstance(function, type) or not callable(function):
         raise ConfigurationError(
-            f"a summarizer is a function of messages, or has summarize(request), not {reprlib.repr(function)}"
+            "a summarizer is a function of messages, or has summarize(request),"
+            f" not {reprlib.repr(function)}",
+            argument="summarizer",
         )
     return FunctionSummarizer(function, takes_existing=_takes_two(function))
 
@@ -174,7 +176,8 @@ def _takes_two(function: Callable[..., Any]) -> bool:
             continue
         return takes_two
     raise ConfigurationError(
-        f"a summarizer takes (messages) or (messages, existing); this function takes {signature}"
+        f"a summarizer takes (messages) or (messages, existing); this function takes {signature}",
+        argument="summarizer",
     )
 
 
@@ -191,7 +194,9 @@ def require_summarizer(value: Any, /) -> Summarizer:
         summarizer: Summarizer = value
         return summarizer
     if value is None:
-        raise ConfigurationError("a summary needs a summarizer: a function of messages, or a Summarizer")
+        raise ConfigurationError(
+            "a summary needs a summarizer: a function of messages, or a Summarizer", argument="summarizer"
+        )
     return summarizer_from(value)
 
 
@@ -206,6 +211,7 @@ def _plugin_of(name: str) -> Any:
             f" publishes ({', '.join(known) or 'there are none'}), not {name!r}{in_words(near)}",
             name=name,
             near=near,
+            argument="summarizer",
         )
     return made
 

@@ -76,10 +76,13 @@ class ExtractiveSummarizer:
         if not callable(getattr(counter, "count_text", None)):
             raise ConfigurationError(
                 "counter must have count_text(text), as those of counter_for and counter_from_text have,"
-                f" not {counter!r}"
+                f" not {counter!r}",
+                argument="counter",
             )
         if type(max_tokens) is not int or max_tokens < 1:
-            raise ConfigurationError(f"max_tokens must be a whole number above 0, not {max_tokens!r}")
+            raise ConfigurationError(
+                f"max_tokens must be a whole number above 0, not {max_tokens!r}", argument="max_tokens"
+            )
         self.language = language
         self.max_tokens = max_tokens
         self._count: Callable[[str], int] = counter.count_text

@@ -116,7 +116,10 @@ class ChatEndpoint(Generic[Client, Request]):
         """
         seconds = number_of(timeout_seconds)
         if seconds is None or seconds <= 0:
-            raise ConfigurationError(f"timeout_seconds must be above 0 and finite, not {timeout_seconds!r}")
+            raise ConfigurationError(
+                f"timeout_seconds must be above 0 and finite, not {timeout_seconds!r}",
+                argument="timeout_seconds",
+            )
         max_retries = check_whole("max_retries", max_retries, least=0)
         self.name = model
         """The model's name, for reports."""
@@ -339,10 +342,11 @@ def _budget_of(model: str, budget: Budget | None) -> Budget:
     if budget is None:
         budget = window_budget(facts_for(model))
         if budget is None:
-            raise ConfigurationError(f"the window of {model!r} is not known: pass budget=")
+            raise ConfigurationError(f"the window of {model!r} is not known: pass budget=", argument="budget")
     if not isinstance(budget, Budget) or not budget.output_reserve:
         raise ConfigurationError(
-            f"budget must leave room for the answer, as Budget(8_192, output_reserve=1_000), not {budget!r}"
+            f"budget must leave room for the answer, as Budget(8_192, output_reserve=1_000), not {budget!r}",
+            argument="budget",
         )
     return Budget.of(budget, model=model)
 

@@ -59,7 +59,9 @@ def counter_from_tokenizer(
         ```
     """
     if variables is not None and not isinstance(variables, Mapping):
-        raise ConfigurationError(f"variables are a mapping of names to values, not {variables!r:.80}")
+        raise ConfigurationError(
+            f"variables are a mapping of names to values, not {variables!r:.80}", argument="variables"
+        )
     if isinstance(tokenizer, str | PathLike):
         found = _from_files(Path(fspath(tokenizer)), chat_template, name)
     elif hasattr(tokenizer, "apply_chat_template"):

@@ -71,7 +71,7 @@ class RedisStore(ServedStore):
         """
         if not 0 < len(prefix) <= 200 or not prefix.isprintable() or "{" in prefix:
             raise ConfigurationError(
-                f"prefix is 1 to 200 printable characters without {{, not {prefix!r:.80}"
+                f"prefix is 1 to 200 printable characters without {{, not {prefix!r:.80}", argument="prefix"
             )
         if ":session:" in f"{prefix}:":
             raise ConfigurationError(
@@ -79,7 +79,9 @@ class RedisStore(ServedStore):
                 f" prefix {prefix.partition(':session')[0]!r}. Take another word than session between colons"
             )
         if max_connections < 1:
-            raise ConfigurationError(f"max_connections is 1 or more, not {max_connections!r:.80}")
+            raise ConfigurationError(
+                f"max_connections is 1 or more, not {max_connections!r:.80}", argument="max_connections"
+            )
         options = ClientOptions(
             cluster=cluster,
             max_connections=max_connections,

@@ -149,7 +149,10 @@ class SQLiteStore(Forked, ThreadedStore):
         self._path = _check_path(path)
         seconds = number_of(busy_seconds)
         if seconds is None or seconds < 0:
-            raise ConfigurationError(f"busy_seconds is a number of seconds, 0 or more, not {busy_seconds!r}")
+            raise ConfigurationError(
+                f"busy_seconds is a number of seconds, 0 or more, not {busy_seconds!r}",
+                argument="busy_seconds",
+            )
         self._busy_seconds = float(seconds)
         self._synchronous = check_choice("synchronous", synchronous, get_args(Synchronous))
         self._connection: sqlite3.Connection | None = None
@@ -439,12 +442,13 @@ def _check_path(path: Any) -> str:
     if not isinstance(text, str) or not text or "\0" in text:
         raise ConfigurationError(
             "path is a text or a Path that names a file, as 'chats.db', or ':memory:'; it is not empty, and"
-            " has no zero character"
+            " has no zero character",
+            argument="path",
         )
     if text == ":memory:":
         return text
     if text.startswith(("sqlite:", "file:")) or "://" in text:
-        raise ConfigurationError("path names a file, not a URL: pass that to open_store()")
+        raise ConfigurationError("path names a file, not a URL: pass that to open_store()", argument="path")
     return os.path.abspath(text)
 
 
