@@ -1,8 +1,7 @@
 """What is told apart near a cut alone is what grouping the whole conversation tells, in every wire form.
 
-A strategy of a class derived from ours is asked about all units, ours about those near the cut: both must
-keep the same messages at every limit. The conversations are small tables, each with something in them at
-which a border could be missed.
+Both must keep the same messages at every limit. The conversations are small tables, each with something in
+them at which a border could be missed.
 """
 
 from __future__ import annotations
@@ -29,20 +28,17 @@ from trimtab.counting import TextCounter
 from trimtab.errors import FormatError, InvalidHistoryError
 from trimtab.formats import get_format
 from trimtab.models import Framing
-from trimtab.strategies import ClampResults, Strategy
+from trimtab.strategies import ClampResults, Reads, Strategy
 from trimtab.testing import WordCounter, group_all
 
 
 class AllUnits(SlidingWindow):
-    """Asked about all units: a class of a user's may ask for more than ours."""
+    """Promises nothing: what is broken is mended before it is asked."""
 
-
-class AllCleared(ClearToolResults):
-    """Asked about all units."""
-
-
-class AllClamped(ClampResults):
-    """Asked about all units."""
+    @property
+    def reads(self) -> Reads:
+        """All."""
+        return "all"
 
 
 TALKS = (
@@ -126,16 +122,13 @@ def outcome(messages: list[Any], limit: int, **options: Any) -> tuple[Any, ...]:
     return fits, places, fitted.messages, fitted.report.tokens_after
 
 
-def assert_same_at_every_limit(
-    messages: list[Any], near: Strategy, grouped: Strategy, counter: Any, **options: Any
-) -> None:
+def assert_same_at_every_limit(messages: list[Any], strategy: Strategy, counter: Any, **options: Any) -> None:
     """Compare what is told apart near the cut with what grouping everything says."""
     total = counter.count(messages)
     for limit in sorted({3, 5, *range(7, total, 5), total - 1}):
-        few, all_ = (
-            outcome(messages, limit, counter=counter, strategy=one, **options) for one in (near, grouped)
-        )
-        assert few == all_, limit
+        few = outcome(messages, limit, counter=counter, strategy=strategy, **options)
+        with group_all():
+            assert few == outcome(messages, limit, counter=counter, strategy=strategy, **options), limit
 
 
 FORMS = ("openai_chat", "anthropic", "gemini", "openai_responses", "bedrock")
@@ -148,7 +141,7 @@ def test_a_cut_keeps_what_grouping_everything_keeps(form: str) -> None:
     for line in TALKS:
         messages = written(line, form)
         for counter in (words(form), WordCounter(format=form)):
-            assert_same_at_every_limit(messages, SlidingWindow(), AllUnits(), counter, format=form)
+            assert_same_at_every_limit(messages, SlidingWindow(), counter, format=form)
 
 
 @pytest.mark.few(2)
@@ -163,9 +156,7 @@ def test_pins_and_pending_calls_stay_wherever_they_stand(form: str) -> None:
             {"pending_calls": ["B"]},
             {"pending_calls": ["A", "X"]},
         ):
-            assert_same_at_every_limit(
-                messages, SlidingWindow(), AllUnits(), words(form), format=form, **options
-            )
+            assert_same_at_every_limit(messages, SlidingWindow(), words(form), format=form, **options)
 
 
 @pytest.mark.few(2)
@@ -178,7 +169,6 @@ def test_results_are_cleared_as_if_everything_was_grouped(form: str) -> None:
             assert_same_at_every_limit(
                 written(line, form),
                 ClearToolResults(**options),
-                AllCleared(**options),
                 words(form),
                 format=form,
             )
@@ -195,8 +185,8 @@ def test_results_are_clamped_as_if_everything_was_grouped(form: str, share: dict
     for line in TALKS:
         messages, counter = written(line, form), words(form)
         for others in ([SlidingWindow()], [clear, SlidingWindow()]):
-            near, grouped = (Cascade(made(**share), *others) for made in (ClampResults, AllClamped))
-            assert_same_at_every_limit(messages, near, grouped, counter, format=form)
+            strategy = Cascade(ClampResults(**share), *others)
+            assert_same_at_every_limit(messages, strategy, counter, format=form)
 
 
 @pytest.mark.few(2)
@@ -222,14 +212,15 @@ def test_blocks_are_cut_as_if_everything_was_grouped(form: str) -> None:
         for border in (2, len(messages) - 2):
             for limit in (5, 11):
                 found = []
-                for strategy in (SlidingWindow(), AllUnits()):
+                for whole in (False, True):
                     context = Context(budget=limit, counter=words(form), format=form)
-                    context.add("old", messages[:border], strategy=strategy)
-                    context.add("new", messages[border:], strategy=strategy)
-                    try:
-                        found.append(context.fit().messages)
-                    except BudgetExceededError as error:
-                        found.append(error.attempt.messages)
+                    context.add("old", messages[:border], strategy=SlidingWindow())
+                    context.add("new", messages[border:], strategy=SlidingWindow())
+                    with group_all() if whole else nullcontext():
+                        try:
+                            found.append(context.fit().messages)
+                        except BudgetExceededError as error:
+                            found.append(error.attempt.messages)
                 assert found[0] == found[1], (line, border, limit)
 
 
@@ -238,10 +229,16 @@ def test_blocks_are_cut_as_if_everything_was_grouped(form: str) -> None:
 def test_a_repair_that_waits_until_something_broken_is_read_keeps_what_one_of_everything_keeps(
     form: str,
 ) -> None:
-    """Ours are asked before anything is mended, where what is broken leaves anyway."""
+    """Who promises to read the newest is asked before anything is mended: what is broken leaves anyway."""
     for line in TALKS:
         messages, counter = written(line, form), words(form)
-        assert_same_at_every_limit(messages, SlidingWindow(), AllUnits(), counter, format=form, repair=True)
+        total = counter.count(messages)
+        for limit in sorted({3, 5, *range(7, total, 5), total - 1}):
+            late, first = (
+                outcome(messages, limit, counter=counter, strategy=one, format=form, repair=True)
+                for one in (SlidingWindow(), AllUnits())
+            )
+            assert late == first, limit
         for limit in (5, 9, 14):
             rows = [
                 outcome_rows(messages, limit, strategy, counter=counter, format=form)

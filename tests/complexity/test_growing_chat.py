@@ -37,10 +37,10 @@ def _lines(chat: list[Message], budget: int, strategy: Any, **options: Any) -> i
 @pytest.mark.parametrize(
     ("form", "strides", "agent"),
     [
-        ("openai_chat", 9_800, 36_100),
-        ("openai_responses", 12_000, 99_600),
+        ("openai_chat", 9_800, 38_500),
+        ("openai_responses", 12_000, 106_000),
         ("anthropic", 121_200, 320_000),
-        ("gemini", 24_200, 267_400),
+        ("gemini", 24_200, 277_000),
     ],
 )
 def test_a_call_of_a_growing_chat_runs_few_lines(form: str, strides: int, agent: int) -> None:
@@ -49,7 +49,8 @@ def test_a_call_of_a_growing_chat_runs_few_lines(form: str, strides: int, agent:
     The bounds are a tenth above what was counted once. Without what is remembered, and with a unit looked
     up for each message cleared, it took 13,300, 61,600, 168,800 and 39,300 in strides, and 57,600, 227,600,
     456,600 and 462,000 in those of an agent. Of Anthropic's 85,400 are spent on the look for a compaction,
-    and 14,800 more since that looks at what is walked over, too, before it is counted.
+    and 14,800 more since that looks at what is walked over, too, before it is counted. In those of an agent
+    up to 2,500 look over the edits of our own strategies, as those of everybody's.
     """
     chat = written(form, _chat(9_900))
     assert _lines(chat, 8_000, STRIDES) <= strides
@@ -64,7 +65,7 @@ def test_a_chat_that_is_sent_in_another_form_is_remembered_too() -> None:
 
 def test_a_call_of_an_agent_with_much_room_runs_few_lines() -> None:
     """The same where more messages stand: it took 210,700."""
-    assert _lines(_chat(9_900), 32_000, AGENT) <= 132_000
+    assert _lines(_chat(9_900), 32_000, AGENT) <= 139_000
 
 
 def test_messages_changed_in_place_cost_little_more_than_themselves() -> None:

@@ -31,7 +31,7 @@ from trimtab import (
 from trimtab.conversation import repair
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.formats import formats, get_format
-from trimtab.strategies import ClampResults, Relevant
+from trimtab.strategies import ClampResults, EvictionRequest, EvictionResult, Relevant
 from trimtab.testing import WordCounter
 
 STRATEGIES: dict[str, Any] = {
@@ -153,6 +153,92 @@ def test_what_is_too_old_to_stay_is_not_read(form: str, options: dict[str, Any])
 
 
 @pytest.mark.few(11)
+class Unchanged(SlidingWindow):
+    """A class derived from ours."""
+
+
+class FromNewest:
+    """A strategy of somebody's own, as docs/strategies.md has it."""
+
+    name = "from_newest"
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Walk back from the newest unit, and stop."""
+        room, taken = request.room_tokens, set()
+        for unit in request.newest_first():
+            if not request.stays(unit):
+                room -= request.size(unit)
+                if room < 0:
+                    break
+            taken.add(id(unit))
+        kept = [unit for unit in request.units if id(unit) in taken or request.stays(unit)]
+        return EvictionResult(kept=kept, fits=request.fits(kept))
+
+
+class Promising(FromNewest):
+    """The same with a promise."""
+
+    reads = "newest"
+
+
+def _cleared(**options: Any) -> Cascade:
+    return Cascade(ClearToolResults(**options), SlidingWindow(target_ratio=0.7), TruncateText())
+
+
+LANES: dict[str, tuple[dict[str, Any], float]] = {
+    "derived": ({"strategy": Unchanged()}, 1.1),
+    "own": ({"strategy": FromNewest()}, 4),
+    "own, with a promise": ({"strategy": Promising()}, 4),
+    "steady": ({"steady": True}, 2.5),
+    "first user": ({"strategy": SlidingWindow(keep_first_user=True)}, 1.5),
+    "turns": ({"strategy": SlidingWindow(keep_turns=True)}, 1.7),
+    "first user, turns, strides": (
+        {"strategy": SlidingWindow(keep_first_user=True, keep_turns=True, target_ratio=0.5)},
+        3,
+    ),
+    "min_messages": ({"strategy": SlidingWindow(min_messages=10)}, 1.7),
+    "agent": ({"strategy": "agent"}, 8),
+    "cleared": ({"strategy": _cleared(keep_results=3)}, 8),
+    "cleared, at least": ({"strategy": _cleared(keep_results=3, clear_at_least_tokens=100)}, 8),
+    "cleared for a window that keeps": (
+        {
+            "strategy": Cascade(
+                ClearToolResults(clear_at_least_tokens=50),
+                SlidingWindow(keep_first_user=True, keep_turns=True),
+            )
+        },
+        8,
+    ),
+    "clamped": ({"strategy": Cascade(ClampResults(max_ratio=0.25), SlidingWindow())}, 4),
+    "pin": ({"pin": [4]}, 1.7),
+    "repair": ({"repair": True}, 4.5),
+    "on_trim": ({"on_trim": lambda context: None}, 1.3),
+}
+"""What is asked, and how many times the lines of a fit by default it may take."""
+
+
+@pytest.mark.parametrize(("options", "most"), LANES.values(), ids=LANES)
+def test_no_lane_grows_with_the_history(options: dict[str, Any], most: float) -> None:
+    """Ten times as many messages into the same budget, and beside a fit by default."""
+    _lines(40, **options)  # what is imported late is no operation of a fit
+    taken, usual = _lines(10_000, **options), _lines(10_000)
+    assert taken <= 1.2 * _lines(1_000, **options)
+    assert taken <= most * usual, taken / usual
+
+
+def test_a_mark_for_the_prompt_cache_is_looked_for_by_one_look_a_message() -> None:
+    """Two lines each: one tells what is written in it, and one whether that has parts."""
+    window = SlidingWindow(keep_cached=True)
+    more = _lines(10_000, strategy=window) - _lines(1_000, strategy=window)
+    assert more <= 2.1 * 9_000
+
+
+def _lines(count: int, **given: Any) -> int:
+    """Count the lines of a fit that keeps a few hundred messages."""
+    messages = _talk_in("openai_chat", count)
+    return operations_of(lambda counter: fit(messages, 2_000, counter=counter, **given)).lines
+
+
 @pytest.mark.parametrize("at", [0.1, 0.5, 0.95])
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
 def test_what_stands_before_a_compaction_is_fitted_in_linear_time(strategy: Any, at: float) -> None:

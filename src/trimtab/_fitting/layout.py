@@ -59,8 +59,8 @@ from trimtab.formats import (
 )
 from trimtab.formats.origin import OriginOf
 from trimtab.models import facts_for
-from trimtab.strategies.base import asks_model
 from trimtab.strategies.openers import without_refused
+from trimtab.strategies.promises import asks_model
 
 if TYPE_CHECKING:
     from trimtab.report import Reason, Violation

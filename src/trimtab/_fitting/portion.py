@@ -11,12 +11,14 @@ from trimtab._shared.steps import Steps
 from trimtab.conversation import History
 from trimtab.conversation.assemble import put_in, tools_answered
 from trimtab.conversation.pairing import is_paired
+from trimtab.conversation.units import Span
 from trimtab.counting.awaited import CountsNeeded
 from trimtab.counting.sizes import Sizes
-from trimtab.errors import CountingError, FormatError, HeaviestMessage, move_error
-from trimtab.strategies.base import EvictionRequest, Strategy, waits
-from trimtab.strategies.cuts import count_words_back, oldest_cut_of
-from trimtab.strategies.runner import Settled, clears_results, reads_newest, reads_newest_unmarked, steps
+from trimtab.errors import CountingError, FormatError, HeaviestMessage, StrategyContractError, move_error
+from trimtab.strategies.base import EvictionRequest, Strategy
+from trimtab.strategies.cuts import near_cut
+from trimtab.strategies.promises import clears_results, landmarks, reads_newest, waits
+from trimtab.strategies.runner import Settled, steps
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
@@ -128,7 +130,8 @@ def ask(
 ) -> Steps[tuple[EvictionRequest, Settled]]:
     """Ask a strategy what stays of a portion; yields what it needs from outside.
 
-    Where the strategy lets the oldest units leave, those near the cut and at the end are told apart alone.
+    It is asked of the units near the cut and at the end alone, as long as it asks for no others. That holds
+    if it promised to read no others, or stopped on its way back; else it is asked again, of all there are.
 
     Args:
         strategy: Whom to ask.
@@ -141,12 +144,6 @@ def ask(
         cut_newest: Whether the newest unit is cut where the strategy leaves too little room for it.
     """
     history, sizes = portion.history, portion.sizes
-    few, oldest_cut = None, 0
-    if counted is not None and not waits(strategy) and _reads_newest(strategy, history):
-        if clears_results(strategy):
-            few = history.near(count_words_back(history, sizes, limit_tokens))
-        else:
-            few, oldest_cut = history.near(counted), oldest_cut_of(history, sizes, counted)
     make = partial(
         EvictionRequest,
         history,
@@ -157,24 +154,58 @@ def ask(
         led=led,
         question=question,
     )
-    request = make(row=few, oldest_cut=oldest_cut)
+    if counted is not None and not waits(strategy):
+        near = partial(_near, strategy, history, sizes, limit_tokens, counted)
+        request = make(near=near, reads_newest=reads_newest(strategy, history))
+        try:
+            settled = yield from steps(strategy, request, cut_newest=cut_newest)
+            if _is_sure(request, settled):
+                return request, settled
+        except StrategyContractError:
+            if not request.is_near and request.is_sure(lambda _: True):
+                raise
+    request = make()  # also: how much it takes at least is told by all there is
     settled = yield from steps(strategy, request, cut_newest=cut_newest)
-    if few is not None and not (settled.fits and _is_newest_sure(request, settled)):
-        request = make()  # how much it takes at least is told by all there is
-        settled = yield from steps(strategy, request, cut_newest=cut_newest)
     return request, settled
+
+
+def _near(
+    strategy: Strategy, history: History, sizes: Sizes, limit_tokens: int, counted: int
+) -> tuple[list[Span] | None, int]:
+    """Tell apart what is near the cut for a strategy."""
+    return near_cut(
+        history,
+        sizes,
+        limit_tokens=limit_tokens,
+        counted=counted,
+        also=landmarks(strategy, history),
+        clears_results=clears_results(strategy),
+    )
+
+
+def _is_sure(request: EvictionRequest, settled: Settled) -> bool:
+    """Tell whether an answer is that to all units, though it may have been asked of those near the cut."""
+    if request.is_near and not (settled.fits and _is_newest_sure(request, settled)):
+        return False
+    if request.is_near and not request.reads_newest and not _is_run(request, settled):
+        return False
+    return request.is_sure(settled.keeps)
 
 
 def _is_newest_sure(request: EvictionRequest, settled: Settled) -> bool:
     """Tell whether what was cut of the newest unit is of no other: near a cut, ids are not looked at."""
-    history, newest = request.history, request.row[-1][0]
+    history, newest = request.history, request.told[-1][0]
     cut = any(index >= newest for index in settled.edits)
     return not cut or is_paired(history.format, history.messages[newest:])
 
 
-def _reads_newest(strategy: Strategy, history: History) -> bool:
-    """Tell whether units older than those that fit have no say."""
-    return reads_newest(strategy) or (reads_newest_unmarked(strategy) and history.last_mark is None)
+def _is_run(request: EvictionRequest, settled: Settled) -> bool:
+    """Tell whether what stays is all from one message on, as it was, beside what must stay and opens that."""
+    if settled.edits or settled.partial or settled.insertions:
+        return False
+    stay = {index for span in request.told if span[2] != "free" for index in range(span[0], span[1])}
+    beside = [index for index in settled.before if index not in stay]
+    return not beside or beside == [request.history.user_at_or_before(settled.cut)]
 
 
 class in_block:

@@ -38,7 +38,7 @@ from trimtab.formats import Format, Request, format_of, refuse_foreign, wire_for
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies.door import strategy_given
 from trimtab.strategies.openers import without_refused
-from trimtab.strategies.runner import reads_newest
+from trimtab.strategies.promises import landmarks, reads_newest
 
 if TYPE_CHECKING:
     from trimtab.conversation.repairs import Change
@@ -164,6 +164,8 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     _check_whole(ask, format, _request_of(ask, format, body, lead=bool(lead)), items)
     pins = _pins(ask, source, origin)
     history = _history(ask, format, lead, items, body=body, pins=pins, origin=origin, unmended=unmended)
+    if unmended and landmarks(strategy, history):
+        return prepare(ask, mend=True)  # which message is the user's first, a repair may change
     if body is None:
         fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
     else:
@@ -226,13 +228,13 @@ def _pins(ask: Ask, source: list[Any], origin: list[int] | None) -> frozenset[in
 
 
 def _check_whole(ask: Ask, format: Format, request: Request, items: list[Any]) -> None:
-    """Look over everything at once, where that is asked for or somebody is shown all of it.
+    """Look over everything at once, where that is asked for.
 
     With `strict` faults of the input are refused; after a repair those that it left.
     """
-    if not ask.repair and (ask.strict or ask.on_trim is not None):
-        refuse_foreign(items, format.name)
     if ask.strict:
+        if not ask.repair:
+            refuse_foreign(items, format.name)
         refuse_faults(_violations(ask, format, request, items))
 
 

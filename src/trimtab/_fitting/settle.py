@@ -20,9 +20,10 @@ from trimtab.conversation import History
 from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
-from trimtab.strategies.base import EvictionRequest, asks_model, latest_words
+from trimtab.strategies.base import EvictionRequest, latest_words
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
+from trimtab.strategies.promises import asks_model
 from trimtab.strategies.runner import Settled, run
 from trimtab.strategies.truncate_text import TruncateText
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from trimtab._fitting.portion import Portion
 from trimtab._shared.steps import Steps
 from trimtab.counting.sizes import Shares
-from trimtab.strategies.base import EvictionRequest, Strategy, asks_model
+from trimtab.strategies.base import EvictionRequest, Strategy
+from trimtab.strategies.promises import asks_model
 from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:

@@ -541,16 +541,17 @@ class History:
             found += group
         return found or None
 
-    def near(self, counted: int, /) -> list[Span] | None:
+    def near(self, counted: int, also: Collection[int] = (), /) -> list[Span] | None:
         """Tell apart the units near a cut, at the end, and those that must stay.
 
-        What stands between these is a stretch, to be told apart by `part` where a cut falls into it.
-        What is older than all of them surely leaves. Of older messages those alone are read that are pinned,
-        that open the turn cut into, or that stand for what was before them: the latest of these is looked for
-        by its shape. A turn in which something is out of the ordinary is read as if it were all there is.
+        What stands between these is a stretch, to be told apart by `part` where a cut falls into it. What is
+        older than all surely leaves. Of it those alone are read that are pinned or asked for, that open the
+        turn cut into, or that stand for what was before: the latest of these is looked for by its shape. A
+        turn in which something is out of the ordinary is read as if it were all there is.
 
         Args:
             counted: The newest message that cannot stay along with all behind it.
+            also: Older messages that are asked for.
 
         Returns:
             Their spans in order; None where it takes the whole conversation to tell: a result whose call is
@@ -569,7 +570,7 @@ class History:
             spans = [(start, self._border_after(start, _FEW)), (end, self.count)]
         else:
             spans = [(start, self.count)]
-        spans += self._spans_of(self._landmarks(start, end), start)
+        spans += self._spans_of(self._landmarks(start, end, also), start)
         return self._row(spans, start=max(start, self.head), stop=self.count)
 
     def part(self, first: int, stop: int, /, *, at: int, few: int) -> list[Span] | None:
@@ -589,13 +590,11 @@ class History:
         spans.append((start, min(stop, self._border_after(start, few))))
         return self._row(spans, start=first, stop=stop)
 
-    def _landmarks(self, start: int, end: int) -> set[int]:
+    def _landmarks(self, start: int, end: int, also: Collection[int]) -> set[int]:
         """List the messages whose units must be told apart wherever they stand."""
-        asked = {index for index in self.pins if index >= self.head}
-        if self.protect and self.latest_user is not None:
-            asked.add(self.latest_user)
+        asked = {index for index in (*self.pins, *also) if index >= self.head}
         if self.protect:
-            asked.update(self.holds)
+            asked.update(self.holds if self.latest_user is None else (*self.holds, self.latest_user))
         if 0 <= self.compaction < (self.count if self.walked.odd else self._walked_from):
             self.structure.kept = {self.compaction}  # what was before is in it; walked over, it is odd
             asked.add(self.compaction)

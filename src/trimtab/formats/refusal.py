@@ -42,8 +42,10 @@ def faults_at(index: int | None, findings: Iterable[Finding], /) -> Iterator[Fau
 def new_fault(format: Format, before: Dict, after: Dict, /) -> Fault | None:
     """Return what the provider refuses in a message as it is now, and did not before; wherever it stands."""
     behind = format.message("user", ["."])  # what is said of the last message is not asked
-    old, new = ([one for one in format.faults([said, behind]) if one.index == 0] for said in (before, after))
-    known = {fault.rule for fault in old}
+    new = [one for one in format.faults([after, behind]) if one.index == 0]
+    if not new:  # nearly always: what was there before does not matter
+        return None
+    known = {one.rule for one in format.faults([before, behind]) if one.index == 0}
     return next((fault for fault in new if fault.rule not in known), None)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trimtab._shared.lazy import later
 from trimtab.conversation.assemble import Insertion
 from trimtab.counting.shorten import CUT_MARKER
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy, strategy_data
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Reads, Strategy, strategy_data
 from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.door import StrategyLike
 from trimtab.strategies.sliding_window import SlidingWindow
@@ -55,6 +55,7 @@ __all__ = [
     "Insertion",
     "Place",
     "PriorityBased",
+    "Reads",
     "Relevant",
     "Score",
     "SlidingWindow",

@@ -9,10 +9,10 @@ from __future__ import annotations
 import reprlib
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import Insertion, assemble, keep_parts, merge_edits
@@ -25,6 +25,7 @@ from trimtab.formats import Fault, Path, TextSlot, mapping_of
 from trimtab.formats.refusal import new_fault
 from trimtab.strategies.cuts import Cuts
 from trimtab.strategies.openers import Openers, in_order, with_thinking
+from trimtab.strategies.rows import Rows, unit_key
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
@@ -35,6 +36,7 @@ __all__ = [
     "EvictionRequest",
     "EvictionResult",
     "Insertion",
+    "Reads",
     "Strategy",
     "as_strategy",
     "strategy_data",
@@ -98,6 +100,10 @@ class Strategy(Protocol):
 
     Asked when it does not fit; takes no more than it must, nothing pinned, and keeps order, as
     `trimtab.testing` checks. After `fits=False` the newest is cut, unless `has_last_word = True`.
+
+    It may promise what makes it quick in long histories; a subclass inherits that. `reads = "newest"`: units
+    older than those that fit have no say, beside messages that `landmarks(history)` lists. Without it `reads`
+    is "all". A wrong promise is found by `trimtab.testing.check_strategy`, and costs a second question.
     """
 
     @property
@@ -143,7 +149,11 @@ def _what(value: object) -> str:
     return f"{type(value).__name__}, {reprlib.repr(value)}"
 
 
-class EvictionRequest:
+Reads = Literal["all", "newest"]
+"""What of a conversation has a say in what a strategy decides."""
+
+
+class EvictionRequest(Rows):
     """What a strategy is asked.
 
     It holds the units, how large they are, and the limit they must keep to. Made by the runner.
@@ -151,25 +161,21 @@ class EvictionRequest:
     """
 
     __slots__ = (
-        "_alive",
         "_edited_sizes",
         "_edits",
         "_edits_added",
         "_inserted_tokens",
-        "_made_openers",
-        "_origin",
         "_question",
-        "_row",
         "_strides",
         "block",
         "constant_limit_tokens",
-        "history",
         "insertions",
         "is_whole",
+        "known_edits",
         "later",
         "led",
         "limit_tokens",
-        "oldest_cut",
+        "looked_over",
         "planned_cut",
         "protected",
         "sizes",
@@ -186,18 +192,19 @@ class EvictionRequest:
         block: str = "history",
         alive: Sequence[Unit] | None = None,
         row: list[Span] | None = None,
+        near: Callable[[], tuple[list[Span] | None, int]] | None = None,
+        reads_newest: bool = False,
         edits: Mapping[int, Mapping[Path, str]] | None = None,
         protected: frozenset[int] = frozenset(),
         insertions: Sequence[Insertion] = (),
         led: bool = False,
-        oldest_cut: int = 0,
         planned_cut: int = 0,
         question: Callable[[], str] | None = None,
     ) -> None:
         self.insertions = insertions
         """Messages that earlier steps put in; their tokens are among the fixed ones."""
         self._inserted_tokens: int | None = None if insertions else 0
-        self.history = history
+        super().__init__(history, alive=alive, row=row, near=near, reads_newest=reads_newest)
         self.sizes = sizes
         self.limit_tokens = limit_tokens
         """Most tokens that what stays, with `fixed_tokens`, may come to."""
@@ -211,41 +218,23 @@ class EvictionRequest:
         """First messages of units this request treats as staying, beside pinned and held ones."""
         self.led = led
         """Whether a block in front surely has something that may come first: nothing here needs an opener."""
-        self.oldest_cut = oldest_cut
-        """A cut before this message surely does not fit; 0: none is known."""
         self.planned_cut = planned_cut
         """Where a step before wants the cut, which it has made room for, and no earlier; 0: nowhere."""
         self.later: tuple[Strategy, ...] = ()
         """Steps of a Cascade that go on where the one that is asked does not make it fit."""
         self._question = question
-        self._made_openers: Openers | None = None
-        self._origin: EvictionRequest | None = None
+        self.looked_over: EvictionResult | None = None
+        """The answer to it of which the values were looked over last."""
+        self.known_edits: dict[int, Mapping[Path, str]] = {}
+        """Texts that were looked over, by message; the requests that are made of this one have the same."""
         self._edited_sizes: dict[int, tuple[Mapping[Path, str], int]] = {}
         self._strides: dict[int, Strides] = {}
         """The marks from a fixed place on, by that place."""
-        self._alive = alive
-        self._row = row
         self._edits: dict[int, Mapping[Path, str]] = dict(edits or {})
         self._edits_added: tuple[list[int], list[int]] | None = None
         """The messages of these, ascending, and what all before each add to the size."""
 
     # -- what there is
-
-    @property
-    def units(self) -> Sequence[Unit]:
-        """All units that are still there, in order. Reads the whole conversation."""
-        if self._alive is None:
-            if self._row is None:
-                return self.history.units
-            self._alive = list(map(unit_of, self._row))
-        return self._alive
-
-    @property
-    def row(self) -> list[Span]:
-        """The same as spans, of which no unit has to be made."""
-        if self._row is None:
-            self._row = self.history.spans if self._alive is None else list(map(span_of, self._alive))
-        return self._row
 
     @property
     def question(self) -> str:
@@ -328,7 +317,8 @@ class EvictionRequest:
         Args:
             unit: A unit of the request.
         """
-        return self._must_stay(span_of(unit))
+        protected = self.protected
+        return unit.state != "free" or (bool(protected) and unit.indices[0] in protected)
 
     def _must_stay(self, span: Span, /) -> bool:
         """Tell the same of a unit that does not have to be made."""
@@ -337,13 +327,14 @@ class EvictionRequest:
     def _places_that_stay(self) -> list[int]:
         """List the places in the row of the units that may not leave."""
         protected = self.protected
-        return [at for at, span in enumerate(self.row) if span[2] != "free" or span[0] in protected]
+        return [at for at, span in enumerate(self.told) if span[2] != "free" or span[0] in protected]
 
     # -- how large it is
 
     def count_each(self) -> None:
         """Count every message, which takes less time in one go than one by one."""
         if self.sizes.additive and self._alive is None and self._row is None:
+            self._near = None
             self.sizes.walk(self.history, self.history.head, sys.maxsize)
 
     def size(self, unit: Unit, /) -> int:
@@ -368,6 +359,19 @@ class EvictionRequest:
         for index in self._edits.keys() & range(start, stop) if self._edits else ():
             tokens[index - start] = self.size_with(index, self._edits[index])
         return tokens
+
+    def passes(self, start: int, stop: int, /, *, limit_tokens: int) -> bool:
+        """Tell whether neighbors alone pass a limit; counts back until they do.
+
+        Args:
+            start: Index of the first message.
+            stop: Index behind the last one.
+            limit_tokens: The limit.
+        """
+        while stop > start and limit_tokens >= 0:
+            newer, stop = stop, max(start, stop - _AT_ONCE)
+            limit_tokens -= sum(self._each_tokens(stop, newer))
+        return limit_tokens < 0
 
     def _size_of(
         self, index: int, texts: Mapping[Path, str] | None, parts: Collection[int] | None = None
@@ -535,7 +539,7 @@ class EvictionRequest:
         if self.led or not self.history.ordered:
             return None
         if self._made_openers is None:
-            self._made_openers = Openers(self.history, self.row, lambda: self.units)
+            self._made_openers = Openers(self.history, self.told, lambda: self.told_units)
         return self._made_openers
 
     def opener(self, unit: Unit, /) -> Unit | None:
@@ -562,11 +566,11 @@ class EvictionRequest:
         """
         given: Sequence[Unit] = units if isinstance(units, (list, tuple)) else list(units)
         openers = self._openers
-        if len(given) == len(self.row):
+        if len(given) == len(self.told):
             return given
         if self.history.last_turn is not None:
             put_in = (*self.insertions, *insertions)
-            given = with_thinking(self.history.last_turn, self.row, given, put_in)
+            given = with_thinking(self.history.last_turn, self.told, given, put_in)
         if openers is None:
             return given
         return openers.complete(given, (*self.insertions, *insertions), self.stays)
@@ -658,29 +662,17 @@ class EvictionRequest:
         """The places where it may be cut, with what each costs; made anew each time."""
         return Cuts(self)
 
-    def newest_first(self) -> Iterator[Unit]:
-        """Walk the units from the newest to the oldest."""
-        return reversed(self.units)
+    @property
+    def room_tokens(self) -> int:
+        """Tokens that are left beside what must stay and what is fixed."""
+        self._read_near()
+        stay = [unit_of(span) for span in self.told if self._must_stay(span)]
+        return self.limit_tokens - self.fixed_tokens - self._units_sizes(stay)
 
-    def part(self, stretch: Span, /, *, at: int, few: int) -> None:
-        """Tell apart some units of a stretch, from one of its messages on.
-
-        Args:
-            stretch: The stretch they are in.
-            at: Index of the first message of the first of them.
-            few: How many units, at most.
-        """
-        self._put_for(stretch, self.history.part(stretch[0], stretch[1], at=at, few=few))
-
-    def _put_for(self, stretch: Span, spans: list[Span] | None) -> None:
-        """List spans in place of a stretch, here and in the request this one was made from."""
-        row = self.row
-        place = next((at for at, span in enumerate(row) if span[:2] == stretch[:2] and span[3] is None), None)
-        if place is not None:
-            self._row = None if spans is None else [*row[:place], *spans, *row[place + 1 :]]
-            self._alive = self._made_openers = None
-        if self._origin is not None:
-            self._origin._put_for(stretch, spans)
+    def _units_sizes(self, units: Iterable[Unit]) -> int:
+        """Return the tokens of units alone; of a message that some of them share, of it once."""
+        there: dict[int, set[int]] = {}
+        return sum(self._added_tokens(unit, there) for unit in units)
 
     def protecting(self, roles: Iterable[str], /) -> EvictionRequest:
         """Return the same request in which units with a message of these roles stay.
@@ -703,7 +695,10 @@ class EvictionRequest:
         Args:
             firsts: Indices of their first messages.
         """
-        return self._with(protected=self.protected.union(firsts))
+        protected = self.protected.union(firsts)
+        if self.is_near and not protected.issubset({span[0] for span in self.told}):
+            self._tell_all()
+        return self._with(protected=protected)
 
     def _roles(self, unit: Unit) -> set[str]:
         roles = {str(self.history.kind(index)) for index in unit.indices}
@@ -715,7 +710,8 @@ class EvictionRequest:
         Args:
             result: What the step before answered.
         """
-        if result.cut is not None and not result.insertions and self.row and result.cut <= self.row[0][0]:
+        row = self.told
+        if result.cut is not None and not result.insertions and row and result.cut <= row[0][0]:
             return self._with(  # all of it stays
                 edits=merge_edits(self._edits, ((edit.index, edit.texts) for edit in result.edits)),
                 protected=self.protected | result.protected,
@@ -739,14 +735,14 @@ class EvictionRequest:
             return None
         if result.edits or result.insertions or self.history.ordered:
             return None
-        if edits and any(span[0] < cut < span[1] for span in self.row):
+        if edits and any(span[0] < cut < span[1] for span in self.told):
             return None  # what stands behind the cut may leave with its unit, which begins before it
         if any(map(cut.__gt__, edits)):
-            if any(span[4] is not None and span[4].parts for span in self.row):
+            if any(span[4] is not None and span[4].parts for span in self.told):
                 return None
             also = {unit.first for unit in result.kept}
             beside = [
-                span for span in self.row if span[0] < cut and (span[0] in also or self._must_stay(span))
+                span for span in self.told if span[0] < cut and (span[0] in also or self._must_stay(span))
             ]
             there = {index for span in beside for index in unit_of(span).indices}
             edits = {index: texts for index, texts in edits.items() if index >= cut or index in there}
@@ -773,6 +769,7 @@ class EvictionRequest:
         insertions: Sequence[Insertion] | None = None,
         planned_cut: int | None = None,
     ) -> EvictionRequest:
+        row = self.told if self.reads_newest else self._row
         made = EvictionRequest(
             self.history,
             self.sizes,
@@ -780,7 +777,8 @@ class EvictionRequest:
             constant_limit_tokens=self.constant_limit_tokens,
             block=self.block,
             alive=self._alive if alive is None else alive,
-            row=self._row if alive is None else None,
+            row=row if alive is None else None,
+            reads_newest=self.reads_newest,
             edits=self._edits if edits is None else edits,
             protected=self.protected if protected is None else protected,
             insertions=self.insertions if insertions is None else insertions,
@@ -790,8 +788,17 @@ class EvictionRequest:
         )
         made.later = self.later
         made._origin, made._edited_sizes, made._strides = self, self._edited_sizes, self._strides
-        made.is_whole = self.is_whole and (alive is None or len(alive) == len(self.row))
+        made.known_edits = self.known_edits
+        same = alive is None or len(alive) == len(self.told)
+        made.is_whole = self.is_whole and same
+        # Of what a strategy without a promise kept, what is older than that left.
+        made.is_near = self.is_near and same and (alive is None or self.reads_newest)
+        made._is_apart = self._is_apart
         return made
+
+
+_AT_ONCE = 64
+"""Messages counted in one go, on the way back to a limit."""
 
 
 def latest_words(history: History, /) -> str:
@@ -802,33 +809,13 @@ def latest_words(history: History, /) -> str:
     return history.format.full_text(history.message(at))
 
 
-def asks_model(strategy: object, /) -> bool:
-    """Tell whether a strategy may ask a model, or a function of the caller's, which is asked once."""
-    return bool(getattr(strategy, "asks_model", False))
-
-
-def follows_plan(strategy: object, /) -> bool:
-    """Tell whether a strategy cuts at `planned_cut` where that fits."""
-    return bool(getattr(strategy, "follows_plan", False))
-
-
-def waits(strategy: object, /) -> bool:
-    """Tell whether a strategy may need something from outside, and is asked by its generator `evicting`."""
-    return hasattr(strategy, "evicting") and bool(getattr(strategy, "asks_model", True))
-
-
 def kept_units(request: EvictionRequest, result: EvictionResult) -> list[Unit]:
     """List the units a result keeps, in order."""
     if result.cut is None:
         return list(result.kept)
     also = set(map(unit_key, result.kept))
     cut = result.cut
-    return [u for u in request.units if u.first >= cut or unit_key(u) in also or request.stays(u)]
-
-
-def unit_key(unit: Unit) -> tuple[object, ...]:
-    """Tell units apart by what is in them: the same one may be made more than once."""
-    return (unit.indices, tuple(sorted(unit.parts.items())))
+    return [u for u in request.told_units if u.first >= cut or unit_key(u) in also or request.stays(u)]
 
 
 def strategy_data(strategy: Strategy, /) -> dict[str, Any]:

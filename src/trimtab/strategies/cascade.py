@@ -7,27 +7,27 @@ from dataclasses import replace
 from typing import Any, cast
 
 from trimtab._shared.steps import Steps
+from trimtab.conversation import History
 from trimtab.errors import ConfigurationError
 from trimtab.strategies.base import (
     Edit,
     EvictionRequest,
     EvictionResult,
+    Reads,
     Strategy,
     as_strategy,
-    asks_model,
-    follows_plan,
     strategy_data,
+)
+from trimtab.strategies.promises import (
+    asks_model,
+    clears_results,
+    follows_plan,
+    has_last_word,
+    landmarks,
+    reads_newest,
     waits,
 )
-from trimtab.strategies.runner import (
-    check_step,
-    checked_answer,
-    clears_results,
-    has_last_word,
-    is_ours,
-    reads_newest,
-    reads_newest_unmarked,
-)
+from trimtab.strategies.runner import check_step, checked_answer
 from trimtab.strategies.summarizer import drive
 
 __all__ = ["Cascade"]
@@ -50,14 +50,7 @@ class Cascade:
         'cascade'
     """
 
-    __slots__ = (
-        "asks_model",
-        "clears_results",
-        "has_last_word",
-        "reads_newest",
-        "reads_newest_unmarked",
-        "steps",
-    )
+    __slots__ = ("_leaves", "asks_model", "clears_results", "has_last_word", "reads", "steps")
 
     def __init__(self, *steps: Strategy) -> None:
         if not steps:
@@ -72,12 +65,11 @@ class Cascade:
         """True if nothing is to be tried behind its last step."""
         one_by_one = _one_by_one(steps)
         leaves = next((at for at, step in enumerate(one_by_one) if not clears_results(step)), None)
+        self._leaves = None if leaves is None else one_by_one[leaves]
         self.clears_results = bool(leaves)
         """True if the first steps make results small before anything leaves."""
-        self.reads_newest = leaves is not None and reads_newest(one_by_one[leaves])
-        """True if the first step that lets something leave takes the oldest; the others get what it keeps."""
-        self.reads_newest_unmarked = leaves is not None and reads_newest_unmarked(one_by_one[leaves])
-        """True if that is so where no message carries a mark for a prompt cache."""
+        self.reads: Reads = "newest" if reads_newest(self._leaves) else "all"
+        """What the first step that lets something leave reads; the others get what it keeps."""
 
     def __repr__(self) -> str:
         return f"Cascade({', '.join(map(repr, self.steps))})"
@@ -92,6 +84,22 @@ class Cascade:
     def name(self) -> str:
         """The word for it in reports and data."""
         return "cascade"
+
+    def reads_in(self, history: History, /) -> Reads:
+        """Say what has a say of a conversation.
+
+        Args:
+            history: The conversation.
+        """
+        return "newest" if reads_newest(self._leaves, history) else "all"
+
+    def landmarks(self, history: History, /) -> set[int]:
+        """List the messages that have a say for a step, however old they are.
+
+        Args:
+            history: The conversation.
+        """
+        return {index for step in self.steps for index in landmarks(step, history)}
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as data for `create_strategy`.
@@ -145,7 +153,7 @@ class Cascade:
         for at in range(1, len(self.steps)):
             step, left.later = self.steps[at], (*self.steps[at + 1 :], *later)
             cuts = left.planned_cut > 0 and follows_plan(step)
-            if not cuts and (left.fits(left.units) or left._fits_in_order(left.units)):
+            if not cuts and (left.fits(left.told_units) or left._fits_in_order(left.told_units)):
                 answer = EvictionResult()
                 break
             answer = yield from self._ask(at, left)
@@ -157,7 +165,7 @@ class Cascade:
             if answer.fits:
                 break
         return EvictionResult(
-            kept=left.units,
+            kept=left.told_units,
             edits=[Edit(index=index, texts=texts) for index, texts in left.edits.items()],
             fits=answer.fits,
             actions=tuple(dict.fromkeys(actions)),
@@ -180,11 +188,8 @@ class Cascade:
     def _looked_over(self, at: int, answer: EvictionResult, request: EvictionRequest) -> EvictionResult:
         """Check an answer, so that the error names the step."""
         step = self.steps[at]
-        if is_ours(step):  # its tests look over its answers
-            return answer if answer.actions is not None else replace(answer, actions=(step.name,))
         name = f"{step.name}, step {at + 1} of a cascade,"
-        answer = checked_answer(answer, request, name)
-        check_step(request, answer, name)  # whoever asks the cascade trusts it as one of ours
+        check_step(request, answer := checked_answer(answer, request, name), name)
         return answer if answer.actions is not None else replace(answer, actions=(step.name,))
 
 
@@ -192,5 +197,5 @@ def _one_by_one(steps: Iterable[Strategy]) -> list[Strategy]:
     """List steps, and in place of a Cascade among them its own."""
     listed: list[Strategy] = []
     for step in steps:
-        listed += _one_by_one(step.steps) if type(step) is Cascade else [step]
+        listed += _one_by_one(step.steps) if isinstance(step, Cascade) else [step]
     return listed

@@ -91,7 +91,7 @@ class ClampResults:
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Cut every result above the share; nothing leaves."""
-        units = list(request.units)
+        units = list(request.told_units)
         edits = self._edits(request, units)
         return EvictionResult(
             kept=units,

@@ -18,7 +18,8 @@ from trimtab.conversation.assemble import merge_edits, part_of, tools_answered
 from trimtab.conversation.units import unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path, TextSlot
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, follows_plan
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult
+from trimtab.strategies.promises import follows_plan
 from trimtab.strategies.sliding_window import as_planned_for
 from trimtab.strategies.strides import first_mark, marks_back
 
@@ -117,8 +118,8 @@ class ClearToolResults:
 
     @property
     def clears_results(self) -> bool:
-        """True unless it is left alone where little is won."""
-        return not self.clear_at_least_tokens
+        """True: nothing but results becomes small."""
+        return True
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as data for `create_strategy`."""
@@ -139,7 +140,7 @@ class ClearToolResults:
         strides = self.target_ratio < 1.0 and has_room
         if strides and request.additive and request.is_whole and any(map(follows_plan, request.later[:1])):
             return self._plan(request, blanks)
-        units = list(request.units)
+        units = list(request.told_units)
         count, fits = self._blank_count(request, units, blanks)
         if count and strides and fits:
             # The first mark behind what must be cleared; one among the newest results is none.
@@ -159,12 +160,12 @@ class ClearToolResults:
         blanks = blanks.before(border)
         actions = ("cleared",) if blanks.indices and blanks.indices[-1] >= cut else ()
         if not cut:
-            units, edits = list(request.units), _edits(blanks)
+            units, edits = list(request.told_units), _edits(blanks)
             fits = request.total(units, edits=_texts(blanks)) <= request.limit_tokens
             return EvictionResult(kept=units, edits=edits, fits=fits, actions=actions)
         edits = _edits(plan.there_from(cut, blanks))  # what leaves by the cut need not be edited
         return EvictionResult(
-            cut=request.row[0][0], edits=edits, fits=False, actions=actions, planned_cut=cut
+            cut=request.told[0][0], edits=edits, fits=False, actions=actions, planned_cut=cut
         )
 
     def _stride(self, request: EvictionRequest) -> float:
@@ -175,7 +176,7 @@ class ClearToolResults:
         messages = _messages_with_results(request)
         spared, newest = self._newest(request, messages)
         end = messages[newest] if newest < len(messages) else request.history.count
-        for span in request.row:
+        for span in request.told:
             if span[2] == "pinned":
                 unit = unit_of(span)
                 for at in unit.indices:
@@ -293,7 +294,7 @@ class ClearToolResults:
 def _messages_with_results(request: EvictionRequest) -> list[int]:
     """List the messages that are still there and hold results, ascending."""
     history, found = request.history, set[int]()
-    for first, stop, _, _, unit in request.row:
+    for first, stop, _, _, unit in request.told:
         if unit is None or stop - first == len(unit.indices):
             found.update(history.results(first, stop))
         else:
@@ -366,7 +367,7 @@ class _Plan:
         Not the user's latest message, which stays as the one that opens its turn, and is another one later.
         """
         history, request = self._history, self._request
-        units = [unit_of(span) for span in request.row if request._must_stay(span)]
+        units = [unit_of(span) for span in request.told if request._must_stay(span)]
         places = {index for unit in units for index in unit.indices if index >= history.head}
         return {index: request.message_tokens(index) for index in sorted(places - {history.latest_user})}
 
@@ -448,7 +449,7 @@ class _Plan:
         history = self._history
         turn = history.user_at_or_before(cut)  # a window that keeps turns whole asks how large this one is
         left = bisect_left(blanks.indices, cut if turn is None else turn)
-        made = (span[4] for span in self._request.row if span[4] is not None)
+        made = (span[4] for span in self._request.told if span[4] is not None)
         may = {*self._stays, *(at for unit in made for at in unit.parts)}
         older = blanks.indices[:left]
         stay = [at for at, index in enumerate(older) if index in may] if may else []

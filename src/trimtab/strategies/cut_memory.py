@@ -52,7 +52,7 @@ class HeldCut:
         if not plan or _WINDOW.evict(left).cut != plan:
             plan = _next_cut(left, round((1 - self.target_ratio) * request.constant_limit_tokens))
         # Units were told apart where a cut may fall: these are what stays.
-        return replace(clamped, kept=list(request.units), edits=edits, fits=False, planned_cut=plan)
+        return replace(clamped, kept=list(request.told_units), edits=edits, fits=False, planned_cut=plan)
 
     def _as_before(self, request: EvictionRequest, edit: Edit) -> Edit:
         whole = {slot.path: hash(slot.text) for slot in request.texts(edit.index)}

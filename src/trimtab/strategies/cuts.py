@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ class Cuts:
 
     def __init__(self, request: EvictionRequest) -> None:
         self._request = request
+        self._row = request.told  # which says what the oldest cut is
         self._few = 8
         self._known_from = max(request.oldest_cut, request.planned_cut)
         self._from = max(self._known_from, request.history.head)
@@ -35,7 +36,7 @@ class Cuts:
     def _list(self) -> None:
         """Take the units of the request."""
         request = self._request
-        self._row = row = request.row
+        self._row = row = request.told
         self._end = request.history.count
         self._all_firsts = firsts = [span[0] for span in row]
         self._stay = [span for span in row if request._must_stay(span)]
@@ -77,7 +78,7 @@ class Cuts:
         request = self._request
         if not request.additive:
             firsts = set(also)
-            kept = [u for u in request.units if u.first >= cut or u.first in firsts or request.stays(u)]
+            kept = [u for u in request.told_units if u.first >= cut or u.first in firsts or request.stays(u)]
             return request.total(kept)
         if self._in_row:
             return self._tokens_in_row(cut, also)
@@ -259,6 +260,12 @@ class Cuts:
         at = bisect_left(self._all_firsts, first)
         return at < len(self._row) and self._all_firsts[at] == first
 
+    def at_or_after(self, index: int, /) -> int:
+        """Return the first cut at or behind a message: what began there may have left in an earlier step."""
+        self.part(index)
+        span = self._span_from(index)
+        return self._end if span is None else span[0]
+
     def unit(self, first: int, /) -> Unit:
         """Return the unit that begins at a message; of several the user's words, which open a turn."""
         return unit_of(self._span(first))
@@ -330,6 +337,33 @@ def oldest_cut_of(history: History, sizes: Sizes, counted: int) -> int:
     if history.head or counted >= history.count or history.kind(counted) != "system":
         return counted + 1
     return counted if sizes.fixed_tokens(True) < sizes.fixed_tokens(False) else counted + 1
+
+
+def near_cut(
+    history: History,
+    sizes: Sizes,
+    *,
+    limit_tokens: int,
+    counted: int,
+    also: Collection[int] = (),
+    clears_results: bool = False,
+) -> tuple[list[Span] | None, int]:
+    """Tell apart the units near the cut and at the end, and say before which message no cut fits.
+
+    Args:
+        history: The conversation.
+        sizes: The sizes of its messages.
+        limit_tokens: What stays may come to so much.
+        counted: The message at which counting back passed that.
+        also: Older messages whose units are told apart, too.
+        clears_results: Whether results are made smaller, so that more may fit than was counted.
+
+    Returns:
+        Their spans, None where it takes all there is to tell; and the message, 0 where none is known.
+    """
+    if clears_results:
+        return history.near(count_words_back(history, sizes, limit_tokens), also), 0
+    return history.near(counted, also), oldest_cut_of(history, sizes, counted)
 
 
 def count_words_back(history: History, sizes: Sizes, limit_tokens: int) -> int:

@@ -10,8 +10,9 @@ from typing import Any
 from trimtab.conversation import Unit
 from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import Span, span_of, unit_of
-from trimtab.strategies.base import EvictionRequest, EvictionResult, unit_key
+from trimtab.strategies.base import EvictionRequest, EvictionResult
 from trimtab.strategies.openers import place_of_message, speaks_in
+from trimtab.strategies.rows import unit_key
 
 __all__ = ["must_stay", "take_best"]
 

@@ -20,15 +20,10 @@ from trimtab.conversation.assemble import Insertion, assemble_one, merge_edits, 
 from trimtab.conversation.units import Span, unit_of
 from trimtab.errors import BudgetExceededError, ContextError, FormatError, StrategyContractError
 from trimtab.formats import Kind, Path, Structure
-from trimtab.strategies.base import (
-    Edit,
-    EvictionRequest,
-    EvictionResult,
-    Strategy,
-    unit_key,
-    waits,
-)
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy
 from trimtab.strategies.openers import headless
+from trimtab.strategies.promises import has_last_word, waits
+from trimtab.strategies.rows import unit_key
 from trimtab.strategies.summarizer import drive
 from trimtab.strategies.truncate_text import shorten_held
 
@@ -39,11 +34,6 @@ __all__ = [
     "Settled",
     "check_step",
     "checked_answer",
-    "clears_results",
-    "has_last_word",
-    "is_ours",
-    "reads_newest",
-    "reads_newest_unmarked",
     "run",
     "steps",
 ]
@@ -52,42 +42,6 @@ __all__ = [
 # Checks of the values a strategy answers with: their kinds, and words of closed lists.
 #
 # Whether the answer keeps to the conversation and the limit is the runner's to check.
-
-
-def is_ours(strategy: object, /) -> bool:
-    """Tell whether a strategy is one of this package, whose answers its own tests check.
-
-    Looking over the kinds of values in each answer costs a tenth of a fit; subclasses are not ours.
-    """
-    return type(strategy).__module__.startswith("trimtab.strategies.")
-
-
-def reads_newest(strategy: Any, /) -> bool:
-    """Tell whether a strategy lets the oldest units leave, and asks for none older than those that fit.
-
-    A class derived from ours may ask for more than that.
-    """
-    return is_ours(strategy) and _says(strategy, "reads_newest")
-
-
-def reads_newest_unmarked(strategy: Any, /) -> bool:
-    """Tell whether that is so of a conversation without marks for a prompt cache."""
-    return is_ours(strategy) and _says(strategy, "reads_newest_unmarked")
-
-
-def clears_results(strategy: Any, /) -> bool:
-    """Tell whether a strategy makes every old result small where that alone does not make it fit."""
-    return is_ours(strategy) and _says(strategy, "clears_results")
-
-
-def has_last_word(strategy: object, /) -> bool:
-    """Tell whether nothing is to be tried behind a strategy: not even the newest unit is cut."""
-    return _says(strategy, "has_last_word")
-
-
-def _says(strategy: object, word: str) -> bool:
-    """Tell whether a strategy says of itself what most say nothing of."""
-    return bool(getattr(strategy, word, False))
 
 
 def breach(name: str, what: str) -> NoReturn:
@@ -103,15 +57,14 @@ def checked_answer(result: object, request: EvictionRequest, name: str) -> Evict
     """
     if not isinstance(result, EvictionResult):
         breach(name, f"returned {type(result).__name__}, not EvictionResult")
+    if result is request.looked_over:  # a Cascade answers with what its first step did, where that fits
+        return result
     cut = result.cut
     if cut is not None and type(cut) is not int:
         breach(name, f"cuts at {cut!r}, which is no position of a message")
     if cut is not None and not 0 <= cut <= request.history.count:
         breach(name, f"cuts at message {cut}, where no unit begins")
-    _check_sequence(result.kept, "kept", name)
-    for unit in result.kept:
-        if not _is_unit(unit):
-            breach(name, f"keeps {_show(unit)}, which is not a unit of the request")
+    _check_units(result.kept, name)
     if result.edits != ():
         _check_sequence(result.edits, "edits", name)
         for edit in result.edits:
@@ -121,7 +74,16 @@ def checked_answer(result: object, request: EvictionRequest, name: str) -> Evict
         for insertion in result.insertions:
             _check_insertion(insertion, request, name)
     _check_words(result, name)
+    request.looked_over = result
     return result
+
+
+def _check_units(kept: Sequence[object], name: str) -> None:
+    """Check that what is kept may be units."""
+    _check_sequence(kept, "kept", name)
+    for unit in kept:
+        if not _is_unit(unit):
+            breach(name, f"keeps {_show(unit)}, which is not a unit of the request")
 
 
 def _is_unit(unit: object) -> bool:
@@ -132,7 +94,7 @@ def _is_unit(unit: object) -> bool:
 
 
 def _are_places(values: Iterable[object]) -> bool:
-    return all(type(value) is int for value in values)
+    return set(map(type, values)) <= {int}
 
 
 def _show(value: object) -> str:
@@ -212,12 +174,12 @@ def _check_words(result: EvictionResult, name: str) -> None:
         breach(name, f"answers {result.planned_cut!r} as planned_cut; it is a position of a message, or 0")
     if needed is not None and type(needed) is not int:
         breach(name, f"answers {needed!r} as needed_tokens; it is a whole number, or None")
-    if actions is not None and not (type(actions) is tuple and all(isinstance(a, str) for a in actions)):
+    if actions is not None and not (type(actions) is tuple and all([isinstance(a, str) for a in actions])):
         breach(name, f"answers {actions!r} as actions; it is a tuple of words, or None")
     for word, places in (("protected", result.protected), ("cannot_lead", result.cannot_lead)):
         if not isinstance(places, (frozenset, set)):
             breach(name, f"answers {places!r} as {word}; it is a set of positions of messages")
-    if type(result.notes) is not tuple or not all(isinstance(note, str) for note in result.notes):
+    if type(result.notes) is not tuple or not all([isinstance(note, str) for note in result.notes]):
         breach(name, f"answers {result.notes!r} as notes; it is a tuple of sentences")
     if not isinstance(result.cause, Exception | None):
         breach(name, f"answers {result.cause!r:.80} as cause; it is an exception")
@@ -335,11 +297,10 @@ def steps(strategy: Strategy, request: EvictionRequest, *, cut_newest: bool = Fa
             if waits(strategy)
             else strategy.evict(request)
         )
-        trusted = is_ours(strategy)
-        answer = answer if trusted else checked_answer(answer, request, name)
-        settled = _settle(request, answer, name, trusted)
+        answer = checked_answer(answer, request, name)
+        settled = _settle(request, answer, name)
         if cut_newest and not (answer.fits or settled.fits or has_last_word(strategy)):
-            return _with_newest_cut(request, answer, settled, name, trusted)
+            return _with_newest_cut(request, answer, settled, name)
         return settled
     except StrategyContractError as error:
         error.block = request.block
@@ -353,11 +314,11 @@ def steps(strategy: Strategy, request: EvictionRequest, *, cut_newest: bool = Fa
 
 
 def _with_newest_cut(
-    request: EvictionRequest, answer: EvictionResult, settled: Settled, name: str, trusted: bool
+    request: EvictionRequest, answer: EvictionResult, settled: Settled, name: str
 ) -> Settled:
     """Cut what is held as far as it must be beside what a strategy kept; see SPEC C."""
     left = request.after(answer)
-    cut = shorten_held(left, left.units, [unit for unit in left.units if unit.state == "held"])
+    cut = shorten_held(left, left.told_units, [unit for unit in left.told_units if unit.state == "held"])
     if not cut.edits:
         return settled
     whole = replace(
@@ -368,16 +329,15 @@ def _with_newest_cut(
         fits=cut.fits,
         needed_tokens=cut.needed_tokens,
     )
-    made = _settle(request, whole, name, trusted)
+    made = _settle(request, whole, name)
     made.actions = tuple(dict.fromkeys((*settled.actions, "shortened")))
     made.reasons = {**made.reasons, **dict.fromkeys((edit.index for edit in cut.edits), "over_limit")}
     return made
 
 
-def _settle(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
+def _settle(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
     """Check a result against the conversation, and say what stays."""
-    settled = None if result.edits and not trusted else _settle_cut(request, result, name)
-    settled = settled or _settle_units(request, result, name, trusted)
+    settled = _settle_cut(request, result, name) or _settle_units(request, result, name)
     settled.actions = result.actions if result.actions is not None else (name,)
     settled.reason = result.reason
     let_go = "cannot_lead" in settled.reasons.values() and settled.tokens <= request.limit_tokens
@@ -399,6 +359,10 @@ def check_step(request: EvictionRequest, result: EvictionResult, name: str) -> N
     Raises:
         StrategyContractError: It splits or invents units, loses what must stay, or edits what it may not.
     """
+    if result.cut is not None and not result.edits and not result.insertions:
+        _place_of_cut(request, result.cut, name)
+        _places(request.told, result.kept, name)
+        return
     kept = _checked_units(request, result, name)
     _checked_edits(request, kept, result, name)
     if result.insertions:
@@ -415,7 +379,7 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
         return None
     if not request.is_whole or not request.additive or request.history.ordered:
         return None
-    row, older = request.row, _place_of_cut(request, cut, name)
+    row, older = request.told, _place_of_cut(request, cut, name)
     also = {unit.indices[0]: unit for unit in result.kept}
     before: list[int] = []
     leads: Kind | None = row[older][3] if older < len(row) else None
@@ -433,7 +397,7 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
     tokens = sizes.fixed_tokens(leads == "system") + sizes.sum(before)
     tokens += sizes.total(cut, request.history.count)
     before.sort()  # something else may stand between the messages of a unit
-    edits = _edits_by_index(result)
+    edits = _edits_beside(request, {*before}, result, name)
     edited_tokens = {index: request.size_with(index, texts) for index, texts in edits.items()}
     tokens += sum(edited_tokens.values()) - sizes.sum([*edits])
     if edits and (last := max(edits)) >= cut:
@@ -444,9 +408,22 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
     return Settled(before=before, cut=cut, tokens=tokens, edits=edits, edited_tokens=edited_tokens)
 
 
-def _settle_units(request: EvictionRequest, result: EvictionResult, name: str, trusted: bool) -> Settled:
+def _edits_beside(
+    request: EvictionRequest, before: set[int], result: EvictionResult, name: str
+) -> dict[int, Mapping[Path, str]]:
+    """Look over the edits beside a cut, before which some messages stay."""
+    if not result.edits:
+        return {}
+    cut, oldest = result.cut or 0, min(edit.index for edit in result.edits)
+    newest = max(edit.index for edit in result.edits)
+    near = [span for span in request.told if span[0] <= newest and span[1] > oldest]
+    staying = [unit_of(span) for span in near if span[0] >= cut or span[0] in before]
+    return _checked_edits(request, staying, result, name)
+
+
+def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -> Settled:
     kept = _checked_units(request, result, name)
-    edits = _edits_by_index(result) if trusted else _checked_edits(request, kept, result, name)
+    edits = _checked_edits(request, kept, result, name)
     kept, misplaced, needed = _in_order(request, kept, edits, result)
     edits = {index: texts for index, texts in edits.items() if index not in misplaced}
     cut = request.history.count
@@ -504,7 +481,7 @@ def _in_order(
         kept = list(complete) if tokens <= request.limit_tokens or not result.fits else kept
     result = replace(result, fits=result.fits or request._fits_in_order(kept, edits, result.insertions))
     kept, misplaced = request._in_order(kept, result.insertions)
-    if not result.fits or len(kept) == len(request.row):
+    if not result.fits or len(kept) == len(request.told):
         return kept, misplaced, None
     kept, gone, needed = _begun_with_thinking(request, kept, edits, result)
     return kept, misplaced | gone, needed
@@ -541,32 +518,32 @@ def _begun_with_thinking(
 def _answer_behind(request: EvictionRequest, index: int) -> Unit | None:
     """Return the unit of what the model said last in the turn of a message, before the user's next words."""
     user = request.history.user_at_or_after(index + 1)
-    return None if user is None else next((u for u in request.units if user - 1 in u.indices), None)
+    return None if user is None else next((u for u in request.told_units if user - 1 in u.indices), None)
 
 
 def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) -> list[Unit]:
     """Look the kept units over: ours, whole, once each, in order, none missing that must stay."""
     cut = result.cut
     if cut is None:
-        places = _places(request.row, result.kept, name)
+        places = _places(request.told, result.kept, name)
         if any(a >= b for a, b in pairwise(places)):
             breach(name, "changed the order of units, or kept one twice")
         chosen = set(places)
         for place in request._places_that_stay():
             if place not in chosen:
-                span = request.row[place]
+                span = request.told[place]
                 state = "protected by an earlier step" if span[2] == "free" else span[2]
                 breach(name, f"evicts {unit_of(span)}, which is {state}")
         return list(result.kept)
     from_cut = _place_of_cut(request, cut, name)
-    chosen = set(_places(request.row, result.kept, name))
-    units = request.units
+    chosen = set(_places(request.told, result.kept, name))
+    units = request.told_units
     return [unit for at, unit in enumerate(units) if at >= from_cut or at in chosen or request.stays(unit)]
 
 
 def _place_of_cut(request: EvictionRequest, cut: int, name: str) -> int:
     """Return where in the row the units from a cut on begin."""
-    row = request.row
+    row = request.told
     at = bisect_left(row, cut, key=itemgetter(0))
     if cut != request.history.count and (at == len(row) or row[at][0] != cut):
         breach(name, f"cuts at message {cut}, where no unit begins")
@@ -601,27 +578,39 @@ def _is_same(span: Span, unit: Unit) -> bool:
 def _checked_edits(
     request: EvictionRequest, kept: Iterable[Unit], result: EvictionResult, name: str
 ) -> dict[int, Mapping[Path, str]]:
-    """Look the edits over: in messages that stay and are not pinned, at places that hold text."""
-    if not result.edits and not request.edits:
+    """Look the edits over: in messages that stay and are not pinned, at places that hold text.
+
+    Each is looked over once: what a Cascade answers has the edits of its steps, the same objects.
+    """
+    if not result.edits:
         return {}
-    owners: dict[int, list[Unit]] = {}
+    known, owners = request.known_edits, dict[int, list[Unit]]()
+    edited = {edit.index for edit in result.edits}
     for unit in kept:
-        for index in unit.indices:
+        for index in edited.intersection(unit.indices):
             owners.setdefault(index, []).append(unit)
     for edit in result.edits:
-        units = owners.get(edit.index, [])
-        if not units:
+        if edit.index not in owners:
             breach(name, f"edits message {edit.index}, which left")
-        if any(u.state == "pinned" and owns_text(u, edit.index, path) for u in units for path in edit.texts):
-            breach(name, f"edits message {edit.index}, which is pinned")
-        known = {slot.path for slot in request.texts(edit.index)}
-        if not known.issuperset(edit.texts):
-            breach(name, f"edits message {edit.index} at {set(edit.texts) - known}, where no text is")
+        if known.get(edit.index) is not edit.texts:
+            _check_places(request, edit, owners[edit.index], name)
     edits = _edits_by_index(result)
     for index, texts in edits.items():
+        if known.get(index) is texts:
+            continue
         if (fault := request.fault_with(index, texts)) is not None:
             breach(name, f"edits message {index} so that the provider refuses it: {fault.detail}")
+        known[index] = texts
     return edits
+
+
+def _check_places(request: EvictionRequest, edit: Edit, units: Iterable[Unit], name: str) -> None:
+    """Check that an edit is of text, and of none that is pinned."""
+    if any(u.state == "pinned" and owns_text(u, edit.index, path) for u in units for path in edit.texts):
+        breach(name, f"edits message {edit.index}, which is pinned")
+    there = {slot.path for slot in request.texts(edit.index)}
+    if not there.issuperset(edit.texts):
+        breach(name, f"edits message {edit.index} at {set(edit.texts) - there}, where no text is")
 
 
 def _edits_by_index(result: EvictionResult) -> dict[int, Mapping[Path, str]]:

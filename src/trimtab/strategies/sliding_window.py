@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from trimtab._shared.checks import check_flag, check_fraction, check_roles, check_whole
-from trimtab.conversation import Unit
-from trimtab.strategies.base import EvictionRequest, EvictionResult, kept_units
+from trimtab.conversation import History, Unit
+from trimtab.conversation.units import Span, unit_of
+from trimtab.strategies.base import EvictionRequest, EvictionResult, Reads, kept_units
 from trimtab.strategies.cuts import Cuts
+from trimtab.strategies.promises import landmarks
+from trimtab.strategies.rows import first_of_run
 from trimtab.strategies.strides import first_mark
 
 __all__ = ["SlidingWindow", "as_planned_for", "beside_cut"]
@@ -111,14 +114,30 @@ class SlidingWindow:
         put(self, "keep_cached", check_flag("keep_cached", keep_cached))
 
     @property
-    def reads_newest(self) -> bool:
-        """True unless older messages than those that fit have a say."""
-        return self.reads_newest_unmarked and not self.keep_cached
+    def reads(self) -> Reads:
+        """The "newest", unless it looks at all roles, or for a mark.
 
-    @property
-    def reads_newest_unmarked(self) -> bool:
-        """True if `reads_newest` is where no message carries a mark for a prompt cache."""
-        return not (self.protect_roles or self.keep_turns or self.keep_first_user)
+        The user's first message is a landmark, and of a turn that is cut into it reads what it needs.
+        """
+        return "all" if self.protect_roles or self.keep_cached else "newest"
+
+    def reads_in(self, history: History, /) -> Reads:
+        """Say what has a say: the "newest" also where a mark was looked for in vain.
+
+        Args:
+            history: The conversation.
+        """
+        looks_for_mark = self.keep_cached and not self.protect_roles
+        return "newest" if looks_for_mark and history.last_mark is None else self.reads
+
+    def landmarks(self, history: History, /) -> tuple[int, ...]:
+        """List the messages that stay however old they are: the first of the user's.
+
+        Args:
+            history: The conversation.
+        """
+        first = history.user_at_or_after(history.head) if self.keep_first_user else None
+        return () if first is None else (first,)
 
     @property
     def follows_plan(self) -> bool:
@@ -171,7 +190,11 @@ class SlidingWindow:
         if cut is None:
             least = beside_cut(request, cuts, also(cuts.end))
             return EvictionResult(
-                cut=cuts.end, kept=least, fits=False, actions=("evicted",), protected=self._protects(request)
+                cut=cuts.end,
+                kept=least,
+                fits=False,
+                actions=("evicted",),
+                protected=request.protected.union(self.landmarks(request.history)),
             )
         oldest = moved = cut
         ratio = self.target_ratio
@@ -191,18 +214,9 @@ class SlidingWindow:
         lost = cuts.without_opener(cut, limit) if full else frozenset[int]()
         return EvictionResult(cut=cut, kept=kept, actions=("evicted",), cannot_lead=lost)
 
-    def _protects(self, request: EvictionRequest) -> frozenset[int]:
-        """List what its options keep from leaving, for later steps of a Cascade."""
-        history = request.history
-        first = history.user_at_or_after(history.head) if self.keep_first_user else None
-        return request.protected if first is None else request.protected | {first}
-
     def _kept_beside(self, request: EvictionRequest, cuts: Cuts) -> Callable[[int], tuple[int, ...]]:
         """Return what stays beside a cut: the message that opened its turn, and the first user's."""
-        if not self.keep_first_user:
-            return cuts.opener
-        history = request.history
-        first = history.user_at_or_after(history.head)
+        first = next(iter(self.landmarks(request.history)), None)
         if first is None or not cuts.holds(first):  # an earlier step took it
             return cuts.opener
 
@@ -216,10 +230,9 @@ class SlidingWindow:
 
 def as_planned_for(step: object, request: EvictionRequest, /) -> EvictionRequest:
     """Return a request in which what a window keeps by its options stays, for the step that plans its cut."""
-    if not isinstance(step, SlidingWindow):
-        return request
-    request = request.protecting(step.protect_roles)
-    return request.hold(step._protects(request))
+    request = request.protecting(getattr(step, "protect_roles", ()))
+    staying = landmarks(step, request.history)
+    return request.hold(staying) if staying else request
 
 
 def beside_cut(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> list[Unit]:
@@ -228,7 +241,7 @@ def beside_cut(request: EvictionRequest, cuts: Cuts, firsts: Iterable[int]) -> l
     if not request.protected:
         return [kept[first] for first in sorted(kept)]
     beside = {id(unit) for unit in kept.values()}
-    return [unit for unit in request.units if unit.first in request.protected or id(unit) in beside]
+    return [unit for unit in request.told_units if unit.first in request.protected or id(unit) in beside]
 
 
 def _units_to_mark(request: EvictionRequest) -> list[Unit]:
@@ -244,7 +257,7 @@ def _units_to_mark(request: EvictionRequest) -> list[Unit]:
 def _count_remaining(request: EvictionRequest, cut: int, kept: Iterable[Unit]) -> int:
     """Count the messages that would remain."""
     beside = {unit.first for unit in kept}
-    staying = (u for u in request.units if u.first >= cut or u.first in beside or request.stays(u))
+    staying = (u for u in request.told_units if u.first >= cut or u.first in beside or request.stays(u))
     return len({index for unit in staying for index in unit.indices})
 
 
@@ -261,5 +274,44 @@ def _turn_border(request: EvictionRequest, cuts: Cuts, cut: int) -> int:
     following = history.user_at_or_after(cut)
     if user is None or following is None:
         return cut
-    alone = [unit for unit in request.units if unit.first < history.head or user <= unit.first <= following]
-    return cut if request._sum(alone) > request.constant_limit_tokens else following
+    alone = _units_of_turn(request, user, following)
+    if alone is None or request._sum(alone) > request.constant_limit_tokens:
+        return cut
+    return cuts.at_or_after(following)
+
+
+def _units_of_turn(request: EvictionRequest, user: int, following: int) -> list[Unit] | None:
+    """List the units of a turn, of the message that follows it, and of the system text in front.
+
+    Where only what is near the cut is told apart, the turn is read as far as it may pass the limit.
+
+    Args:
+        request: What is asked.
+        user: The message that opens the turn.
+        following: The one that opens the next.
+
+    Returns:
+        The units; None if they surely pass the limit.
+    """
+    history, row = request.history, request.told
+    limit = request.constant_limit_tokens
+    if request.is_near and not _is_told(row, user, following):
+        if user < history.walked_from:
+            request.sizes.walk(history, user, limit)
+        # What was walked over and is not odd stands with its call: the turn is at least these messages.
+        if not history.walked.odd and request.passes(
+            user, following, limit_tokens=request.constant_limit_tokens
+        ):
+            return None
+        turn = history.part(user, history.count, at=user, few=following + 1 - user)
+        head = [span for span in row if span[0] < history.head]
+        row = request.row if turn is None else [*head, *(span for span in turn if span[0] >= user)]
+    return [unit_of(span) for span in row if span[0] < history.head or user <= span[0] <= following]
+
+
+def _is_told(row: Sequence[Span], start: int, last: int) -> bool:
+    """Tell whether each unit that begins at some messages is in a row."""
+    first = row[first_of_run(row)][0]
+    return first <= start and all(
+        [span[3] is not None for span in row if span[1] > start and span[0] <= last]
+    )

@@ -22,10 +22,10 @@ from trimtab.strategies.base import (
     as_strategy,
     kept_units,
     strategy_data,
-    unit_key,
-    waits,
 )
-from trimtab.strategies.runner import check_step, checked_answer, has_last_word, is_ours
+from trimtab.strategies.promises import has_last_word, waits
+from trimtab.strategies.rows import unit_key
+from trimtab.strategies.runner import check_step, checked_answer
 from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.summarizer import (
     Summarizer,
@@ -340,9 +340,8 @@ class Summarize:
         answer: EvictionResult = (
             (yield from other.evicting(request)) if waits(other) else other.evict(request)
         )
-        if not is_ours(self.fallback):
-            name = f"{self.fallback.name}, the fallback of {self.name},"
-            check_step(request, answer := checked_answer(answer, request, name), name)
+        name = f"{self.fallback.name}, the fallback of {self.name},"
+        check_step(request, answer := checked_answer(answer, request, name), name)
         if why is None:
             return answer
         note = f"Block {request.block!r} has no summary: {why}; {self.fallback.name} was used instead."

@@ -82,7 +82,7 @@ class TruncateText:
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Shorten free units, then held ones, as little as fits."""
-        units = list(request.units)
+        units = list(request.told_units)
         free = [unit for unit in units if not request.stays(unit)]
         stays = [unit for unit in units if request.stays(unit)]
         if request.fits(stays):

@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from trimtab._fit import fit
@@ -20,7 +21,9 @@ from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.formats import DEFAULT, Path, get_format
 from trimtab.report import REASONS
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult, Strategy
-from trimtab.strategies.cuts import count_back, oldest_cut_of
+from trimtab.strategies.cuts import count_back, near_cut
+from trimtab.strategies.promises import clears_results, landmarks, reads_newest
+from trimtab.strategies.rows import first_of_run
 from trimtab.testing.errors import ask, fail
 from trimtab.testing.generate import conversations
 from trimtab.testing.word_counter import WordCounter
@@ -43,7 +46,8 @@ def check_strategy(
     `honest` (what does not fit is over it), `whole_units` (no unit split or invented), `once_in_order`,
     `stays` (nothing pinned or held leaves), `edits` (only texts, only where something stays that is
     not pinned), `insertions` (only in place of what left), `input_unchanged`, `deterministic`,
-    `thrifty`, `fit` (`trimtab.fit` accepts it), `data`.
+    `thrifty`, `reads` (of one that promises `reads = "newest"`: what fits is decided alike where the older
+    units are not there), `fit` (`trimtab.fit` accepts it), `data`.
 
     Args:
         strategy: The strategy.
@@ -88,6 +92,9 @@ def _checked_name(strategy: Any) -> str:
     name = getattr(strategy, "name", None)
     if not isinstance(name, str) or not name:
         fail("answers", f"{strategy!r} has no name; a strategy has a word for reports under `name`")
+    reads = getattr(strategy, "reads", "all")
+    if reads not in ("all", "newest"):
+        fail("answers", f'strategy {name} reads {reads!r}; it is "all" or "newest"')
     to_data = getattr(strategy, "to_dict", None)
     if to_data is not None:
         try:
@@ -134,17 +141,22 @@ def eviction_request(
         history = History(conversation, format=get_format(DEFAULT))
     fixed = None if block else Fixed()
     sizes = sizes_for(as_counter(counter), history.messages, fixed, unread=history.unread)
-    few, oldest_cut = None, 0
+    near = None
     if lazy and sizes.additive:
-        counted = count_back(history, sizes, limit_tokens)
-        few, oldest_cut = history.near(counted), oldest_cut_of(history, sizes, counted)
+        near = partial(
+            near_cut,
+            history,
+            sizes,
+            limit_tokens=limit_tokens,
+            counted=count_back(history, sizes, limit_tokens),
+        )
     return EvictionRequest(
         history,
         sizes,
         limit_tokens=limit_tokens,
         constant_limit_tokens=constant_limit_tokens,
-        row=few,
-        oldest_cut=oldest_cut,
+        near=near,
+        reads_newest=lazy,
         question=None if question is None else lambda: question,
     )
 
@@ -179,8 +191,34 @@ def _check_one(
         fail("deterministic", f"{where}: asked again, it decided otherwise")
     if thrifty and answer.request.additive:
         _check_thrift(answer)
+    if answer.request.additive and reads_newest(strategy, answer.request.history):
+        _check_reads(strategy, answer, limit_tokens)
     _check_fit(strategy, given, counter, limit_tokens, answer.result.fits, where)
     _check_unchanged(sample, before, where)
+
+
+def _check_reads(strategy: Strategy, answer: _Answer, limit_tokens: int) -> None:
+    """Check that what fits is decided alike where units are not there that are older than those that fit."""
+    history = History(answer.request.history.originals, format=get_format(DEFAULT))
+    sizes = sizes_for(as_counter(answer.counter), history.messages, Fixed(), unread=history.unread)
+    row, _ = near_cut(
+        history,
+        sizes,
+        limit_tokens=limit_tokens,
+        counted=count_back(history, sizes, limit_tokens),
+        also=landmarks(strategy, history),
+        clears_results=clears_results(strategy),
+    )
+    if row is None:
+        return
+    start, told = row[first_of_run(row)][0], {span[0] for span in row}
+    start = min(start, history.user_at_or_before(start) or start)  # the turn that the limit cuts into
+    newest = [unit for unit in history.units if unit.first >= start or unit.first in told]
+    request = EvictionRequest(history, sizes, limit_tokens=limit_tokens, alive=newest)
+    where = f"{answer.where}, without the units before message {start}"
+    result = ask(lambda: strategy.evict(request), "reads", f"{where}: evict")
+    if result.fits and _decision(_Answer(request, result, answer.counter, where)) != _decision(answer):
+        fail("reads", f'{where}: it decided otherwise, and says that it reads the "newest"')
 
 
 def _check_unchanged(sample: Messages, before: Messages, where: str) -> None:
