@@ -183,6 +183,46 @@ def test_a_summary_that_is_the_anchor_is_made_again_with_all_that_stand_beside_i
     assert ("anew" in shown, says[0] in shown) == (bool(again), again in ("S", "") and says[0] == "anchor")
 
 
+@pytest.mark.parametrize("mode", ["incremental", "anchored"])
+def test_a_number_that_another_message_says_as_well_is_left_and_told(mode: Any) -> None:
+    """Of the summary in force, and of the anchor; a word alone is not worth telling."""
+    summarizer = Summarizer("The code is 4711.", "They like boats.")
+    session = Session(100, counter=WORDS, summarizer=summarizer, summary_mode=mode)
+    secret = session.add(user("My door has the code 4711, I like it."))
+    session.add(user("The code is 4711, they like it."))
+    while summarizer.calls < (1 if mode == "incremental" else 2):
+        session.add(user(words(10)))
+    done = session.redact(secret)
+    assert [event.data["text"] for event in done.left] == ["The code is 4711."]
+    assert (done.mended, done.stale) == ((), ())
+
+
+def test_a_number_that_is_overwritten_is_not_left() -> None:
+    """What is told is told of the summary as it is now."""
+    session, secret = chat(Summarizer("A boat for 4711."), 60)
+    session.redact(secret)
+    card = session.add(user("The number is 4711."))
+    for at in range(60):
+        session.add(user(f"{at:03} {words(9)}"))
+    done = session.redact(card)
+    assert session.summary == "A boat for [redacted]."
+    assert done.left == ()
+
+
+def test_a_fact_that_says_a_number_of_another_message_is_left_and_told() -> None:
+    """It is in force, and it comes from there; what comes from the message itself is forgotten."""
+    extract = facts_of(("Zoe has 4711", 1), ("Ada has 4711", 0), ("Boats have oars", 1))
+    session = Session(100, counter=WORDS, fact_extractor=extract, max_fact_tokens=40)
+    secret = session.add(user("Ada has 4711 on the door."))
+    session.add(user("Zoe has 4711, too, and boats have oars."))
+    for at in range(12):
+        session.add(user(f"{at:03} {words(9)}"))
+    assert session.status().facts == 3
+    done = session.redact(secret)
+    assert [event.data["text"] for event in done.left] == ["Zoe has 4711"]
+    assert [fact.text for fact in session.facts] == ["Zoe has 4711", "Boats have oars"]
+
+
 def test_what_is_redacted_twice_is_found_nowhere_the_second_time(store: Store) -> None:
     """The mark that stands in its place is no word of anybody, in a message or in a summary."""
     summarizer = Summarizer("A boat is wanted; password: swordfish; 17 oars.")
@@ -228,6 +268,8 @@ def test_what_another_message_says_as_well_is_kept(store: Store) -> None:
         ),
         ("order AB-17 and AB-18", "wants a boat; AB-17 was sent", "wants a boat; [redacted] was sent"),
         ("card 4111 1111 1111 1111", "card: 4111-1111-1111-1111, boat", "[redacted], boat"),
+        ("Zoe drowned us", "A boat; Zoe drowned us, and more.", "A boat; [redacted], and more."),
+        ("Jo is in Ürzig", "Jo wants a boat.", "Jo wants a boat."),
         (
             "I leave my wife on Monday",
             "A boat. They leave their wife Mondays.",

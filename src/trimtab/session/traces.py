@@ -84,11 +84,8 @@ class Traces:
         return _join(text, found)
 
     def tells(self, text: str, /) -> bool:
-        """Tell whether a text has a number, or a run of words, that was overwritten and others say, too."""
-        return any(
-            len(gram) == RUN or any(map(str.isdigit, "".join(gram)))
-            for gram in self.shared(text) & self._elsewhere
-        )
+        """Tell whether a number, or a run of words, that was overwritten elsewhere is left in a text."""
+        return any(len(gram) == RUN or any(map(str.isdigit, "".join(gram))) for gram in self.shared(text))
 
 
 def without(text: str, places: Iterable[Place], /) -> str:
@@ -127,7 +124,7 @@ def _join(text: str, places: list[Place]) -> list[Place]:
     """Join places that overlap, or have no word between them."""
     made = list[Place]()
     for start, end in sorted(places):
-        if made and (start <= made[-1][1] or not _words(text).search(text, made[-1][1], start)):
+        if made and not _words(text).search(text, made[-1][1], start):  # nor where they overlap
             made[-1] = made[-1][0], max(end, made[-1][1])
         else:
             made.append((start, end))
