@@ -30,6 +30,7 @@ from aims import Aim, of_cases, of_first_calls, of_replay, of_reuse
 from conversations import Messages
 
 if TYPE_CHECKING:
+    from options import Option
     from ratios import Ratio
 
 SIZES = (100, 1_000, 10_000)
@@ -38,7 +39,7 @@ REPLAYED_MESSAGES = 2_000
 RATIO_MESSAGES = 10_000
 RATIO_SECONDS = 2.0
 """A row of the ratios at one budget."""
-SECTIONS = ("fit", "first-call", "replay", "prefix", "ratios", "batch")
+SECTIONS = ("fit", "first-call", "replay", "prefix", "ratios", "options", "batch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,7 @@ class Results:
     replays: dict[int, list[replay.Replayed]] = field(default_factory=dict)
     reuse: list[prefix_reuse.Reuse] = field(default_factory=list)
     ratios: list[Ratio] = field(default_factory=list)
+    options: list[Option] = field(default_factory=list)
     aims: list[Aim] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,6 +83,7 @@ class Results:
             },
             "prefix_reuse": [one.to_dict() for one in self.reuse],
             "ratios": [one.to_dict() for one in self.ratios],
+            "options": [one.to_dict() for one in self.options],
             "aims": [aim.to_dict() for aim in self.aims],
         }
 
@@ -129,6 +132,8 @@ def _run(plan: Plan, results: Results) -> None:
             _prefix(results)
         if "ratios" in plan.sections and not cases.trimtab_missing():
             _ratios(plan, results)
+        if "options" in plan.sections and not cases.trimtab_missing():
+            _options(results)
         if "batch" in plan.sections and not cases.trimtab_missing():
             _batch(plan, results)
 
@@ -208,6 +213,15 @@ def _ratios(plan: Plan, results: Results) -> None:
         _print(table.of_ratio(one))
     held = sum(one.reached for one in results.ratios)
     _print(f"  {held} of {len(results.ratios)} hold")
+
+
+def _options(results: Results) -> None:
+    from options import BUDGET, options
+
+    _print("", f"Every option, into {BUDGET:,} tokens, texts known: medians of one run", table.OPTION_HEAD)
+    for one in options():
+        results.options.append(one)
+        _print(table.of_option(one))
 
 
 def _batch(plan: Plan, results: Results) -> None:

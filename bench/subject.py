@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from conversations import Messages
 import trimtab
 from trimtab.counting import clear_counts, measure
 from trimtab.stores import SQLiteStore
-from trimtab.strategies import Relevant
+from trimtab.strategies import ClampResults, DropNewest, EvictionRequest, EvictionResult, Relevant
 
 MODEL = "gpt-4o"
 """Its exact counter has the encoding and the formula of formula.py; cases.py checks the totals."""
@@ -114,3 +114,68 @@ def sliding(limit_tokens: int, *, target_ratio: float) -> Callable[[Messages], M
         return kept
 
     return trim_or_none
+
+
+class Derived(trimtab.SlidingWindow):
+    """A class derived from a strategy, which changes nothing."""
+
+
+class FromNewest:
+    """A strategy of somebody's own that walks back, as docs/strategies.md has it."""
+
+    name = "from_newest"
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Keep what fits from the newest unit back."""
+        room, taken = request.room_tokens, set()
+        for unit in request.newest_first():
+            if not request.stays(unit):
+                room -= request.size(unit)
+                if room < 0:
+                    break
+            taken.add(id(unit))
+        kept = [unit for unit in request.units if id(unit) in taken or request.stays(unit)]
+        return EvictionResult(kept=kept, fits=request.fits(kept))
+
+
+def options() -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Yield each option of each strategy with what `fit` is asked, and whether all messages have a say."""
+    window, clear, cut = trimtab.SlidingWindow, trimtab.ClearToolResults, trimtab.TruncateText
+
+    def cleared(**given: Any) -> Any:
+        return trimtab.Cascade(clear(**given), STRIDES, cut())
+
+    def clamped(**given: Any) -> Any:
+        return trimtab.Cascade(ClampResults(max_ratio=0.25, **given), window())
+
+    yield "default", {}, False
+    yield "steady", {"steady": True}, False
+    yield "agent preset", {"strategy": "agent"}, False
+    yield "SlidingWindow()", {"strategy": window()}, False
+    yield "  target_ratio=0.7", {"strategy": STRIDES}, False
+    yield "  min_messages=10", {"strategy": window(min_messages=10)}, False
+    yield "  keep_first_user", {"strategy": window(keep_first_user=True)}, False
+    yield "  keep_turns", {"strategy": window(keep_turns=True)}, False
+    yield "  keep_cached", {"strategy": window(keep_cached=True)}, True
+    yield "  protect_roles=system", {"strategy": window(protect_roles=["system"])}, True
+    yield "ClearToolResults(), window, cut", {"strategy": cleared()}, False
+    yield "  keep_results=10", {"strategy": cleared(keep_results=10)}, False
+    yield "  clear_at_least_tokens=2000", {"strategy": cleared(clear_at_least_tokens=2_000)}, False
+    yield "  exclude_tools", {"strategy": cleared(exclude_tools=["think"])}, True
+    yield "  target_ratio=1", {"strategy": cleared(target_ratio=1.0)}, False
+    yield (
+        "ClampResults(0.25), window",
+        {"strategy": trimtab.Cascade(ClampResults(max_ratio=0.25), window())},
+        False,
+    )
+    yield "  texts", {"strategy": trimtab.Cascade(ClampResults(max_ratio=0.25, texts=True), window())}, True
+    yield "TruncateText()", {"strategy": cut()}, True
+    yield "DropNewest()", {"strategy": DropNewest()}, True
+    yield "PriorityBased()", {"strategy": PRIORITY}, True
+    yield "Relevant()", {"strategy": RELEVANT}, True
+    yield "cheapest", {"strategy": "cheapest"}, True
+    yield "a class derived from SlidingWindow", {"strategy": Derived()}, False
+    yield "one's own, newest_first()", {"strategy": FromNewest()}, False
+    yield "pin", {"pin": [4]}, False
+    yield "repair", {"repair": True}, False
+    yield "on_trim that does nothing", {"on_trim": lambda context: None}, False

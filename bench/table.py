@@ -10,6 +10,7 @@ from cases import FLOOR_TEXT, LANGCHAIN, PLAIN, TRIMTAB, Case, Row
 from replay import Replayed
 
 if TYPE_CHECKING:
+    from options import Option
     from ratios import Ratio
 
 SUSPICIOUS = 0.8
@@ -102,6 +103,18 @@ def of_ratio(one: Ratio) -> str:
     took = "-" if one.milliseconds is None else f"{one.milliseconds:.3f}"
     return (
         f"  {one.name:<46}{into:>8}{took:>10}{one.found:>10.2f}{one.aim:>6g}  {verdict} ({one.pairs} pairs)"
+    )
+
+
+OPTION_HEAD = f"  {'':<38}{'1,000 ms':>10}{'10,000 ms':>11}{'x default':>11}{'growth':>8}"
+
+
+def of_option(one: Option) -> str:
+    """Return the line of one way to fit."""
+    small, large = one.milliseconds
+    verdict = "reads all" if one.reads_all else "GROWS" if one.growth > 2 else ""
+    return (
+        f"  {one.name:<38}{small:>10.2f}{large:>11.2f}{large / one.usual:>11.1f}{one.growth:>8.1f}  {verdict}"
     )
 
 
