@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trimtab import fit, models
+from trimtab import fit
 from trimtab.counting import counter_for, measure
 from trimtab.models import ModelFacts, register_model
 from trimtab.testing import WordCounter
@@ -394,9 +394,8 @@ def test_what_bills_bear_out_is_exact(model: str) -> None:
     assert _both({"model": model, "messages": PLAIN, "response_format": _answer()}) == (True, ())
 
 
-def test_a_model_that_is_described_anew_is_exact_by_its_own_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_described_anew_is_exact_by_its_own_word() -> None:
     """No bill of it was compared, and who describes a model knows it: for plain text, as ever."""
-    monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
     register_model(ModelFacts(name="acme-exact", encoding="o200k_base", exact=True))
     assert measure(PLAIN, model="acme-exact").exact is True
     assert measure(PLAIN, model="acme-exact", tools=[_tool()]).exact is False

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from trimtab import Budget, cli, fit, models
+from trimtab import Budget, cli, fit
 from trimtab.counting import EstimateCounter, UsageBaseline, counter_for, measure
 from trimtab.models import Margin, ModelFacts, facts_for, model_names, register_model
 
@@ -17,9 +17,8 @@ LOPSIDED = Margin(tokens=20, per_mille=100, over_tokens=5, over_per_mille=0)
 
 
 @pytest.fixture
-def acme(monkeypatch: pytest.MonkeyPatch) -> str:
+def acme() -> str:
     """Describe a model whose counts are rather too low than too high."""
-    monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
     register_model(ModelFacts(name="acme-lopsided", near_encoding="o200k_base", margin=LOPSIDED))
     return "acme-lopsided"
 

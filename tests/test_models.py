@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimtab import Budget, Context, Fitted, Session, fit, models
+from trimtab import Budget, Context, Fitted, Session, fit
 from trimtab.counting import ENCODINGS, FixedCounter, counter_for, measure
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.formats import formats
@@ -457,9 +457,8 @@ def test_a_margin_grows_with_its_count(tokens: int, least: int, per_mille: int) 
     assert narrow.over_of(tokens, is_plain=True) == 0
 
 
-def test_another_name_of_a_model_is_taken_and_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_name_of_a_model_is_taken_and_can_be_replaced() -> None:
     """What was registered is what is found."""
-    monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
     own = ModelFacts(name="gpt-4-0613", window_tokens=999)
     with pytest.raises(ConfigurationError, match="known already as 'gpt-4'"):
         register_model(own)
@@ -526,11 +525,8 @@ def test_a_slip_in_another_case_is_near_the_right_name(name: str, near: str) -> 
     assert caught.value.near[0] == near
 
 
-def test_a_registered_model_is_known_in_any_case_and_first_by_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_registered_model_is_known_in_any_case_and_first_by_its_own() -> None:
     """Two names that differ in case alone stay two."""
-    monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
     upper, lower = (
         ModelFacts(name="Acme-Case", window_tokens=1),
         ModelFacts(name="acme-case", window_tokens=2),
@@ -541,9 +537,8 @@ def test_a_registered_model_is_known_in_any_case_and_first_by_its_own(
     assert (facts_for("Acme-Case"), facts_for("acme-case")) == (upper, lower)
 
 
-def test_an_estimate_has_the_margin_its_model_was_registered_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_estimate_has_the_margin_its_model_was_registered_with() -> None:
     """It was lost where no vocabulary was given."""
-    monkeypatch.setattr(models, "_FACTS", dict(models._FACTS))
     register_model(ModelFacts(name="acme-estimated", margin=Margin(tokens=5, per_mille=500)))
     found = measure(QUESTION, model="acme-estimated")
     assert found.margin_tokens == 5 + -(-found.tokens // 2)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 from trimtab._shared.checks import check_flag, whole_of
 from trimtab.errors import ConfigurationError
 from trimtab.models import ModelFacts, find_facts
-from trimtab.models.prices import find_pricing
 
 if TYPE_CHECKING:
     from trimtab.counting import CounterLike, RequestCounter
@@ -251,6 +250,8 @@ def is_tier(value: object, /) -> bool:
 def _below_tier(facts: ModelFacts | None, model: str | None) -> Budget:
     if model is None:
         raise _unknown_limit("budget='tier' stays below a price tier of the model", None)
+    from trimtab.models.prices import find_pricing  # not above: few budgets ask for prices
+
     prices = find_pricing(model)
     limit_tokens = None if facts is None else facts.input_limit_tokens
     for tier in () if prices is None else prices.tiers:

@@ -30,7 +30,6 @@ from trimtab.errors import ConfigurationError, InvalidHistoryError
 from trimtab.formats import Format, Request, get_format, mapping_of
 from trimtab.formats.origin import OriginOf
 from trimtab.models import find_facts, model_in
-from trimtab.models.prices import find_pricing
 from trimtab.strategies.door import StrategyLike
 
 __all__ = [
@@ -287,7 +286,11 @@ def window_note(model: str | None, budget: Budget, /) -> tuple[str, ...]:
 
 def tier_note(model: str | None, tokens: int, /) -> tuple[str, ...]:
     """Say that a request is in a dearer price tier of its model; nothing where it is not."""
-    prices = None if model is None else find_pricing(model)
+    if model is None:
+        return ()
+    from trimtab.models.prices import find_pricing  # not above: only the report of a model's fit asks
+
+    prices = find_pricing(model)
     tier = None if prices is None else prices.tier_of(tokens)
     if tier is None:
         return ()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from hashlib import blake2b
 from typing import Any, NoReturn
 
 from trimtab._shared import observers
@@ -240,6 +239,8 @@ class Digests:
         self, name: str, arguments: tuple[object, ...], named: Mapping[str, object] | None = None
     ) -> Key:
         """Key a question; its first argument is a message, a text or a list of messages."""
+        from hashlib import blake2b  # not above: it takes milliseconds to load, and few counters are awaited
+
         first, *rest = arguments if arguments else (None,)
         found = blake2b(
             repr((_plain(rest), _plain(named or {}))).encode("utf-8", "surrogatepass"), digest_size=16
@@ -266,6 +267,8 @@ def digest_of(message: object) -> bytes:
         parts = [head, *message.values()]
     else:
         parts = [repr(_plain(message))]
+    from hashlib import blake2b
+
     found = blake2b(digest_size=16)
     for part in parts:
         found.update(part.encode("utf-8", "surrogatepass"))

@@ -6,14 +6,13 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab._shared.checks import move, unknown_name
-from trimtab._shared.lazy import public_dir
+from trimtab._shared.lazy import later
 from trimtab._shared.plugins import make_plugin, plugin_names
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats.anthropic import Anthropic
-from trimtab.formats.api_errors import Refusal, read_refusal
 from trimtab.formats.base import (
     REGISTRY,
     Format,
@@ -36,6 +35,12 @@ from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Step, Structure, Thinking
 from trimtab.formats.tools import Tool, read_tools
 from trimtab.formats.values import Dict, Path, as_list, entry_of, item_of, mapping_of
+
+if TYPE_CHECKING:
+    from trimtab.formats.api_errors import Refusal, read_refusal
+else:
+    # What is asked for when a provider has refused a request.
+    __getattr__ = later(globals(), dict.fromkeys(("Refusal", "read_refusal"), "trimtab.formats.api_errors"))
 
 __all__ = [
     "Anthropic",
@@ -71,7 +76,6 @@ __all__ = [
     "register_format",
 ]
 
-__dir__ = public_dir(globals())
 
 DEFAULT = "openai_chat"
 """The form assumed where nothing tells another: most providers take it."""

@@ -12,23 +12,43 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace as changed
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from trimtab._shared.checks import in_words, near_names
-from trimtab._shared.lazy import public_dir
+from trimtab._shared.lazy import later
 from trimtab.errors import ConfigurationError, UnknownNameError
-from trimtab.models import anthropic, google, open_weights, openai, others
-from trimtab.models.facts import Framing, Margin, MediaRule, ModelFacts, SchemaStyle, ToolsStyle, check_facts
-from trimtab.models.prices import (
-    DEFAULT_PRICING,
-    CachePricing,
-    Charge,
-    PriceTier,
-    pricing_for,
-    pricings,
+from trimtab.models.facts import (
+    Framing,
+    Margin,
+    MediaRule,
+    ModelFacts,
+    SchemaStyle,
+    ToolsStyle,
+    Unnamed,
+    check_facts,
 )
+
+if TYPE_CHECKING:
+    from trimtab.models.prices import (
+        DEFAULT_PRICING,
+        CachePricing,
+        Charge,
+        PriceTier,
+        pricing_for,
+        pricings,
+    )
+else:
+    # What neither a fit nor a count asks for.
+    __getattr__ = later(
+        globals(),
+        dict.fromkeys(
+            ("DEFAULT_PRICING", "CachePricing", "Charge", "PriceTier", "pricing_for", "pricings"),
+            "trimtab.models.prices",
+        ),
+    )
 
 __all__ = [
     "DEFAULT_PRICING",
@@ -48,8 +68,6 @@ __all__ = [
     "register_model",
     "register_models",
 ]
-
-__dir__ = public_dir(globals())
 
 _MAKERS = frozenset(
     {
@@ -190,15 +208,48 @@ def _split(name: str) -> tuple[str, str, str]:
     return name.partition(min(marks, key=name.index)) if marks else (name, "", "")
 
 
-_TABLES = (openai, anthropic, google, others, open_weights)
-_ROWS = tuple(row for table in _TABLES for row in table.ROWS)
-_ALIASES = {name: model for table in _TABLES for name, model in table.ALIASES.items()}
-"""Other names of the same model: old dated ones, and those of gateways."""
-_UNNAMED = tuple(unnamed for table in _TABLES for unnamed in table.UNNAMED)
-
-_OWN = {row.name: row for row in _ROWS}
-_FACTS: dict[str, ModelFacts] = {row.name: row for row in _ROWS}
 _LOCK = threading.RLock()
+
+
+class _Known(NamedTuple):
+    """What is known of models, by name."""
+
+    own: Mapping[str, ModelFacts]
+    """The rows that trimtab brings."""
+    facts: dict[str, ModelFacts]
+    """These, and what was registered."""
+    aliases: dict[str, str]
+    """Other names of the same model: old dated ones, and those of gateways."""
+    unnamed: Sequence[Unnamed]
+    """What names that only tell their maker are counted as."""
+
+
+_LOADED: list[_Known] = []
+"""All of it, once it was asked for."""
+
+
+def _known() -> _Known:
+    """Give all rows; they are loaded with the first name that is looked up."""
+    if not _LOADED:
+        with _LOCK:
+            if not _LOADED:
+                _LOADED.append(_load())
+    return _LOADED[0]
+
+
+def _load() -> _Known:
+    # Not above: they take longer than the rest of this package, and a fit by an estimate needs none of them.
+    from trimtab.models import anthropic, google, open_weights, openai, others
+
+    tables = (openai, anthropic, google, others, open_weights)
+    own = {row.name: row for table in tables for row in table.ROWS}
+    return _Known(
+        own=own,
+        facts=dict(own),
+        aliases={name: model for table in tables for name, model in table.ALIASES.items()},
+        unnamed=tuple(unnamed for table in tables for unnamed in table.UNNAMED),
+    )
+
 
 _VARIABLE = "TRIMTAB_MODELS"
 _READ: list[str] = []
@@ -209,7 +260,7 @@ def model_names() -> list[str]:
     """List the known models, sorted; their dated and prefixed names are known too."""
     if not _READ:
         _read_environment()
-    return sorted(_FACTS)
+    return sorted(_known().facts)
 
 
 def facts_for(model: str, /) -> ModelFacts:
@@ -255,7 +306,7 @@ def find_facts(model: str, /) -> ModelFacts | None:
         raise ConfigurationError(f"model is the name of a model, not {model!r:.80}", argument="model")
     if not _READ:
         _read_environment()
-    return _FACTS.get(model) or _find(model) or _by_maker(model)
+    return _known().facts.get(model) or _find(model) or _by_maker(model)
 
 
 def model_in(body: object, /) -> str | None:
@@ -283,7 +334,7 @@ def exact_features_for(facts: ModelFacts, /) -> dict[str, frozenset[str]] | None
         None for a model that is not trimtab's own, or is charged otherwise than it is there: no bill of it
         was compared.
     """
-    own = _OWN.get(facts.name)
+    own = _known().own.get(facts.name)
     if own is None or (own.encoding, own.framing, own.framings) != (
         facts.encoding,
         facts.framing,
@@ -308,7 +359,8 @@ def exact_table() -> dict[str, dict[str, frozenset[str]]]:
 
 def near_models(model: str, /) -> tuple[str, ...]:
     """List known names spelled like one that nobody knows, best first."""
-    return near_names(model, [*_FACTS, *_ALIASES], meaning=lambda name: _ALIASES.get(name, name))
+    aliases = _known().aliases
+    return near_names(model, [*_known().facts, *aliases], meaning=lambda name: aliases.get(name, name))
 
 
 def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
@@ -322,14 +374,15 @@ def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
         ConfigurationError: The name is taken and `replace` is not given, or a fact cannot be one.
     """
     check_facts(facts)
+    rows, aliases = _known().facts, _known().aliases
     with _LOCK:
-        if (facts.name in _FACTS or facts.name in _ALIASES) and not replace:
-            other = _ALIASES.get(facts.name)
-            known = f" as {other!r}" if other and facts.name not in _FACTS else ""
+        if (facts.name in rows or facts.name in aliases) and not replace:
+            other = aliases.get(facts.name)
+            known = f" as {other!r}" if other and facts.name not in rows else ""
             raise ConfigurationError(
                 f"model {facts.name!r} is known already{known}; pass replace=True to change it"
             )
-        _FACTS[facts.name] = facts
+        rows[facts.name] = facts
         _by_maker.cache_clear()  # it may be a maker's row, or now be known
 
 
@@ -352,8 +405,8 @@ def register_models(path: str | os.PathLike[str], /) -> list[str]:
 
     with _LOCK:
         rows, aliases = read_rows(path, known=facts_for)
-        _FACTS.update((row.name, row) for row in rows)
-        _ALIASES.update(aliases)
+        _known().facts.update((row.name, row) for row in rows)
+        _known().aliases.update(aliases)
         _by_maker.cache_clear()
         return [row.name for row in rows]
 
@@ -375,13 +428,15 @@ def _read_environment() -> None:
 
 
 def _find(model: str) -> ModelFacts | None:
+    from trimtab.models.open_weights import family_names
+
     spelled = spellings(model)
     for name, is_own in spelled:
         found = _row(name)  # a name that was registered is it
         if found is not None:
             return _as_served(found, model, is_own=is_own)
     for name, is_own in spelled:
-        for family in open_weights.family_names(name):
+        for family in family_names(name):
             found = _row(family)
             if found is not None and found.open_weights:
                 return _as_served(found, model, is_own=is_own)
@@ -389,7 +444,8 @@ def _find(model: str) -> ModelFacts | None:
 
 
 def _row(name: str) -> ModelFacts | None:
-    return _FACTS.get(name) or _FACTS.get(_ALIASES.get(name, name))
+    known = _known()
+    return known.facts.get(name) or known.facts.get(known.aliases.get(name, name))
 
 
 def _as_served(found: ModelFacts, model: str, *, is_own: bool) -> ModelFacts:
@@ -404,9 +460,9 @@ def _as_served(found: ModelFacts, model: str, *, is_own: bool) -> ModelFacts:
 def _by_maker(model: str) -> ModelFacts | None:
     """Make the facts of a name that only tells its maker; None if it does not even that."""
     for name, _ in spellings(model):
-        for unnamed in _UNNAMED:
+        for unnamed in _known().unnamed:
             if unnamed.name.match(name):
-                row = _FACTS[unnamed.costliest]
+                row = _known().facts[unnamed.costliest]
                 return changed(
                     _without_limits(row),
                     name=model,

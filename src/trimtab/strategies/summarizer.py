@@ -10,7 +10,7 @@ import inspect
 import reprlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from trimtab._shared.checks import answers_later, in_words, is_later, name_of, near_names
 from trimtab._shared.plugins import make_plugin, plugin_names
@@ -19,7 +19,9 @@ from trimtab.errors import ConfigurationError, FormatError, SummaryError, Unknow
 from trimtab.formats import Format, OriginName, detect, mapping_of
 from trimtab.formats.origin import UNTRUSTED, Origins, from_attribute, sort_origins
 from trimtab.formats.values import message_in
-from trimtab.relevance.ranker import RankCall
+
+if TYPE_CHECKING:
+    from trimtab.relevance.ranker import RankCall
 
 __all__ = [
     "SUMMARY_TAG",
@@ -375,7 +377,7 @@ class SummaryCall(NamedTuple):
 
 T = TypeVar("T")
 
-Call: TypeAlias = SummaryCall | RankCall
+Call: TypeAlias = "SummaryCall | RankCall"
 """What a strategy yields when it needs something from outside."""
 
 
