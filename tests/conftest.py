@@ -208,10 +208,10 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 @pytest.fixture(autouse=True)
 def _models_as_they_were() -> Generator[None]:
     """Take back models and forms a test registered: pages and other tests list those there are."""
-    before, forms = dict(models._known().facts), dict(formats.REGISTRY)
+    before, forms = dict(models._tables().facts), dict(formats.REGISTRY)
     yield
-    models._known().facts.clear()
-    models._known().facts.update(before)
+    models._tables().facts.clear()
+    models._tables().facts.update(before)
     formats.REGISTRY.clear()
     formats.REGISTRY.update(forms)
 

@@ -211,7 +211,7 @@ def _split(name: str) -> tuple[str, str, str]:
 _LOCK = threading.RLock()
 
 
-class _Known(NamedTuple):
+class _Tables(NamedTuple):
     """What is known of models, by name."""
 
     own: Mapping[str, ModelFacts]
@@ -224,11 +224,11 @@ class _Known(NamedTuple):
     """What names that only tell their maker are counted as."""
 
 
-_LOADED: list[_Known] = []
+_LOADED: list[_Tables] = []
 """All of it, once it was asked for."""
 
 
-def _known() -> _Known:
+def _tables() -> _Tables:
     """Give all rows; they are loaded with the first name that is looked up."""
     if not _LOADED:
         with _LOCK:
@@ -237,13 +237,13 @@ def _known() -> _Known:
     return _LOADED[0]
 
 
-def _load() -> _Known:
+def _load() -> _Tables:
     # Not above: they take longer than the rest of this package, and a fit by an estimate needs none of them.
     from trimtab.models import anthropic, google, open_weights, openai, others
 
     tables = (openai, anthropic, google, others, open_weights)
     own = {row.name: row for table in tables for row in table.ROWS}
-    return _Known(
+    return _Tables(
         own=own,
         facts=dict(own),
         aliases={name: model for table in tables for name, model in table.ALIASES.items()},
@@ -260,7 +260,7 @@ def model_names() -> list[str]:
     """List the known models, sorted; their dated and prefixed names are known too."""
     if not _READ:
         _read_environment()
-    return sorted(_known().facts)
+    return sorted(_tables().facts)
 
 
 def facts_for(model: str, /) -> ModelFacts:
@@ -306,7 +306,7 @@ def find_facts(model: str, /) -> ModelFacts | None:
         raise ConfigurationError(f"model is the name of a model, not {model!r:.80}", argument="model")
     if not _READ:
         _read_environment()
-    return _known().facts.get(model) or _find(model) or _by_maker(model)
+    return _tables().facts.get(model) or _find(model) or _by_maker(model)
 
 
 def model_in(body: object, /) -> str | None:
@@ -334,7 +334,7 @@ def exact_features_for(facts: ModelFacts, /) -> dict[str, frozenset[str]] | None
         None for a model that is not trimtab's own, or is charged otherwise than it is there: no bill of it
         was compared.
     """
-    own = _known().own.get(facts.name)
+    own = _tables().own.get(facts.name)
     if own is None or (own.encoding, own.framing, own.framings) != (
         facts.encoding,
         facts.framing,
@@ -359,8 +359,8 @@ def exact_table() -> dict[str, dict[str, frozenset[str]]]:
 
 def near_models(model: str, /) -> tuple[str, ...]:
     """List known names spelled like one that nobody knows, best first."""
-    aliases = _known().aliases
-    return near_names(model, [*_known().facts, *aliases], meaning=lambda name: aliases.get(name, name))
+    aliases = _tables().aliases
+    return near_names(model, [*_tables().facts, *aliases], meaning=lambda name: aliases.get(name, name))
 
 
 def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
@@ -374,7 +374,7 @@ def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
         ConfigurationError: The name is taken and `replace` is not given, or a fact cannot be one.
     """
     check_facts(facts)
-    rows, aliases = _known().facts, _known().aliases
+    rows, aliases = _tables().facts, _tables().aliases
     with _LOCK:
         if (facts.name in rows or facts.name in aliases) and not replace:
             other = aliases.get(facts.name)
@@ -405,8 +405,8 @@ def register_models(path: str | os.PathLike[str], /) -> list[str]:
 
     with _LOCK:
         rows, aliases = read_rows(path, known=facts_for)
-        _known().facts.update((row.name, row) for row in rows)
-        _known().aliases.update(aliases)
+        _tables().facts.update((row.name, row) for row in rows)
+        _tables().aliases.update(aliases)
         _by_maker.cache_clear()
         return [row.name for row in rows]
 
@@ -444,8 +444,8 @@ def _find(model: str) -> ModelFacts | None:
 
 
 def _row(name: str) -> ModelFacts | None:
-    known = _known()
-    return known.facts.get(name) or known.facts.get(known.aliases.get(name, name))
+    tables = _tables()
+    return tables.facts.get(name) or tables.facts.get(tables.aliases.get(name, name))
 
 
 def _as_served(found: ModelFacts, model: str, *, is_own: bool) -> ModelFacts:
@@ -460,9 +460,9 @@ def _as_served(found: ModelFacts, model: str, *, is_own: bool) -> ModelFacts:
 def _by_maker(model: str) -> ModelFacts | None:
     """Make the facts of a name that only tells its maker; None if it does not even that."""
     for name, _ in spellings(model):
-        for unnamed in _known().unnamed:
+        for unnamed in _tables().unnamed:
             if unnamed.name.match(name):
-                row = _known().facts[unnamed.costliest]
+                row = _tables().facts[unnamed.costliest]
                 return changed(
                     _without_limits(row),
                     name=model,
