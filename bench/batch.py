@@ -101,6 +101,8 @@ def ratios(*, rows: int = 50_000, megabytes: int = 100, full_rows: int = FULL_RO
             _cost(first, given, folder / f"first{given.suffix}")  # writes bytecode
         _write_parquet(source, rows)
         kernel = _cost("kernel", source, folder / "none")
+        numbers = _cost("kernel, numbers", source, folder / "none")
+        yield _ratio("messages and numbers / all columns", 0.5, numbers.own_seconds, kernel.own_seconds)
         one = _cost("one worker", source, folder / "one.parquet")
         two = _cost("two workers", source, folder / "two.parquet")
         yield _ratio("one worker with its files / kernel", 1 / 0.8, one.cpu_seconds, kernel.cpu_seconds)

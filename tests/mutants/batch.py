@@ -1,4 +1,4 @@
-"""Mutants of batches: what puts packed results together."""
+"""Mutants of batches: what puts packed results together, and which columns are written."""
 
 from __future__ import annotations
 
@@ -22,5 +22,23 @@ BATCH = (
         ("_end", "return at + number if kind == _BINARY else at", "return at + number"),
         ("_items", "if count < 15 else", "if count < 16 else"),
         ("_structs", "if count < 15 else", "if count < 14 else"),
+    ),
+    module(
+        "batch/task.py",
+        "batch/test_kernel.py",
+        ("BatchTask._checked_columns", "if name not in known:", "if False:"),
+        ("BatchTask._checked_columns", ", ERROR, self.column)", ", ERROR)"),
+        ("BatchTask._checked_columns", "isinstance(given, str) or ", ""),
+        (
+            "BatchTask._checked_columns",
+            "tuple(name for name in COLUMNS[self.operation] if name in given)",
+            "tuple(given)",
+        ),
+    ),
+    module(
+        "batch/rows.py",
+        "batch/test_kernel.py",
+        ("columns_of", "options.columns is None or name in options.columns", "True"),
+        ("_of_fit", "fitted.report if of_report else None", "fitted.report"),
     ),
 )
