@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import ray.data
 from ray.cluster_utils import Cluster
 
 from tests.batch.large import run
-from trimtab.batch import BatchSummary, BatchTask, run_batch
+from trimtab.batch import ENGINES, BatchSummary, BatchTask, run_batch
 from trimtab.errors import ConfigurationError
 
 TASK = BatchTask(operation="fit", budget=150, counter="chars:4")
@@ -129,6 +130,19 @@ def test_a_dataset_of_ones_own_takes_the_kernel(nodes: Nodes, chats: Path) -> No
     assert tokens == dict(
         zip(expected.column("id").to_pylist(), expected.column("tokens_after").to_pylist(), strict=True)
     )
+
+
+def test_columns_that_are_asked_for_are_the_same_ones(nodes: Nodes, chats: Path) -> None:
+    """Of a run, and of a data set of one's own."""
+    task = replace(TASK, columns=["tokens_after"])
+    outs = {engine: chats.with_name(f"{engine}.parquet") for engine in ENGINES}
+    for engine, out in outs.items():
+        run_batch(task, chats, target=out, engine=engine, workers=1)
+    assert _digest(outs["ray"]) == _digest(outs["local"])
+    names = ["id", "messages", "tokens_after", "error"]
+    assert pq.read_table(outs["ray"]).column_names == names
+    dataset = ray.data.read_parquet(str(chats)).map_batches(task, batch_format="pyarrow", batch_size=100)
+    assert dataset.schema().names == names
 
 
 def test_what_a_node_refuses_is_the_same_error(nodes: Nodes, chats: Path) -> None:
