@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from string import ascii_uppercase
 from typing import Any
 
 import pytest
 
 from tests.builders import talk
 from tests.test_runner import LINE, WORDS, Custom, cut, kept, written
-from trimtab import Cascade, Drop, SlidingWindow, Strict, Summarize, TruncateText, fit
+from trimtab import (
+    Cascade,
+    ClearToolResults,
+    Drop,
+    DropNewest,
+    SlidingWindow,
+    Strict,
+    Summarize,
+    TruncateText,
+    fit,
+)
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import EvictionRequest, EvictionResult
 from trimtab.testing import eviction_request
@@ -34,6 +46,83 @@ def test_it_asks_a_model_if_one_of_its_steps_does() -> None:
     assert [
         Cascade(*steps).asks_model for steps in ((Drop(), summarize), (summarize, Drop()), (Drop(),))
     ] == [*(True, True, False)]
+
+
+class Told(Mapping[str, Any]):
+    """A message that knows whether anybody looked into it."""
+
+    def __init__(self, message: dict[str, Any]) -> None:
+        self.message, self.is_read = message, False
+
+    def __getitem__(self, key: str) -> Any:
+        self.is_read = True
+        return self.message[key]
+
+    def __iter__(self) -> Iterator[str]:
+        self.is_read = True
+        return iter(self.message)
+
+    def __len__(self) -> int:
+        return len(self.message)
+
+
+def calls(result: str, times: int = 60) -> list[Told]:
+    """Make a long chat in which the user asks, and a tool of one call answers, so many times."""
+    names = [ascii_uppercase[at % 26] for at in range(times)]
+    return [Told(one) for name in names for one in talk(f"u2 a2 c{name} {result.format(name)} a2")]
+
+
+CLEAR, WINDOW, TASK = ClearToolResults(), SlidingWindow(), SlidingWindow(keep_first_user=True)
+OLD, NEWEST = DropNewest(), 299
+"""Strategies, and the last message of the chat."""
+
+
+@pytest.mark.parametrize(
+    ("steps", "least", "most_read"),
+    [
+        pytest.param((WINDOW,), NEWEST, 60, id="a-window"),
+        pytest.param((CLEAR, WINDOW), NEWEST, 150, id="results-are-cleared-first"),
+        pytest.param((Cascade(CLEAR, CLEAR), WINDOW), NEWEST, 150, id="twice"),
+        pytest.param((WINDOW, OLD), NEWEST, 60, id="the-others-get-what-the-window-keeps"),
+        pytest.param((OLD, WINDOW), 0, 300, id="the-oldest-stay"),
+        pytest.param((CLEAR, OLD, WINDOW), 0, 300, id="the-oldest-stay-and-results-are-cleared-first"),
+        pytest.param((CLEAR, TASK), 0, 300, id="the-task-stays"),
+        pytest.param((CLEAR, TASK, WINDOW), 0, 300, id="the-task-stays-if-a-window-without-it-follows"),
+        pytest.param((CLEAR, Cascade(TASK, WINDOW)), 0, 300, id="in-a-cascade-of-its-own"),
+    ],
+)
+def test_it_is_read_as_far_as_the_step_asks_that_lets_something_leave(
+    steps: Any, least: int, most_read: int
+) -> None:
+    """The first such step says whether old messages have a say; without a say they are not looked at."""
+    chat = calls("r{}1")
+    fitted = fit(chat, 60, counter=WORDS, strategy=Cascade(*steps))
+    positions = [at for at in fitted.positions if at is not None]
+    assert least in positions
+    assert len(positions) < 40
+    assert sum(message.is_read for message in chat) <= most_read
+
+
+def test_one_that_only_clears_lets_nothing_leave() -> None:
+    """The oldest results are cleared, as many as it takes."""
+    chat = calls("r{}30")
+    size = WORDS.count([dict(one) for one in chat])
+    strategy = Cascade(ClearToolResults(target_ratio=1.0))
+    fitted = fit(chat, size - 60, counter=WORDS, strategy=strategy)
+    assert fitted.positions == list(range(300))
+    assert list(fitted.changed) == [3, 8, 13]  # each saves thirty words, and has four for its placeholder
+
+
+def test_a_result_that_left_is_not_among_the_newest() -> None:
+    """Also where it stood between a call and its result, which are still there."""
+    chat = talk("u2 cD rD30 cC rC30 cA cB rB30 rA30 a2 u1")
+    there = [message for at, message in enumerate(chat) if at not in (6, 7)]
+    firsts = (0, 1, 3, 5, 9, 10)  # of all units but that of B
+    clear = ClearToolResults(keep_results=2, clear_at_least_tokens=999, target_ratio=1.0)
+    strategy = Cascade(Custom(kept(*firsts, fits=False)), clear)
+    fitted = fit(chat, WORDS.count(there) - 1, counter=WORDS, strategy=strategy)
+    assert fitted.positions == [0, 1, 2, 3, 4, 5, 8, 9, 10]
+    assert list(fitted.changed) == [2]
 
 
 def test_the_first_step_that_fits_is_the_answer() -> None:

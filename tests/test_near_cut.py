@@ -310,15 +310,21 @@ def test_a_pending_call_that_was_counted_is_found_without_reading_on(form: str) 
     assert far_read(messages, form, limit=26, pending_calls=["Z"]) == set()
 
 
+def with_words_beside(form: str, *, times: int, step: int) -> list[dict[str, Any]]:
+    """Make turns of eight messages; from the first result on each so many has a word more."""
+    turn = written("u2 cA rA3 a2 a1 cB rB2 a1", form)
+    beside = {"type": "text", "text": "w"} if form == "anthropic" else {"text": "w"}
+    key = "parts" if form == "gemini" else "content"
+    messages = [dict(message) for message in turn * times]
+    for message in messages[2::step]:
+        message[key] = [*message[key], beside]
+    return messages
+
+
 @pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
 def test_words_beside_results_open_no_turn(form: str) -> None:
     """They may not come first: what is cut into stays with the message of the user before them."""
-    turn = written("u2 cA rA3 a2 a1 cB rB2 a1", form)
-    words_beside = {"type": "text", "text": "w"} if form == "anthropic" else {"text": "w"}
-    key = "parts" if form == "gemini" else "content"
-    messages = [dict(message) for message in turn * 3]
-    for message in messages[2::7]:
-        message[key] = [*message[key], words_beside]
+    messages = with_words_beside(form, times=3, step=7)
     total = words(form).count(messages)
     for options in ({}, {"pin": [10]}, {"pin": [9, 20]}):
         for limit in range(8, total, 3):
@@ -329,6 +335,15 @@ def test_words_beside_results_open_no_turn(form: str) -> None:
                 assert near == outcome(
                     messages, limit, counter=words(form), format=form, strategy=SlidingWindow(), **options
                 ), limit
+
+
+@pytest.mark.parametrize("form", ["anthropic", "gemini", "bedrock"])
+@pytest.mark.parametrize("pin", [82, 83, 85])
+def test_of_a_pin_behind_such_words_its_turn_alone_is_read(form: str, pin: int) -> None:
+    """The turn from 80 to 87: the message of the user with which it begins, and what stands beside that."""
+    read = far_read(with_words_beside(form, times=30, step=8), form, limit=40, pin=[pin])
+    assert read is not None
+    assert {80, 81, 82, 87} <= read <= set(range(79, 90))
 
 
 def outcome_rows(

@@ -86,6 +86,18 @@ def test_an_opener_is_cut_to_its_marker_before_its_answers_leave(form: str) -> N
     )
 
 
+@ordered
+def test_no_opener_stays_where_something_else_stands_in_front(form: str) -> None:
+    """Of a pinned question in front of all, and of nothing at all: then what stays is led by its own."""
+    messages, counter = [said(form, "user", 10), *run_of(form)], WordCounter(format=form)
+    fitted = fit(messages, 60, counter=counter, format=form, strategy=TruncateText(), pin=[0])
+    assert fitted.positions == [0, 10, 11, 12, 13]  # 10 and 28 and 6 and 5, and 11 of the next answer
+    assert list(fitted.changed) == [1]
+    assert fitted.report.tokens_after == 60
+    fitted = fit(messages, 12, counter=counter, format=form, strategy=TruncateText())
+    assert fitted.positions == [12, 13]
+
+
 class Letters(WordCounter):
     """One token a character."""
 

@@ -118,6 +118,8 @@ ANY_TEXT = (
     TEXTS | WORDS.map(" ".join) | st.text(max_size=60) | st.sampled_from("a \n").map(lambda char: char * 400)
 )
 MARKERS = st.sampled_from([CUT_MARKER, "#", ""])
+WIDE = "e" + 4 * "\u0301"
+"""One cluster of five code points."""
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -142,6 +144,20 @@ def test_the_result_is_the_longest_that_fits(
         assert len(text) - len(tail) in starts(text)
         for wider_head, wider_tail in neighbours(text, head, tail, keep):
             assert count(wider_head + marker + wider_tail) > limit
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "result"),
+    [
+        pytest.param(WIDE + "abcdefgh", 6, "#defgh", id="one-more-at-the-end"),
+        pytest.param(WIDE + "abce\u0301wxyz", 7, "#e\u0301wxyz", id="a-cluster-more"),
+        pytest.param(WIDE + "abce\u0301wxyz", 6, "#wxyz", id="half-a-cluster-is-none"),
+        pytest.param("abcdefgh" + WIDE, 6, "abcde#", id="one-more-at-the-beginning"),
+    ],
+)
+def test_what_one_side_cannot_use_the_other_gets(text: str, limit: int, result: str) -> None:
+    """Both get as much as four code points; the cluster of five has no room in what is left."""
+    assert shorten(text, limit, count=len, keep="both", marker="#") == result
 
 
 @given(text=ANY_TEXT, limit=st.integers(0, 150), keep=st.sampled_from(KEEPS))

@@ -82,8 +82,6 @@ class History:
         """What the model asks of thinking that is sent back to it."""
         self.ordered = rules.ordered or bool(self.thinking.leads)
         """Not every message may come first, or behind every other."""
-        self._users_open = rules.users_stand_alone and not self.ordered
-        """Every message of the user may come first, and belongs to nothing before it."""
         self.pins = frozenset(pins)
         self.pending_calls = frozenset(pending_calls)
         self.protect = protect
@@ -610,8 +608,8 @@ class History:
     def _openers_of(self, index: int) -> list[int]:
         """List what a message needs in front of it.
 
-        The user's message before it, and, if that cannot open a turn, the one before it that can; and the
-        thinking that opens what is left of the last turn.
+        The user's message before it, which may always come first, and the thinking that opens what is left of
+        the last turn.
         """
         if not self.ordered:
             return self._user_before(index)
@@ -626,8 +624,7 @@ class History:
             before = range(index - 1, self.head - 1, -1) if self.cannot_lead(index) else ()
             first = next((at for at in before if not self.cannot_lead(at)), None)
             return [] if first is None else [first]
-        opener = user if self._opens(user) else self._turn_at(user)
-        return [user] if opener is None or opener == user else [user, opener]
+        return [user]
 
     def _spans_of(self, asked: Collection[int], start: int) -> list[tuple[int, int]]:
         """Return for each message where to begin and to end to tell its unit apart."""
@@ -715,7 +712,7 @@ class History:
         return self.kind(index - 1) in ("user", "tool") and not self._is_bound(index - 1)
 
     def _turn_at(self, index: int) -> int | None:
-        """Find the message of the user that opens the turn of a message, stands alone and may come first."""
+        """Find the message of the user that opens the turn of a message and stands alone."""
         user = self.user_at_or_before(index)
         while user is not None and not self._opens(user):
             user = self.user_at_or_before(user - 1) if user else None
@@ -729,10 +726,8 @@ class History:
         return self.count if user is None else user
 
     def _opens(self, user: int) -> bool:
-        """Tell whether a message of the user stands alone and may come first."""
-        if user in self.walked.odd:
-            return False
-        return self._users_open or (self.stands_alone(user) and not self.cannot_lead(user))
+        """Tell whether a message of the user stands alone, as far as is known."""
+        return user not in self.walked.odd and self.stands_alone(user)
 
     def _group(self, start: int, stop: int, waiting: set[str]) -> list[Span] | None:
         """Group some neighboring messages as if they were all there is; None if they are not."""

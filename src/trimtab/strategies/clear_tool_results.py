@@ -295,7 +295,7 @@ def _messages_with_results(request: EvictionRequest) -> list[int]:
     """List the messages that are still there and hold results, ascending."""
     history, found = request.history, set[int]()
     for first, stop, _, _, unit in request.told:
-        if unit is None or stop - first == len(unit.indices):
+        if unit is None:
             found.update(history.results(first, stop))
         else:
             found.update(filter(history.is_result, unit.indices))

@@ -325,13 +325,10 @@ class _Run:
     def opener(self, dropped: int) -> Unit | None:
         """Return what has to stay in front once so many have gone."""
         openers, free = self._openers, self.free
-        if openers is None:
+        if openers is None or dropped == len(free):
             return None
-        while dropped < len(free) and openers.says(span_of(free[dropped])) is None:
-            dropped += 1
-        if dropped == len(free) or (self._front is not None and self._front < free[dropped].first):
-            return None
-        return openers.of(free[dropped])
+        is_led = self._front is not None and self._front < free[dropped].first
+        return None if is_led else openers.of(free[dropped])
 
     def remainder(self, dropped: int) -> list[Unit]:
         """List what stays once so many have gone."""
