@@ -582,6 +582,22 @@ def test_what_an_error_quotes_is_not_turned_into_options() -> None:
     assert "x/model=4.json" in run(*FIT, "--tools", "x/model=4.json", data=CHAT).stderr
 
 
+def test_a_value_that_was_given_is_told_with_its_option(tmp_path: Path) -> None:
+    """As it was given, with the option in front; also of a policy, and of a session of its own."""
+    policy = tmp_path / "p.toml"
+    policy.write_text(BLOCK, encoding="utf-8")
+    model = ("--model", "gpt-4o")
+    assert "Error: --budget tier stays below" in run("fit", "--budget", "tier", *model, data=CHAT).stderr
+    beside = run("fit", "--budget", "9000", "--output-reserve", "9000", *model, data=CHAT)
+    assert "beside --output-reserve 9,000 and" in beside.stderr
+    both = ("--system", "x", "--policy", str(policy))
+    twice = run(*FIT, *both, data={"system": "a", "messages": [QUESTION]})
+    assert "by --system and in" in twice.stderr
+    new = ("session", "add", "--store", str(tmp_path / "chats.db"), "--id", "a", "--budget", "1m", *model)
+    assert "--budget 1,000,000 passes the window" in run(*new, data=QUESTION).stderr
+    assert "over_limit" not in run(*new, data=QUESTION).stderr
+
+
 @pytest.mark.parametrize(
     ("option", "text", "said"),
     [

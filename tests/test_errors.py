@@ -83,7 +83,7 @@ def test_an_error_names_the_argument_that_is_wrong(ask: Callable[[], object], ar
     with pytest.raises(ConfigurationError) as caught:
         ask()
     for one in (caught.value, copy.copy(caught.value), pickle.loads(pickle.dumps(caught.value))):
-        assert (one.argument, one.place) == (argument, None)
+        assert (one.argument, one.place, str(one)) == (argument, None, str(caught.value))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 from trimtab._shared.checks import check_flag, whole_of
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, Hint, option, phrase
 from trimtab.models import ModelFacts, find_facts
 
 if TYPE_CHECKING:
@@ -69,8 +69,11 @@ class Budget:
         set_value(self, "over_limit", check_flag("over_limit", over_limit))
         if self.output_reserve + self.overhead_tokens >= self.window:
             raise ConfigurationError(
-                f"nothing is left of a window of {_tokens(self.window)} beside output_reserve="
-                f"{self.output_reserve:,} and overhead_tokens={self.overhead_tokens:,}"
+                phrase(
+                    f"nothing is left of a window of {_tokens(self.window)} beside ",
+                    option("output_reserve", self.output_reserve),
+                    f" and overhead_tokens={self.overhead_tokens:,}",
+                )
             )
 
     @classmethod
@@ -103,9 +106,13 @@ class Budget:
             return cls(tokens)
         if facts.window_tokens is not None and tokens > facts.window_tokens:
             raise ConfigurationError(
-                f"budget={tokens:,} passes the window of {model!r}, {facts.window_tokens:,} tokens for input"
-                f" and output together: leave budget out to fill it, or pass budget=Budget({tokens},"
-                " over_limit=True) if the window is larger where you use it",
+                phrase(
+                    option("budget", tokens),
+                    f" passes the window of {model!r}, {facts.window_tokens:,} tokens for input and output"
+                    " together: leave budget out to fill it, or ",
+                    Hint("over_limit", f"pass budget=Budget({tokens}, over_limit=True)"),
+                    " if the window is larger where you use it",
+                ),
                 argument="budget",
             )
         return _within_limits(cls(tokens), facts, model)
@@ -249,7 +256,7 @@ def is_tier(value: object, /) -> bool:
 
 def _below_tier(facts: ModelFacts | None, model: str | None) -> Budget:
     if model is None:
-        raise _unknown_limit("budget='tier' stays below a price tier of the model", None)
+        raise _unknown_limit(phrase(option("budget", "tier"), " stays below a price tier of the model"), None)
     from trimtab.models.prices import find_pricing  # not above: few budgets ask for prices
 
     prices = find_pricing(model)
@@ -258,8 +265,11 @@ def _below_tier(facts: ModelFacts | None, model: str | None) -> Budget:
         if limit_tokens is None or tier.above_tokens < limit_tokens:
             return TierBudget(tier.above_tokens, margin="auto")
     raise ConfigurationError(
-        f"budget='tier' stays below a price tier, and none of {model!r} is known: give tokens, or a share of"
-        " what it takes, as '80%'",
+        phrase(
+            option("budget", "tier"),
+            f" stays below a price tier, and none of {model!r} is known: give tokens, or a share of what it"
+            " takes, as '80%'",
+        ),
         argument="budget",
     )
 
@@ -293,9 +303,12 @@ def _within_limits(budget: Budget, facts: ModelFacts, model: str | None) -> Budg
         return budget
     if budget.output_reserve + budget.overhead_tokens >= window_tokens:
         raise ConfigurationError(
-            f"output_reserve={budget.output_reserve:,} and overhead_tokens={budget.overhead_tokens:,} leave"
-            f" nothing of the {window_tokens:,} tokens that {model!r} takes; where it takes more, pass"
-            " Budget(..., over_limit=True)",
+            phrase(
+                option("output_reserve", budget.output_reserve),
+                f" and overhead_tokens={budget.overhead_tokens:,} leave nothing of the {window_tokens:,}"
+                f" tokens that {model!r} takes; where it takes more, ",
+                Hint("over_limit", "pass Budget(..., over_limit=True)"),
+            ),
             argument="output_reserve",
         )
     is_input = limit_tokens is not None and window_tokens == limit_tokens + budget.output_reserve
@@ -347,7 +360,8 @@ def _share_in(value: str) -> float | None:
     share = float(found[1]) / 100
     if not 0 < share <= 1:
         raise ConfigurationError(
-            f"budget={value!r}: a share of the input limit is above 0% and at most 100%", argument="budget"
+            phrase(option("budget", value), ": a share of the input limit is above 0% and at most 100%"),
+            argument="budget",
         )
     return share
 
@@ -376,12 +390,15 @@ def _tokens_meant(value: object, facts: ModelFacts | None, model: str | None) ->
     if share is None:
         tokens = tokens_in(value)
         if tokens is None:
-            model = f": write model={value!r}" if value and find_facts(value) is not None else ""
-            raise ConfigurationError(f"{_KINDS}, not {reprlib.repr(value)}{model}", argument="budget")
+            is_model = bool(value) and find_facts(value) is not None
+            instead = (": write ", option("model", value)) if is_model else ()
+            raise ConfigurationError(
+                phrase(f"{_KINDS}, not {reprlib.repr(value)}", *instead), argument="budget"
+            )
         return _whole("budget", tokens, 1)
     limit_tokens = None if facts is None else facts.input_limit_tokens
     if limit_tokens is None:
-        raise _unknown_limit(f"budget={value!r} is a share of the model's input limit", model)
+        raise _unknown_limit(phrase(option("budget", value), " is a share of the model's input limit"), model)
     return max(1, math.floor(limit_tokens * share))
 
 
@@ -392,10 +409,15 @@ _KINDS = (
 
 def _unknown_limit(what: str, model: str | None) -> ConfigurationError:
     if model is None:
-        return ConfigurationError(f"{what}, and no model is named: pass model=, or tokens", argument="budget")
+        return ConfigurationError(
+            phrase(what, ", and no model is named: pass ", option("model"), ", or tokens"), argument="budget"
+        )
     return ConfigurationError(
-        f"{what}, and that of {model!r} is not known: give tokens, or say what the model is"
-        " (trimtab.models.register_model)",
+        phrase(
+            what,
+            f", and that of {model!r} is not known: give tokens, or say what the model is"
+            " (trimtab.models.register_model)",
+        ),
         argument="budget",
     )
 

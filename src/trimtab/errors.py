@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 __all__ = [
     "BatchError",
@@ -48,6 +48,49 @@ __all__ = [
     "UsageError",
     "VersionConflictError",
 ]
+
+
+class Hint(NamedTuple):
+    """What an error names for its reader to use; who shows it may write it in words of their own."""
+
+    name: str
+    """What is meant: a parameter, or a word of its own."""
+    text: str
+    """How Python writes it."""
+    value: str = ""
+    """What was or is to be given for it; empty where that is not said, or True."""
+
+
+ROOM = Hint("room", "budget= (tokens, or a Budget)")
+EVENT = Hint("event", "pass an event of history(), or its id")
+IN_NAMES = Hint("in names", " in names=")
+NAMES_HAS = Hint("names", "names= has")
+
+
+def option(name: str, value: object = None, /) -> Hint:
+    """Name a parameter, as `budget=`, or with a value, as `budget=8,000`."""
+    if value is None or value is True:
+        return Hint(name, f"{name}={value or ''}")
+    if isinstance(value, int):
+        return Hint(name, f"{name}={value:,}", f"{value:,}")
+    return Hint(name, f"{name}={value!r}", str(value))
+
+
+class Phrase(str):
+    """The text of an error, which remembers the hints in it; `phrase` makes it."""
+
+    parts: tuple[str | Hint, ...]
+
+
+def phrase(*parts: str | Hint | BaseException) -> Phrase:
+    """Put the text of an error together from words, hints, and the texts of other errors."""
+    found: list[str | Hint] = []
+    for part in parts:
+        text = part.args[0] if isinstance(part, ContextError) and part.args else part
+        found += text.parts if isinstance(text, Phrase) else [text if isinstance(text, Hint) else str(text)]
+    made = Phrase("".join(part.text if isinstance(part, Hint) else part for part in found))
+    made.parts = tuple(found)
+    return made
 
 
 class ContextError(Exception):

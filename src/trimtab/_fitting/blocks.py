@@ -18,7 +18,10 @@ from itertools import repeat
 from typing import Any, Literal, cast
 
 from trimtab._shared.checks import check_trim, number_of, whole_of
-from trimtab.errors import ConfigurationError
+from trimtab.errors import (
+    ConfigurationError,
+    phrase,
+)
 from trimtab.strategies import SlidingWindow, Strategy, Strict, TruncateText
 from trimtab.strategies.door import StrategyLike, strategy_given
 
@@ -363,7 +366,7 @@ class _Check:
         try:
             return strategy_given(strategy)
         except ConfigurationError as error:
-            error.args = self.fail(str(error), "strategy").args
+            error.args = (phrase(f"block {self._name!r}: ", error),)
             error.argument = "strategy"
             raise
 

@@ -26,7 +26,14 @@ from trimtab.counting.base import RequestCounter
 from trimtab.counting.door import as_counter
 from trimtab.counting.margin import known_margin, margin_of, unsure_of
 from trimtab.counting.measurement import near_words
-from trimtab.errors import ConfigurationError, InvalidHistoryError
+from trimtab.errors import (
+    ROOM,
+    ConfigurationError,
+    Hint,
+    InvalidHistoryError,
+    option,
+    phrase,
+)
 from trimtab.formats import Format, Request, get_format, mapping_of
 from trimtab.formats.origin import OriginOf
 from trimtab.models import find_facts, model_in
@@ -138,17 +145,28 @@ def refuse_faults(violations: Iterable[Any], /, *, mended: bool = False) -> None
     faults = tuple(one for one in violations if one.fault)
     if not faults:
         return
-    said = "; ".join(one.message.rstrip(".") for one in faults[:_MOST_SAID])
+    first = "; ".join(one.message.rstrip(".") for one in faults[:_MOST_SAID])
     more = f"; and {len(faults) - _MOST_SAID} more" if len(faults) > _MOST_SAID else ""
     count = f"{len(faults)} faults" if len(faults) > 1 else "a fault"
     if mended:
         raise InvalidHistoryError(
-            f"what stays has {count} that repair=True cannot mend: {said}{more}. Change what is named there",
+            phrase(
+                f"what stays has {count} that ",
+                option("repair", True),
+                f" cannot mend: {first}{more}. Change what is named there",
+            ),
             violations=faults,
         )
     raise InvalidHistoryError(
-        f"the input has {count}, and strict=True was asked for: {said}{more}. Mend it with repair(messages),"
-        " or leave strict=True out: what can be mended then leaves, and the report lists it",
+        phrase(
+            f"the input has {count}, and ",
+            option("strict", True),
+            f" was asked for: {first}{more}. Mend it with ",
+            Hint("mend", "repair(messages)"),
+            ", or leave ",
+            option("strict", True),
+            " out: what can be mended then leaves, and the report lists it",
+        ),
         violations=faults,
     )
 
@@ -186,7 +204,7 @@ def with_beside(request: Request, *, system: Any, tools: Any) -> Request:
     for name, given, held in (("system", system, request.system), ("tools", tools, request.tools)):
         if given is not None and held is not None:
             raise ConfigurationError(
-                f"{name} is given twice: by {name}= and in the request body", argument=name
+                phrase(f"{name} is given twice: by ", option(name), " and in the request body"), argument=name
             )
     return replace(
         request,
@@ -240,9 +258,7 @@ def budget_of(budget: BudgetLike | None, model: str | None, /, *, given: object 
     if found is None:
         model = model_in(given) if model is None else model
         known = "no model is named" if model is None else f"the window of {model!r} is not known"
-        raise ConfigurationError(
-            f"{known}: pass budget= (tokens, or a Budget){near_words(model)}", argument="budget"
-        )
+        raise ConfigurationError(phrase(f"{known}: pass ", ROOM, near_words(model)), argument="budget")
     return found
 
 

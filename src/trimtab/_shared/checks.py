@@ -23,6 +23,7 @@ from trimtab.errors import (
     FormatError,
     UnknownNameError,
     move_error,
+    phrase,
 )
 
 # Single values.
@@ -400,7 +401,7 @@ def unknown_name(
     """Make the error for a name that is not among those known; the near ones end what is said."""
     near = near_names(str(name), known)
     return UnknownNameError(
-        f"{said}{in_words(near)}", name=str(name), near=near, argument=argument, place=place
+        phrase(said, in_words(near)), name=str(name), near=near, argument=argument, place=place
     )
 
 

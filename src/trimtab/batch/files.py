@@ -28,7 +28,12 @@ from trimtab.batch.arrow import (
 )
 from trimtab.batch.parquet import RowGroups, open_parquet, pack, read_group
 from trimtab.batch.task import ID, ROWS_AT_ONCE, BatchTask
-from trimtab.errors import ConfigurationError, FormatError
+from trimtab.errors import (
+    ConfigurationError,
+    FormatError,
+    Hint,
+    phrase,
+)
 
 CHUNK_BYTES = 4 << 20
 """Bytes of lines that are one piece of work; of Parquet that is a row group."""
@@ -90,8 +95,12 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> tupl
             raise ConfigurationError(f"{source}: conversations are read from {_KNOWN}, or a folder of them")
         if may_be_file and not as_file and target.suffix:
             raise ConfigurationError(
-                f"{target}: results are written as {_KNOWN}, or into a folder: one whose name has a dot is"
-                f" made first, or given as text that ends with / ({f'{target}/'!r}; a Path drops that)"
+                phrase(
+                    f"{target}: results are written as {_KNOWN}, or into a folder: one whose name has a dot"
+                    f" is made first, or given as text that ends with / ({f'{target}/'!r}",
+                    Hint("path", "; a Path drops that"),
+                    ")",
+                )
             )
         output = target if as_file else target / source.name
         if output.resolve() == source.resolve():

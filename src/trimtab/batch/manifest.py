@@ -17,7 +17,12 @@ from typing import IO, Any, Self
 from trimtab.batch.files import Assembly, Job
 from trimtab.batch.fingerprint import fingerprint
 from trimtab.batch.task import BatchTask
-from trimtab.errors import BatchError, ConfigurationError
+from trimtab.errors import (
+    BatchError,
+    ConfigurationError,
+    option,
+    phrase,
+)
 from trimtab.policy import read_file
 from trimtab.replay.policies import is_file
 
@@ -103,7 +108,10 @@ class Manifest:
         there = [job.output for at, job in enumerate(jobs) if at not in outputs and lexists(job.output)]
         if there and not overwrite:
             raise ConfigurationError(
-                f"{there[0]} is there already: give another name, or write over it with overwrite=True"
+                phrase(
+                    f"{there[0]} is there already: give another name, or write over it with ",
+                    option("overwrite", True),
+                )
             )
         entries = lines if lines[1:] else [header]
         whole = b"".join(map(_line, entries))
@@ -120,10 +128,14 @@ class Manifest:
         """
         for path in inputs:
             if tuple(_state(path)) not in self._inputs:
-                anew = "start anew, with overwrite=True," if self.outputs else "start anew"
+                over = (", with ", option("overwrite", True), ",") if self.outputs else ()
                 raise BatchError(
-                    f"{path} was changed or removed during the run, so no results of it are put in their"
-                    f" place: remove {self.folder} and {anew} when nobody writes to the file"
+                    phrase(
+                        f"{path} was changed or removed during the run, so no results of it are put in their"
+                        f" place: remove {self.folder} and start anew",
+                        *over,
+                        " when nobody writes to the file",
+                    )
                 )
 
     def part(self, index: int, /) -> Path:

@@ -16,7 +16,11 @@ from trimtab.conversation import Violation, validate
 from trimtab.counting import CounterLike, EstimateCounter, counter_for
 from trimtab.counting.measurement import count_of_request
 from trimtab.counting.tokenizers import is_at_hand
-from trimtab.errors import ConfigurationError
+from trimtab.errors import (
+    ConfigurationError,
+    option,
+    phrase,
+)
 from trimtab.formats import Format, SystemLike, ToolSchema, get_format
 from trimtab.models import CachePricing, facts_for, known_model_in
 from trimtab.policy.conversations import counted_model, fitter
@@ -183,7 +187,8 @@ def _by_policy(policy: Context, options: Options) -> Work:
         raise ConfigurationError("the policy has no blocks to put a conversation into")
     if options.repair:
         raise ConfigurationError(
-            "repair= does not go with a policy of blocks: these say what stays", argument="repair"
+            phrase(option("repair"), " does not go with a policy of blocks: these say what stays"),
+            argument="repair",
         )
     policy = policy.clone(pending_calls=options.pending_calls, strict=True if options.strict else None)
     settings = _some(options, "budget", "model", "counter", "format", "system", "tools")

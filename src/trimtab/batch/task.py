@@ -37,7 +37,7 @@ from trimtab.batch.rows import (
 )
 from trimtab.budget import Budget, BudgetLike
 from trimtab.counting import CounterLike
-from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError
+from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, option, phrase
 from trimtab.formats import Format, SystemLike, ToolSchema, detect, formats, get_format
 from trimtab.replay import PolicyLike
 
@@ -328,7 +328,10 @@ class BatchTask(Options):
         """
         if self.column == ID:
             raise ConfigurationError(
-                f"column={ID!r}: lines of JSON have their id there: name the key of their conversations",
+                phrase(
+                    option("column", ID),
+                    ": lines of JSON have their id there: name the key of their conversations",
+                ),
                 argument="column",
             )
         return self.schema(_lines(self.column))

@@ -23,7 +23,7 @@ from trimtab.cli.input import INPUT_KINDS
 from trimtab.counting import AdditiveCounter, counter_for
 from trimtab.counting.door import counter_in_words
 from trimtab.counting.measurement import near_words
-from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, UnknownNameError
+from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, UnknownNameError, phrase
 from trimtab.formats import Format, Request, detect, formats, get_format
 from trimtab.models import facts_for, known_model_in, model_names
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
@@ -406,7 +406,7 @@ def _strategy_in(raw: bytes, value: str, *, is_toml: bool = False) -> Strategy:
     try:
         return create_strategy(tomllib.loads(raw.decode("utf-8")) if is_toml else parse(raw, whole=True))
     except (FormatError, ConfigurationError, ValueError) as error:
-        raise ConfigurationError(f"--strategy {value}: {error}") from error
+        raise ConfigurationError(phrase(f"--strategy {value}: ", error)) from error
 
 
 def _tools_of(value: str | None) -> list[Any] | None:

@@ -6,7 +6,6 @@ import functools
 import inspect
 import json
 import os
-import re
 import shutil
 import stat
 import sys
@@ -36,7 +35,9 @@ from trimtab.errors import (
     ConfigurationError,
     ContextError,
     FormatError,
+    Hint,
     MissingExtraError,
+    Phrase,
 )
 from trimtab.report.text import plain, plural
 
@@ -389,48 +390,34 @@ def encode(text: str) -> bytes:
 # What an error of the library says, in words of the command line: `--strict` for `strict=True`.
 
 
-_OPTIONS = (
-    "allow_remote|budget|column|model|counter|format|system|tools|strategy|margin|output_reserve|overwrite|pin"
-    "|repair|strict"
-)
-"""Parameters of front doors that are options of a command under the same name."""
-
-_PHRASES = {
-    "counter=EstimateCounter()": "--counter estimate",
-    "budget= (tokens, or a Budget)": "--budget N",
-    "repair(messages)": "`trimtab repair`",
-    " (register_format)": "",
-    " (it needs margin_tokens(tokens))": "",
-    "pass an event of history(), or its id": "`trimtab session history --kinds all --ids` shows the ids",
-    "as snapshot() makes it": "as `trimtab session export` writes it",
-    " in names=": " that a program gives",
-    "names= has": "declared are",
-    "; a Path drops that)": ")",
+_HINTS = {
+    "event": "`trimtab session history --kinds all --ids` shows the ids",
+    "facts": "a row in the file that TRIMTAB_MODELS names",
+    "in names": " that a program gives",
+    "margin_tokens": "",
+    "mend": "`trimtab repair`",
+    "names": "declared are",
+    "over_limit": "say so in the file that TRIMTAB_MODELS names",
+    "path": "",
+    "room": "--budget N",
+    "snapshot": "as `trimtab session export` writes it",
 }
-"""What is no name of an option; as it stands in the library, and what takes its place."""
-
-_PYTHON = re.compile(
-    r"(?P<quoted>(?<!\w)'(?:[^'\\]|\\.)*'|(?<!\w)\"(?:[^\"\\]|\\.)*\")"
-    rf"|(?P<phrase>{'|'.join(map(re.escape, _PHRASES))})"
-    r"|(?P<row>register_model\(ModelFacts\(.*?\)\))"
-    rf"|(?<![\w./-])(?P<option>{_OPTIONS})=(?:True\b|'(?P<value>[^']*)')?"
-)
+"""What an error suggests that is no option of the same name."""
 
 
 def in_options(error: Exception) -> str:
-    """Return the text of an error for somebody at a shell; what it quotes stays as it was given."""
-    return _PYTHON.sub(_word, str(error))
+    """Return the text of an error for somebody at a shell; its words stay, its hints are options."""
+    text = error.args[0] if isinstance(error, ContextError) and error.args else str(error)
+    if not isinstance(text, Phrase):
+        return str(error)
+    return "".join(part if isinstance(part, str) else _option_of(part) for part in text.parts)
 
 
-def _word(found: re.Match[str]) -> str:
-    if found["phrase"]:
-        return _PHRASES[found["phrase"]]
-    if found["row"]:
-        return "a row in the file that TRIMTAB_MODELS names"
-    if found["option"]:
-        value = f" {found['value']}" if found["value"] else ""
-        return f"--{found['option'].replace('_', '-')}{value}"
-    return found[0]
+def _option_of(hint: Hint) -> str:
+    if hint.name in _HINTS:
+        return _HINTS[hint.name]
+    value = f" {hint.value}" if hint.value else ""
+    return f"--{hint.name.replace('_', '-')}{value}"
 
 
 # How far a long input is, for people who wait at a terminal.

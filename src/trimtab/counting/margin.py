@@ -6,7 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from trimtab.counting.base import AdditiveCounter, RequestCounter, checked_count, counter_name
 from trimtab.counting.media import is_seen, media_tokens
-from trimtab.errors import ConfigurationError
+from trimtab.errors import (
+    ConfigurationError,
+    Hint,
+    option,
+    phrase,
+)
 from trimtab.formats import Media, Pieces
 from trimtab.models import MediaRule
 
@@ -44,8 +49,14 @@ def margin_of(counter: RequestCounter, tokens: int, /) -> int:
     margin = known_margin(counter, tokens)
     if margin is None:
         raise ConfigurationError(
-            f"margin='auto': counter {counter_name(counter)} does not say how far its counts may be off"
-            " (it needs margin_tokens(tokens)); pass margin= as a number of tokens",
+            phrase(
+                option("margin", "auto"),
+                f": counter {counter_name(counter)} does not say how far its counts may be off",
+                Hint("margin_tokens", " (it needs margin_tokens(tokens))"),
+                "; pass ",
+                option("margin"),
+                " as a number of tokens",
+            ),
             argument="margin",
         )
     return margin

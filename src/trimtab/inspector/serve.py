@@ -11,7 +11,11 @@ from typing import Any
 
 import uvicorn
 
-from trimtab.errors import ConfigurationError
+from trimtab.errors import (
+    ConfigurationError,
+    option,
+    phrase,
+)
 from trimtab.inspector.app import make_app
 from trimtab.inspector.subject import Subject
 
@@ -49,8 +53,11 @@ def serve(
     """
     if not _is_loopback(host) and not allow_remote:
         raise ConfigurationError(
-            f"host {host!r} can be reached from other machines, and what is sent is not encrypted: use"
-            f" {LOOPBACK}, or say allow_remote=True",
+            phrase(
+                f"host {host!r} can be reached from other machines, and what is sent is not encrypted: use"
+                f" {LOOPBACK}, or say ",
+                option("allow_remote", True),
+            ),
             argument="host",
         )
     host = host.lower()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trimtab._shared.checks import in_words, near_names
 from trimtab._shared.lazy import later
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import ConfigurationError, Hint, UnknownNameError, phrase
 from trimtab.models.facts import (
     Framing,
     Margin,
@@ -287,9 +287,16 @@ def facts_for(model: str, /) -> ModelFacts:
         return found
     near = near_models(model)
     raise UnknownNameError(
-        f"unknown model {model!r}: pass counter=EstimateCounter() and a budget, or describe it once with"
-        f" register_model(ModelFacts(name={model!r}, window_tokens=..., encoding='o200k_base'))"
-        f"{in_words(near)}",
+        phrase(
+            f"unknown model {model!r}: pass ",
+            Hint("counter", "counter=EstimateCounter()", "estimate"),
+            " and a budget, or describe it once with ",
+            Hint(
+                "facts",
+                f"register_model(ModelFacts(name={model!r}, window_tokens=..., encoding='o200k_base'))",
+            ),
+            in_words(near),
+        ),
         name=model,
         near=near,
         argument="model",

@@ -18,7 +18,11 @@ from trimtab._shared.checks import check_names
 from trimtab._shared.lazy import public_dir
 from trimtab.budget import Budget
 from trimtab.context import Context
-from trimtab.errors import ConfigurationError, MissingExtraError
+from trimtab.errors import (
+    ConfigurationError,
+    MissingExtraError,
+    phrase,
+)
 from trimtab.policy.data import context_data
 from trimtab.policy.schema import POLICY, STRATEGY, Place
 from trimtab.strategies import create_strategy
@@ -92,7 +96,7 @@ def _context(data: object, names: Mapping[str, object]) -> Context:
                 options["strategy"] = create_strategy(strategy, names=names)
             context.add_block(Block(**options))
         except ConfigurationError as error:
-            error.args = (f"{place.path}: {error}",)
+            error.args = (phrase(f"{place.path}: ", error),)
             known = error.argument if error.argument in options else None
             error.place = place.path if known is None else place.key(known).path
             raise
@@ -176,7 +180,7 @@ def policy_in(
 
 def with_path(error: ConfigurationError, path: str | PathLike[str], /) -> ConfigurationError:
     """Make an error say which file it is about."""
-    error.args = (f"{fspath(path)}: {error}",)
+    error.args = (phrase(f"{fspath(path)}: ", error),)
     return error
 
 

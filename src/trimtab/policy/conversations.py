@@ -14,7 +14,12 @@ from trimtab.budget import Budget, BudgetLike
 from trimtab.context import Context, Fitted
 from trimtab.counting import AdditiveCounter, CounterLike, EstimateCounter, RequestCounter, counter_for
 from trimtab.counting.door import as_counter
-from trimtab.errors import ConfigurationError, FormatError
+from trimtab.errors import (
+    ConfigurationError,
+    FormatError,
+    option,
+    phrase,
+)
 from trimtab.formats import Format, Request, SystemLike, ToolSchema, detect, get_format, mapping_of
 from trimtab.models import known_model_in
 
@@ -55,8 +60,12 @@ def with_conversation(
     system = given.get("system") or None
     if system is not None and policy.policy.system is not None:
         raise ConfigurationError(
-            "system is given twice: as system= of the Context, and in the request. Leave one of them out, or"
-            " put that of the Context into a block 'system', which is sent beside the request's own",
+            phrase(
+                "system is given twice: as ",
+                option("system"),
+                " of the Context, and in the request. Leave one of them out, or put that of the Context into"
+                " a block 'system', which is sent beside the request's own",
+            ),
             argument="system",
         )
     changes: dict[str, Any] = {**given, "format": format, "system": system}
@@ -185,7 +194,8 @@ def fitter(
         request = read.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
         if system is not None and request.system:
             raise ConfigurationError(
-                "system is given twice: by system= and in the request body", argument="system"
+                phrase("system is given twice: by ", option("system"), " and in the request body"),
+                argument="system",
             )
         return fit_conversation(
             policy,

@@ -23,7 +23,13 @@ from trimtab._shared.checks import unknown_name
 from trimtab._shared.plugins import plugin_names
 from trimtab.budget import WORDS_PATTERN, Budget, is_words
 from trimtab.counting.door import WORDS, as_counter, counter_in_words
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import (
+    IN_NAMES,
+    NAMES_HAS,
+    ConfigurationError,
+    UnknownNameError,
+    phrase,
+)
 from trimtab.formats import formats
 from trimtab.models import CachePricing
 from trimtab.strategies import Strategy, StrategyKind
@@ -58,7 +64,7 @@ class Place:
     def wrong(self, what: str, value: object, /) -> ConfigurationError:
         """Make the error for a value that is not what it should be."""
         return ConfigurationError(
-            f"{self.path or 'a policy'} is {what}, not {reprlib.repr(value)}",
+            phrase(f"{self.path or 'a policy'} is ", what, f", not {reprlib.repr(value)}"),
             argument=self.argument,
             place=self.path or None,
         )
@@ -74,9 +80,9 @@ class Place:
         argument: str | None = None,
     ) -> UnknownNameError:
         """Make the error for a name nobody knows, with those `there` are and the ones spelled like it."""
-        said = f"{self.path}: {what}" if self.path else what
+        where = f"{self.path}: " if self.path else ""
         return unknown_name(
-            f"{said}; {there}: {', '.join(known) or 'none'}",
+            phrase(f"{where}{what}; ", there, f": {', '.join(known) or 'none'}"),
             name,
             known,
             argument=argument or self.argument,
@@ -282,8 +288,9 @@ class Table:
         for key in self.required:
             if key not in value:
                 place = at.key(key).path
-                said = f"{place} is missing: {self.keys[key].kind.what}"
-                raise ConfigurationError(said, argument=key, place=place)
+                raise ConfigurationError(
+                    phrase(f"{place} is missing: ", self.keys[key].kind.what), argument=key, place=place
+                )
         return {key: self.keys[key].kind.read(value[key], at.key(key)) for key in value}
 
     def schema(self, names: Names, /) -> Schema:
@@ -323,7 +330,7 @@ class _Named:
 
     @property
     def what(self) -> str:
-        return f"the name of a {self.noun} in names="
+        return phrase(f"the name of a {self.noun}", IN_NAMES)
 
     def read(self, value: object, at: Place, /) -> Any:
         if not isinstance(value, str):
@@ -331,7 +338,9 @@ class _Named:
         if self.noun == "summarizer" and value not in at.names and value in plugin_names("summarizers"):
             return value
         if value not in at.names:
-            raise at.unknown(f"no {self.noun} is called {value!r}", value, known=at.names, there="names= has")
+            raise at.unknown(
+                f"no {self.noun} is called {value!r}", value, known=at.names, there=phrase(NAMES_HAS)
+            )
         return at.names[value] if self.gives_value else value
 
     def schema(self, names: Names, /) -> Schema:
@@ -350,14 +359,16 @@ def is_counter(words: str, /) -> bool:
 class _Score:
     """What a message is worth: a word, a table of words with weights, or the name of a function."""
 
-    what = f"one of {', '.join(SCORE_NAMES)}, a table of these with weights, or the name of a score in names="
+    what = phrase(
+        f"one of {', '.join(SCORE_NAMES)}, a table of these with weights, or the name of a score", IN_NAMES
+    )
 
     def read(self, value: object, at: Place, /) -> Any:
         """Check every word and weight; what comes out is data that `create_strategy` takes."""
         if isinstance(value, str):
             known = [*SCORE_NAMES, *at.names]
             if value not in known:
-                there = "there are, with those in names="
+                there = phrase("there are, with those", IN_NAMES)
                 raise at.unknown(f"no score is called {value!r}", value, known=known, there=there)
             return value
         if not isinstance(value, Mapping) or not value:
@@ -374,7 +385,7 @@ class _Score:
 class _Counter:
     """A counter in words, or by its name."""
 
-    what = "'estimate', 'chars:N' (a token each N characters) or the name of a counter in names="
+    what = phrase("'estimate', 'chars:N' (a token each N characters) or the name of a counter", IN_NAMES)
 
     def read(self, value: object, at: Place, /) -> Any:
         if isinstance(value, str) and value in at.names:
@@ -394,9 +405,10 @@ class _Counter:
 class _Strategy:
     """A strategy as `create_strategy` reads it: a kind, a name, or a table with `kind` and options."""
 
-    what = (
-        f"a kind ({', '.join((*StrategyKind, *PRESETS))}), a name in names=, or a table with 'kind' and its"
-        " options"
+    what = phrase(
+        f"a kind ({', '.join((*StrategyKind, *PRESETS))}), a name",
+        IN_NAMES,
+        ", or a table with 'kind' and its options",
     )
 
     def read(self, value: object, at: Place, /) -> Data:
@@ -407,8 +419,9 @@ class _Strategy:
         place = at if isinstance(value, str) else at.key("kind")
         kinds = f"one of {', '.join((*StrategyKind, *PRESETS))}"
         if "kind" not in table:
-            said = f"{at.path}.kind is missing: {kinds}"
-            raise ConfigurationError(said, argument="kind", place=at.key("kind").path)
+            raise ConfigurationError(
+                f"{at.path}.kind is missing: {kinds}", argument="kind", place=at.key("kind").path
+            )
         word = table["kind"]
         if not isinstance(word, str):
             raise place.wrong(kinds, word)
@@ -417,7 +430,7 @@ class _Strategy:
         if word not in _KINDS and word in plugin_names("strategies"):
             return dict(table)  # what made it knows its options
         if word not in _KINDS:
-            known, there = [*_KINDS, *PRESETS, *at.names], "there are, with those in names="
+            known, there = [*_KINDS, *PRESETS, *at.names], phrase("there are, with those", IN_NAMES)
             raise place.unknown(f"no strategy is called {word!r}", word, known=known, there=there)
         return OPTIONS[_KINDS[word]].read(table, at)
 

@@ -15,7 +15,15 @@ from trimtab._fitting.request import budget_of
 from trimtab._shared import observers
 from trimtab._shared.checks import is_whole, whole_of
 from trimtab.budget import Budget
-from trimtab.errors import ConfigurationError, SessionDeletedError, UnknownNameError
+from trimtab.errors import (
+    EVENT,
+    ROOM,
+    ConfigurationError,
+    SessionDeletedError,
+    UnknownNameError,
+    option,
+    phrase,
+)
 from trimtab.report.text import one_line
 from trimtab.session.effects import Steps
 from trimtab.session.log import event_at, read_working_set, recount, state_of
@@ -187,8 +195,13 @@ class Core:
             options.budget_tokens = options.resolved.input_tokens
         if not options.budget_tokens and options.context is None:
             raise ConfigurationError(
-                f"session {self.session!r} is new and has no budget: pass budget= (tokens, or a Budget), or"
-                " model= (its window)",
+                phrase(
+                    f"session {self.session!r} is new and has no budget: pass ",
+                    ROOM,
+                    ", or ",
+                    option("model"),
+                    " (its window)",
+                ),
                 argument="budget",
             )
         self.options, self.behind = options, False
@@ -216,7 +229,7 @@ class Core:
         if options.context is None and "context" in self.given and not options.budget_tokens:
             raise ConfigurationError(
                 f"session {self.session!r} had the budget of its Context, and is opened with context=None:"
-                " pass budget= (tokens, or a Budget)",
+                f" pass {ROOM.text}",
                 argument="budget",
             )
         self.options, self.missing = options, omitted_functions(known, self.given)
@@ -406,8 +419,7 @@ class Core:
         event = yield from self.known_event(event_id)
         if event is None or event.kind != "message":
             what = f"event {event_id!r} is no message" if event else f"there is no event {event_id!r}"
-            hint = "pass an event of history(), or its id"
-            raise UnknownNameError(f"session {self.session!r}: {what}; {hint}", name=str(event_id))
+            raise UnknownNameError(phrase(f"session {self.session!r}: {what}; ", EVENT), name=str(event_id))
         return event
 
     def known_version(self, version: int | None) -> Steps[int]:

@@ -12,7 +12,12 @@ from trimtab._fitting.layout import compose, ties_of
 from trimtab._fitting.settle import claims_of
 from trimtab.budget import Budget
 from trimtab.context import Context
-from trimtab.errors import BudgetExceededError, ConfigurationError
+from trimtab.errors import (
+    BudgetExceededError,
+    ConfigurationError,
+    option,
+    phrase,
+)
 
 if TYPE_CHECKING:
     from trimtab.session.options import Options
@@ -45,7 +50,9 @@ def require_context(context: Any, options: Options, /) -> Context:
     }
     for name, values in given.items():
         if all(value is not None for value in values):
-            raise ConfigurationError(f"{name} is given twice: by {name}= and by the Context", argument=name)
+            raise ConfigurationError(
+                phrase(f"{name} is given twice: by ", option(name), " and by the Context"), argument=name
+            )
     if has_system and policy.system is not None:
         raise _two_systems("its system=")
     for block in context.blocks:
@@ -61,8 +68,11 @@ def require_context(context: Any, options: Options, /) -> Context:
 
 def _two_systems(where: str) -> ConfigurationError:
     return ConfigurationError(
-        f"system text is given twice: by system= and by the Context ({where}). Keep one of them: a request"
-        " has one system block",
+        phrase(
+            "system text is given twice: by ",
+            option("system"),
+            f" and by the Context ({where}). Keep one of them: a request has one system block",
+        ),
         argument="system",
     )
 

@@ -30,7 +30,13 @@ from trimtab.context import Context
 from trimtab.counting import CounterLike, EstimateCounter
 from trimtab.counting.base import RequestCounter, counter_name
 from trimtab.counting.baseline import UsageBaseline
-from trimtab.errors import ConfigurationError, CorruptSessionError, SummaryError
+from trimtab.errors import (
+    ConfigurationError,
+    CorruptSessionError,
+    SummaryError,
+    option,
+    phrase,
+)
 from trimtab.formats import Format, SystemLike, ToolSchema, format_of
 from trimtab.formats.foreign import check_message
 from trimtab.models import Framing
@@ -555,8 +561,13 @@ def function_name(kind: str, what: object, /) -> str:
 def other_form(session: str, known: str, given: str) -> ConfigurationError:
     """Make the error for a session that is opened with another wire form than its log's."""
     return ConfigurationError(
-        f"session {session!r} holds messages in the wire form {known!r} and is opened with format={given!r}:"
-        " leave format= out, or begin another session",
+        phrase(
+            f"session {session!r} holds messages in the wire form {known!r} and is opened with ",
+            option("format", given),
+            ": leave ",
+            option("format"),
+            " out, or begin another session",
+        ),
         argument="format",
     )
 
@@ -610,8 +621,12 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
     check_message(anchor, format.name)
     if format.rules.lifts_system and format.kind(anchor) == "system":
         raise ConfigurationError(
-            f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
-            " front: put the text into system=, or give the anchor the role 'user'",
+            phrase(
+                f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
+                " front: put the text into ",
+                option("system"),
+                ", or give the anchor the role 'user'",
+            ),
             argument="anchors",
         )
 

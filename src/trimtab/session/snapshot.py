@@ -10,7 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 from trimtab._shared.steps import Pause, in_turns
 from trimtab.counting import CharCounter
-from trimtab.errors import ConfigurationError, ContextError, CorruptSessionError
+from trimtab.errors import (
+    ConfigurationError,
+    ContextError,
+    CorruptSessionError,
+    Hint,
+    phrase,
+)
 from trimtab.formats import format_of
 from trimtab.formats.structure import Structure
 from trimtab.formats.values import short_repr
@@ -249,7 +255,8 @@ def _number(text: str) -> float:
 def events_from(given: Any, /) -> tuple[str, Any, list[Event]]:
     """Read the name, the options and the events of a snapshot; copies of them."""
     if not isinstance(given, Mapping):
-        raise CorruptSessionError(f"a snapshot is a mapping, as snapshot() makes it, not {short_repr(given)}")
+        made = Hint("snapshot", "as snapshot() makes it")
+        raise CorruptSessionError(phrase("a snapshot is a mapping, ", made, f", not {short_repr(given)}"))
     version = given.get("version")
     if type(version) is not int or version not in (VERSION, UNSEALED):
         raise CorruptSessionError(

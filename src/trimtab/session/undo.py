@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from trimtab.errors import UnknownNameError
+from trimtab.errors import (
+    EVENT,
+    UnknownNameError,
+    phrase,
+)
 from trimtab.session.change import call_back_newest
 from trimtab.session.core import Core, id_of
 from trimtab.session.effects import Steps
@@ -153,9 +157,9 @@ def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> 
         if event_id is None
         else f"no such decision {event_id!r}"
     )
-    hint = "" if event_id is None else "; pass an event of history(), or its id"
+    hint = () if event_id is None else ("; ", EVENT)
     raise UnknownNameError(
-        f"session {core.session!r} has {what} that could be undone{hint}", name=event_id or ""
+        phrase(f"session {core.session!r} has {what} that could be undone", *hint), name=event_id or ""
     )
 
 

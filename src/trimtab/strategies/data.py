@@ -10,7 +10,13 @@ from typing import Any
 
 from trimtab._shared.checks import check_names, in_words, near_names
 from trimtab._shared.plugins import make_plugin, plugin_names
-from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.errors import (
+    IN_NAMES,
+    NAMES_HAS,
+    ConfigurationError,
+    UnknownNameError,
+    phrase,
+)
 from trimtab.strategies.base import Strategy, as_strategy
 from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.cheapest import Cheapest
@@ -203,8 +209,11 @@ def _with_score(made: type[Any], options: dict[str, Any], names: Mapping[str, An
     if isinstance(score, str) and score not in names and score not in SCORE_NAMES:
         near = near_names(score, [*SCORE_NAMES, *names])
         raise UnknownNameError(
-            f"no score is called {score!r}; there are {', '.join(SCORE_NAMES)}, and names= has:"
-            f" {', '.join(names) or 'nothing'}{in_words(near)}",
+            phrase(
+                f"no score is called {score!r}; there are {', '.join(SCORE_NAMES)}, and ",
+                NAMES_HAS,
+                f": {', '.join(names) or 'nothing'}{in_words(near)}",
+            ),
             name=score,
             near=near,
             argument="score",
@@ -215,8 +224,11 @@ def _with_score(made: type[Any], options: dict[str, Any], names: Mapping[str, An
         options["score"] = score
     elif score is not None:
         raise ConfigurationError(
-            f"score must be a name in names=, one of {', '.join(SCORE_NAMES)}, or a table of these with"
-            f" weights, not {score!r}",
+            phrase(
+                "score must be a name",
+                IN_NAMES,
+                f", one of {', '.join(SCORE_NAMES)}, or a table of these with weights, not {score!r}",
+            ),
             argument="score",
         )
     strategy: Strategy = made(**options)
@@ -227,7 +239,7 @@ def _summarize(kind: str, options: dict[str, Any], names: Mapping[str, Any]) -> 
     name = options.pop("summarizer", None)
     if name is None:
         raise ConfigurationError(
-            f"{kind} needs a summarizer: its name under 'summarizer', and the function in names=",
+            phrase(f"{kind} needs a summarizer: its name under 'summarizer', and the function", IN_NAMES),
             argument="summarizer",
         )
     if (fallback := options.pop("fallback", None)) is not None:
@@ -238,13 +250,20 @@ def _summarize(kind: str, options: dict[str, Any], names: Mapping[str, Any]) -> 
 def _function(option: str, name: Any, names: Mapping[str, Any]) -> Any:
     """Look a function up by the name used in data."""
     if not isinstance(name, str):
-        raise ConfigurationError(f"{option} must be a name in names=, not {name!r}", argument=option)
+        raise ConfigurationError(
+            phrase(f"{option} must be a name", IN_NAMES, f", not {name!r}"), argument=option
+        )
     if name not in names and (made := make_plugin("summarizers", name)) is not None:
         return made
     if name not in names:
         near = near_names(name, names)
         raise UnknownNameError(
-            f"no {option} is called {name!r}; names= has: {', '.join(names) or 'nothing'}{in_words(near)}",
+            phrase(
+                f"no {option} is called {name!r}; ",
+                NAMES_HAS,
+                f": {', '.join(names) or 'nothing'}{in_words(near)}",
+            ),
+            argument=option,
             name=name,
             near=near,
         )
