@@ -161,7 +161,7 @@ def options() -> Iterator[tuple[str, dict[str, Any], bool]]:
     yield "ClearToolResults(), window, cut", {"strategy": cleared()}, False
     yield "  keep_results=10", {"strategy": cleared(keep_results=10)}, False
     yield "  clear_at_least_tokens=2000", {"strategy": cleared(clear_at_least_tokens=2_000)}, False
-    yield "  exclude_tools", {"strategy": cleared(exclude_tools=["think"])}, True
+    yield "  exclude_tools", {"strategy": cleared(exclude_tools=["think"])}, False
     yield "  target_ratio=1", {"strategy": cleared(target_ratio=1.0)}, False
     yield (
         "ClampResults(0.25), window",

@@ -174,6 +174,33 @@ def test_results_are_cleared_as_if_everything_was_grouped(form: str) -> None:
             )
 
 
+def two_tools(line: str, form: str) -> list[dict[str, Any]]:
+    """Write a conversation in which every second call is of another tool."""
+    messages = talk(line)
+    made = [one for message in messages for one in message.get("tool_calls", ())]
+    for one in made[::2]:
+        one["function"]["name"] = "g"
+    return messages if form == "openai_chat" else said_in(form, messages)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini", "bedrock"])
+def test_results_of_some_tools_are_cleared_as_if_everything_was_grouped(form: str) -> None:
+    """Which tool gave a result is told by the call before it."""
+    before = "u2 cA rA3 a2 u1 cB,C rB2 rC3 a2 " * 8
+    for line in TALKS:
+        for spared in ("f", "g"):
+            clear = ClearToolResults(keep_results=0, placeholder="-", exclude_tools=[spared])
+            strategy = Cascade(clear, SlidingWindow())
+            assert_same_at_every_limit(two_tools(line, form), strategy, words(form), format=form)
+            long = two_tools(before + line, form)
+            for limit in (20, 33, 47):
+                near = outcome(long, limit, counter=words(form), strategy=strategy, format=form)
+                with group_all():
+                    whole = outcome(long, limit, counter=words(form), strategy=strategy, format=form)
+                assert near == whole, (line, spared, limit)
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
