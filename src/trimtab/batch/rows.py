@@ -174,10 +174,11 @@ def _fit_work(options: Options) -> Work:
     settings = _some(
         options, "model", "counter", "format", "system", "tools", "pending_calls", "repair", "strict"
     )
+    asked = columns_of(options)
 
     def work(value: Value) -> Row:
         fitted = fit(value, options.budget, strategy=strategy, **settings)
-        return Row(_of_fit(fitted, options), fitted.request)
+        return Row(_of_fit(fitted, asked), fitted.request)
 
     return work
 
@@ -193,17 +194,17 @@ def _by_policy(policy: Context, options: Options) -> Work:
     policy = policy.clone(pending_calls=options.pending_calls, strict=True if options.strict else None)
     settings = _some(options, "budget", "model", "counter", "format", "system", "tools")
     fit_one = fitter(policy, **settings)
+    asked = columns_of(options)
 
     def work(value: Value) -> Row:
         fitted, request = fit_one(value)
-        return Row(_of_fit(fitted, options), request)
+        return Row(_of_fit(fitted, asked), request)
 
     return work
 
 
-def _of_fit(fitted: Fitted[Any], options: Options) -> dict[str, Any]:
+def _of_fit(fitted: Fitted[Any], asked: Collection[str]) -> dict[str, Any]:
     """Give what is asked for; a report, which takes as long as the fit, is made only if its rows are."""
-    asked = columns_of(options)
     of_report = [name for name in asked if name in _OF_REPORT]
     report = fitted.report if of_report else None
     found: dict[str, Any] = {name: _OF_REPORT[name](report) for name in of_report if report is not None}
