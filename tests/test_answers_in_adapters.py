@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from trimtab import Context, Fitted, fit
-from trimtab.integrations.base import Trimmer, answer_part, answer_ways
+from trimtab.integrations.answers import answer_part, answer_ways
+from trimtab.integrations.base import Trimmer
 
 SCHEMA = {"type": "object", "properties": {"place": {"type": "integer", "description": "Where it was seen."}}}
 ASKED = {"type": "json_schema", "json_schema": {"name": "seen", "schema": SCHEMA}}

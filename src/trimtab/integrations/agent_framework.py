@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Unpack
 
 from trimtab._shared.lazy import package_of
 from trimtab.history import ReadCache
+from trimtab.integrations.answers import answer_part
 from trimtab.integrations.base import (
     DEEP,
     AdapterBudget,
@@ -23,7 +24,6 @@ from trimtab.integrations.base import (
     OnFitted,
     Schemas,
     Trimmer,
-    answer_part,
     clamped_strides,
     form_of,
     join_system,

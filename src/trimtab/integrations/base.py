@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from itertools import groupby
@@ -29,9 +30,9 @@ from trimtab.counting.sizes import Fixed, known_fixed_count
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.formats import Format, get_format, mapping_of, wire_form
 from trimtab.formats.api_errors import Refusal
-from trimtab.formats.base import output_schema
 from trimtab.formats.origin import OriginOf
 from trimtab.history import ReadCache
+from trimtab.integrations.chats import Sent
 from trimtab.integrations.recovery import (
     Refused,
     add_note,
@@ -135,6 +136,26 @@ class Outcome(NamedTuple, Generic[M]):
     """The index of each of them among the messages of the call; None: it was put in."""
     kept: list[M]
     """The same for who keeps them: without the marks that were set for the prompt cache of this call."""
+    bill: Sent | None = None
+    """Takes in what the call is billed; None: nobody learns from that."""
+
+
+class Asked(NamedTuple, Generic[M]):
+    """What is asked of the engine for a call."""
+
+    messages: Sequence[M]
+    given: dict[str, Any]
+    """Keyword arguments of `fit`."""
+    write: Write[M]
+    model: str | None
+    window: Budget | None
+    room: int | None
+    """What it may have by what was refused before."""
+    limit_tokens: int | None
+    is_one: bool
+    """Whether one model is asked, and not any of several."""
+    is_learned: bool = False
+    """Whether its counts are estimates of which a bill said how good they are, and keep as much free."""
 
 
 class Trimmer(Generic[M]):
@@ -263,7 +284,8 @@ class Trimmer(Generic[M]):
             self._refused.learn_thinking(map(self._format.thinking_key, wires))
             return refusal
         name, made = self._model(model), sent.fitted.settlement
-        room = min(room_after(refusal, made.tokens, is_taught=False), made.limit_tokens)
+        is_taught = sent.bill is not None and sent.bill.take_refusal(refusal.sent_tokens)
+        room = min(room_after(refusal, made.tokens, is_taught=is_taught), made.limit_tokens)
         self._refused.learn_window(name, refusal)
         self._refused.learn_room(name, self._key_of(messages), max(1, room))
         return refusal
@@ -309,23 +331,8 @@ class Trimmer(Generic[M]):
         whole = messages
         messages, stay, left_out = self._without_refused(whole, write)
         room = self._refused.room(self._model(model), conversation=lambda: self._key_of(whole))
-        blocks: Blocks[M] | None = None
-        if isinstance(self._budget, Context):
-            self._check_texts(self._budget)
-            context, asked = self._budget, self._budget.policy.budget
-            name = known_name(self._model(model))
-            if is_below(room, None if asked is None else Budget.of(asked, model=name)):
-                context = context.clone(budget=room)
-            blocks = Blocks(context, messages, self._format, self._read, given)
-            fitted = yield Question(blocks.context.fit, blocks.context.afit)
-        else:
-            budget = limit_tokens or self._tokens(model, window)
-            if is_below(room, known_budget(budget, given["model"])):
-                budget = room
-            given.update(self._objects(messages, write))
-            fitted = yield Question(
-                partial(fit, messages, budget, **given), partial(afit, messages, budget, **given)
-            )
+        asked = Asked(messages, given, write, model, window, room, limit_tokens, is_one=not others)
+        fitted, blocks, bill = yield from self._fit_asked(asked)
         note_left_out(fitted, left_out)
         self._note_missing(fitted, self._name_of(self._model(model)), *(one for one, _ in others))
         if why is not None:
@@ -338,7 +345,29 @@ class Trimmer(Generic[M]):
             pairs = [*blocks.objects(fitted, sent, write)]
             sent, places = [one for one, _ in pairs], [owner for _, owner in pairs]
         places = [None if place is None else stay[place] for place in places]
-        return Outcome(sent, fitted, places, kept if self._keeps else sent)
+        return Outcome(sent, fitted, places, kept if self._keeps else sent, bill)
+
+    def _fit_asked(self, asked: Asked[M]) -> Steps[tuple[Fitted[M], Blocks[M] | None, Sent | None]]:
+        """Fit what is asked; returns with it the blocks of a `Context`, and what takes in a bill."""
+        given, room = asked.given, asked.room
+        margin: float | str = "auto" if asked.is_learned else 0
+        if isinstance(self._budget, Context):
+            self._check_texts(self._budget)
+            context, limit = self._budget, self._budget.policy.budget
+            name = known_name(self._model(asked.model))
+            if is_below(room, None if limit is None else Budget.of(limit, model=name)):
+                context = context.clone(budget=Budget(room, margin=margin))
+            blocks = Blocks(context, asked.messages, self._format, self._read, given)
+            return (yield Question(blocks.context.fit, blocks.context.afit)), blocks, None
+        budget: BudgetLike | None = asked.limit_tokens or self._tokens(asked.model, asked.window)
+        known = known_budget(budget, given["model"])
+        if is_below(room, known):
+            budget = Budget(room, margin=margin)
+        elif asked.is_learned and known is not None:
+            budget = replace(known, margin=margin)
+        given = {**given, **self._objects(asked.messages, asked.write)}
+        fits, afits = (partial(way, asked.messages, budget, **given) for way in (fit, afit))
+        return (yield Question(fits, afits)), None, None
 
     def _wires(self, message: M) -> list[Any]:
         """List what a message is on the wire."""
@@ -619,49 +648,6 @@ class Schemas:
         return schemas
 
 
-def answer_part(asked: Mapping[str, Any], /, *, name: str = "answer") -> dict[str, Any] | None:
-    """Write the schema of an answer as that of a body, to stand among tools; None: there is none.
-
-    Args:
-        asked: What says the form of an answer, as Chat Completions, Responses or Anthropic are told it; or a
-            bare JSON schema.
-        name: Its name where none is said.
-    """
-    held = asked
-    for key in ("format", "json_schema"):
-        held = _mapping_in(held, key) or held
-    schema = _mapping_in(held, "schema") or _mapping_in(held, "response_schema")
-    if schema is None and held.get("type") not in ("json_object", "json_schema", "text"):
-        held, schema = {}, held
-    if not schema:
-        return None
-    named = {"name": held.get("name") or name, "description": held.get("description")}
-    return output_schema({**{key: text for key, text in named.items() if text}, "schema": schema})
-
-
-def _mapping_in(held: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
-    """Return what stands under a key; None: a word of JSON Schema, whose `format` is a text, or nothing."""
-    found = held.get(key)
-    return found if isinstance(found, Mapping) else None
-
-
-def answer_ways(part: dict[str, Any] | None, /) -> list[list[Any]]:
-    """List the ways to ask for an answer of which LiteLLM takes one: by its schema, or by a forced call.
-
-    Args:
-        part: The schema as `answer_part` writes it; None: none is asked for.
-    """
-    if part is None:
-        return [[]]
-    asked = part["response_format"]["json_schema"]
-    function = {"name": "json_tool_call", "parameters": asked["schema"]}
-    return [[part], [FORCED, {"type": "function", "function": function}]]
-
-
-FORCED = {"tool_choice": {"type": "any"}}
-"""Says among tools that the model has to call one of them."""
-
-
 def form_of(client: object, forms: Mapping[str, str]) -> str | None:
     """Tell the wire form in which a framework's client sends messages.
 
@@ -764,7 +750,7 @@ def _first(message: Any, wire: list[Any]) -> Any:
 
 def _budget_given(budget: Any) -> Budget | Context | str | None:
     """Check what was given; a policy is read once."""
-    if isinstance(budget, Context) and budget.policy.read is not None:
+    if isinstance(budget, Context) and budget._policy.read is not None:
         raise ConfigurationError(
             "an adapter reads its framework's messages itself: give it a Context without read= and write="
         )

@@ -13,7 +13,7 @@ from trimtab._fitting.request import known_budget
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.context import Context
-from trimtab.counting import EstimateCounter, UsageBaseline, counter_for
+from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.base import SYSTEM_ROLES
 from trimtab.counting.door import as_additive
 from trimtab.counting.totals import TotalBaseline
@@ -33,7 +33,7 @@ from trimtab.integrations.base import (
     known_name,
     known_window,
 )
-from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent
+from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent, is_learned, refuse_baseline
 from trimtab.integrations.recovery import ask_again, is_below, note_in, note_left_out, refusal_in, room_after
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.strategies.cut_memory import HeldCut
@@ -83,12 +83,7 @@ class Bodies(Trimmer[Any]):
         own = options.get("counter")
         if own is None and isinstance(self._budget, Context):
             own = self._budget.policy.counter
-        if isinstance(own, UsageBaseline):
-            raise ConfigurationError(
-                "counter is a UsageBaseline, which is of one conversation: with_budget keeps one for each and"
-                " teaches it by what is billed. Give it what estimates, counter=EstimateCounter(), or none",
-                argument="counter",
-            )
+        refuse_baseline(own)
         self._exactly = isinstance(budget, Budget)
         """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
         self._stored, self._held_key, self._most_output = stored, held, most_output
@@ -285,7 +280,7 @@ class Bodies(Trimmer[Any]):
             window = known_window(name)
             if isinstance(self._budget, str) and output and window and limit:
                 limit = replace(limit, window=max(1, min(limit.window, window - output)))
-        return replace(limit, margin="auto") if limit is not None and _is_learned(baseline) else limit
+        return replace(limit, margin="auto") if limit is not None and is_learned(baseline) else limit
 
     def _output_of(self, request: Request) -> int | None:
         """Return the most tokens an answer may have; None if the body does not say."""
@@ -343,13 +338,8 @@ class Bodies(Trimmer[Any]):
         )
 
 
-def _is_learned(counter: TotalBaseline | None) -> bool:
-    """Tell whether counts are estimates of which a bill said how good they are."""
-    return counter is not None and counter.bills > 0 and counter.estimates
-
-
 def _budget_of(room: int, counter: TotalBaseline | None) -> Budget:
-    return Budget(room, margin="auto" if _is_learned(counter) else 0)
+    return Budget(room, margin="auto" if is_learned(counter) else 0)
 
 
 class _Call(NamedTuple):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from trimtab._fit import Fitted
 from trimtab.counting.base import SYSTEM_ROLES
-from trimtab.counting.baseline import key_of_message, usage_of
+from trimtab.counting.baseline import UsageBaseline, key_of_message, usage_of
 from trimtab.counting.totals import TotalBaseline
 from trimtab.errors import ConfigurationError, UsageError
 from trimtab.formats import Format, Path, mapping_of
@@ -42,6 +42,25 @@ _LEAST_BILLED = 4
 _MOST_BILLED = 4
 """A bill of more than so many counts, which leaves less than half of the budget, is no price: it is believed
 when the next bill says it, too (design/029)."""
+
+
+def refuse_baseline(counter: object) -> None:
+    """Refuse what counts one conversation, for who is asked about many.
+
+    Raises:
+        ConfigurationError: The counter is a `UsageBaseline`.
+    """
+    if isinstance(counter, UsageBaseline):
+        raise ConfigurationError(
+            "counter is a UsageBaseline, which is of one conversation: one is kept here for each, and taught"
+            " by what is billed. Give what estimates, counter=EstimateCounter(), or none",
+            argument="counter",
+        )
+
+
+def is_learned(counter: TotalBaseline | None) -> bool:
+    """Tell whether counts are estimates of which a bill said how good they are."""
+    return counter is not None and counter.bills > 0 and counter.estimates
 
 
 class Kept(NamedTuple):
@@ -326,6 +345,13 @@ class Sent:
     kept: Kept = _NOTHING
     held: tuple[str, Held] | None = None
     """The name of what the server puts before the messages, and who knows its size."""
+
+    def take_refusal(self, tokens: int | None) -> bool:
+        """Take in what a refusal says the call has, as a bill; tells whether anything was learned from it."""
+        if tokens is None or self.chat is None or self.counter is None:
+            return False
+        self.chat.take_bill(tokens, self)
+        return self.chat.baseline is not self.counter
 
     def record(self, usage: Any) -> None:
         """Take in what an answer says it was billed; nothing where it does not say."""

@@ -10,14 +10,13 @@ from typing import Any, Unpack
 from trimtab._shared.lazy import package_of
 from trimtab.formats import Gemini
 from trimtab.formats.values import python_json
+from trimtab.integrations.answers import answer_part, answer_ways
 from trimtab.integrations.base import (
     AdapterBudget,
     FitOptions,
     OnFitted,
     Schemas,
     Trimmer,
-    answer_part,
-    answer_ways,
     known_facts,
 )
 from trimtab.integrations.copies import CopyCache

@@ -25,9 +25,9 @@ from trimtab.conversation import Unit
 from trimtab.counting import CounterLike, EstimateCounter
 from trimtab.counting.base import counter_name
 from trimtab.errors import ConfigurationError
+from trimtab.integrations.answers import FORCED
 from trimtab.integrations.base import (
     DEEP,
-    FORCED,
     STEADY,
     AdapterBudget,
     CallOptions,

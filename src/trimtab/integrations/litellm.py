@@ -9,9 +9,10 @@ calls that name their messages alone: for the others there are functions here by
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from inspect import iscoroutinefunction, signature
 from math import inf
@@ -25,19 +26,18 @@ from trimtab.budget import Budget
 from trimtab.counting.base import SYSTEM_ROLES
 from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.formats.values import item_of
+from trimtab.integrations.answers import answer_part, answer_ways
 from trimtab.integrations.base import (
-    STEADY,
     AdapterBudget,
     FitOptions,
     OnFitted,
     Outcome,
     Trimmer,
-    answer_part,
-    answer_ways,
-    clamped_strides,
     known_name,
     known_window,
 )
+from trimtab.integrations.billed import BilledTrimmer
+from trimtab.integrations.chats import Sent
 from trimtab.integrations.recovery import last_try
 
 package_of("litellm", package="litellm", needed_by="trimtab.integrations.litellm")
@@ -45,6 +45,7 @@ package_of("litellm", package="litellm", needed_by="trimtab.integrations.litellm
 import litellm
 from litellm.exceptions import BadRequestError, ContextWindowExceededError
 from litellm.integrations.custom_logger import CustomLogger
+from litellm.litellm_core_utils.streaming_handler import CustomStreamWrapper
 from litellm.llms.base_llm.base_utils import type_to_response_format_param
 from litellm.main import responses_api_bridge_check
 from litellm.router import Router
@@ -56,6 +57,7 @@ from litellm.types.utils import CallTypes
 
 if TYPE_CHECKING:
     from litellm.proxy._types import UserAPIKeyAuth
+    from litellm.types.utils import ModelResponseStream
 
 __all__ = [
     "TrimHandler",
@@ -100,6 +102,12 @@ UNSEEN: Final = ("completion", "responses")
 FALLBACKS: Final = ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks")
 """What a Router goes on to when an attempt fails: its own attributes, or arguments of a call."""
 
+DETAILS: Final = ("prompt_tokens_details", "input_tokens_details")
+"""Parts of a usage by which a provider's own is known."""
+
+MOST_STREAMS: Final = 10_000
+"""Streams whose bill may come; those that were begun last."""
+
 TEXTS: Final = ("text_completion", "atext_completion")
 """Calls of one text, of which nothing can leave."""
 
@@ -115,8 +123,8 @@ NATIVE: Final = {
 OPENAI: Final = ("azure", "openai")
 """Providers that are sent Responses by their own API, chat completions that need it, too."""
 
-ITEMS = clamped_strides(0.76)
-"""For Responses, where a call and its result are items each, and are cut with more to spare (design/029)."""
+TARGET_RATIO: Final = 0.79
+"""What stays when a conversation is cut, in whatever form (design/029)."""
 
 
 class WindowExceededError(BudgetExceededError, ContextWindowExceededError):
@@ -150,6 +158,11 @@ class _Attempt:
         """The arguments that have what is sent."""
         return self.call.arguments(self.outcome.messages, self.outcome.fitted.system)
 
+    @property
+    def bill(self) -> Sent | None:
+        """What takes in the bill; None: nobody learns from it, or the server adds what nobody here sees."""
+        return None if self.call.is_stored else self.outcome.bill
+
     def fit_again(self, error: Exception) -> dict[str, Any]:
         """Fit the call otherwise, which was refused; the very error where that cannot be."""
         self.outcome = self.trimmer.fit_again(error, self.outcome, self.call.messages, **self.beside)
@@ -161,20 +174,14 @@ class _Attempt:
         return self.arguments
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """What was done to a call."""
-
-    form: str
-    attempt: _Attempt
-    is_whole: bool
-    """Whether its translation has nothing else: what LiteLLM keeps of a response is put before the items."""
-
-
 _FITTED: Final[set[str]] = set()
 """Ids of calls that `trim_call` has fitted, under way: LiteLLM may ask about their translations."""
 
-_WATCHED: Final[dict[str, dict[Any, _Attempt]]] = {}
+_STREAMED: Final[OrderedDict[str, dict[TrimHandler, Sent]]] = OrderedDict()
+"""What takes in the bills of streams, by the ids of their calls. LiteLLM tells of some when all else of them
+is gone, and of others never."""
+
+_WATCHED: Final[dict[str, dict[TrimHandler, _Attempt]]] = {}
 """The latest attempt of calls under way that are sent once more if they are refused, by id and handler."""
 
 
@@ -213,19 +220,18 @@ class TrimHandler(CustomLogger):
         self.retries = check_flag("retry_overflow", retry_overflow)
         """Whether a call that is refused is sent once more."""
         self._trimmers: dict[str, Trimmer[Any]] = {
-            form: Trimmer(
+            form: BilledTrimmer(
                 budget,
                 format=form,
+                target_ratio=TARGET_RATIO,
                 retry_overflow=retry_overflow,
                 on_fitted=on_fitted,
                 options=options,
-                strategy=ITEMS if form == "openai_responses" else STEADY,
-                hands_system=True,
             )
             for form in FORMS
         }
-        self._done: WeakKeyDictionary[Any, _Done] = WeakKeyDictionary()
-        """By what LiteLLM logs a call with; that is one for a call, its attempts and its translations."""
+        self._attempts: WeakKeyDictionary[Any, _Attempt] = WeakKeyDictionary()
+        """The latest of each call, by what LiteLLM logs it with: one for its attempts and translations."""
         self._asked: WeakValueDictionary[str, Any] = WeakValueDictionary()
         """The same by the ids of the calls that this was asked about."""
 
@@ -260,10 +266,39 @@ class TrimHandler(CustomLogger):
             sent = await trimmer.afit(call.messages, **beside)
         attempt = _Attempt(trimmer, call, beside, sent)
         if log is not None:
-            self._done[log] = _Done(form, attempt, is_whole=not kwargs.get("previous_response_id"))
+            self._attempts[log] = attempt
+            if kwargs.get("stream"):
+                _await_bill(log.litellm_call_id, self, attempt)
             if log.litellm_call_id in _WATCHED:
                 _WATCHED[log.litellm_call_id][self] = attempt
         return {**kwargs, **attempt.arguments}
+
+    async def async_post_call_success_deployment_hook(
+        self, request_data: dict[str, Any], response: Any, call_type: CallTypes | None
+    ) -> None:
+        """Take in what an attempt was billed that is no stream."""
+        attempt = self._attempt_of(request_data.get("litellm_logging_obj"))
+        if attempt is not None and call_type and CALLS.get(call_type) == attempt.call.form:
+            _take_bill(response, attempt)
+
+    async def async_log_success_event(
+        self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
+    ) -> None:
+        """Take in what a stream was billed, which is known when it has ended."""
+        self.log_success_event(kwargs, response_obj, start_time, end_time)
+
+    def log_success_event(
+        self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
+    ) -> None:
+        """Do the same for a stream that is not awaited."""
+        usage = item_of(response_obj, "usage")
+        # Where no event of a stream told it, LiteLLM counts by itself: that has no such parts.
+        is_told = usage is not None and any(item_of(usage, key) is not None for key in DETAILS)
+        if is_told and kwargs.get("stream"):
+            _take_bill_of_stream(kwargs.get("litellm_call_id"), usage)
+
+    def _attempt_of(self, log: Any) -> _Attempt | None:
+        return None if log is None else self._attempts.get(log)
 
     async def async_post_call_failure_deployment_hook(
         self,
@@ -273,10 +308,8 @@ class TrimHandler(CustomLogger):
         fallback_depth: int | None = None,
     ) -> None:
         """Take in why an attempt was refused, for the next one that LiteLLM makes."""
-        log: Any = request_data.get("litellm_logging_obj")
-        done = None if log is None else self._done.get(log)
-        if done is not None:
-            one = done.attempt
+        one = self._attempt_of(request_data.get("litellm_logging_obj"))
+        if one is not None:
             model = one.beside["model"]
             one.trimmer.learn(exception, one.outcome, one.call.messages, model=model)
 
@@ -316,14 +349,13 @@ class TrimHandler(CustomLogger):
         litellm_call_info: dict[str, object] | None = None,
     ) -> dict[str, str] | None:
         """Say in the headers of an answer what was done to the request."""
-        log = data.get("litellm_logging_obj")
-        done = None if log is None else self._done.get(log)
-        if done is None:
+        attempt = self._attempt_of(data.get("litellm_logging_obj"))
+        if attempt is None:
             return None
         try:
-            report = await done.attempt.outcome.fitted.acount_all()
+            report = await attempt.outcome.fitted.acount_all()
         except ContextError:  # what left cannot be counted: the number of tokens before is not known
-            report = done.attempt.outcome.fitted.report
+            report = attempt.outcome.fitted.report
         said = {
             "x-trimtab-tokens-before": report.tokens_before,
             "x-trimtab-tokens-after": report.tokens_after,
@@ -355,8 +387,8 @@ class TrimHandler(CustomLogger):
         """Tell whether this is a call that was fitted, as LiteLLM writes it for its provider."""
         if log is None:
             return False
-        done = self._done.get(log)
-        is_translation = done is not None and done.is_whole and done.form != form
+        attempt = self._attempts.get(log)
+        is_translation = attempt is not None and attempt.call.is_whole and attempt.call.form != form
         return is_translation or log.litellm_call_id in _FITTED
 
 
@@ -380,7 +412,7 @@ class _Call:
     def __init__(
         self, form: str, kwargs: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        self._kwargs, self._form = kwargs, FORMS[form]
+        self.form, self._form = form, FORMS[form]
         given = kwargs.get(self._form.messages) or []
         self._text = given if isinstance(given, str) else None
         self.messages: list[Any] = (
@@ -396,6 +428,10 @@ class _Call:
             "others": [(_model(one)[0], sent_as) for one, sent_as in zip(calls[1:], sent[1:], strict=True)],
             "system": kwargs.get(self._form.system) or None,
         }
+        self.is_whole = not kwargs.get("previous_response_id")
+        """Whether its translation has nothing else: what LiteLLM keeps of a response is put before that."""
+        self.is_stored = not self.is_whole and sent[0] == "openai_responses"
+        """Whether it goes on from a response that its provider keeps."""
         tools = [*(kwargs.get("tools") or ()), *(kwargs.get("functions") or ())]
         ways = answer_ways(_answer(kwargs))
         self._tools = [[*way, *tools] for way in (ways[:1] if all(keeps_schemas) else ways)]
@@ -412,9 +448,8 @@ class _Call:
         )
 
     def warn_stored(self, trimmer: Trimmer[Any]) -> None:
-        """Warn of a response that its provider keeps; what LiteLLM keeps itself it puts into the call."""
-        is_native = self.beside["sent_as"] == "openai_responses"
-        if is_native and self._kwargs.get("previous_response_id"):
+        """Warn of a response that its provider keeps."""
+        if self.is_stored:
             trimmer.warn_stored(
                 "previous_response_id is given",
                 instead="leave previous_response_id= out, and give all items as input=",
@@ -540,38 +575,112 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
         router = getattr(function, "__self__", None)
         is_routed = isinstance(router, Router)
         retries = all(handler.retries for handler in handlers)
-        if is_awaited and retries:
-            return cast("R", _send_watched(send, named))
-        if is_awaited or (_has_attempts(format, named) and not is_routed):
-            return send(**named)  # its callbacks are asked, now that all is named
+        if is_awaited:  # its callbacks are asked, now that all is named
+            return cast("R", _send_watched(send, named, retries=retries))
+        if _has_attempts(format, named) and not is_routed:
+            return _with_end(send(**named))
         deployments = _deployments(router, named) if is_routed else []
         smallest, *others = deployments or [{}]
-        attempts: list[_Attempt] = []
+        attempts: dict[TrimHandler, _Attempt] = {}
         for handler in handlers:
-            attempts.append(handler._attempt({**named, **smallest}, format, others))
-            named |= attempts[-1].arguments
+            attempts[handler] = handler._attempt({**named, **smallest}, format, others)
+            named |= attempts[handler].arguments
         with _as_fitted(named):
             try:
-                return send(**named)
+                return _with_bill(send(**named), attempts)
             except Exception as error:
                 if not retries:
                     raise
                 again = {key: named[key] for key in named if key != "litellm_call_id"}
-                for attempt in attempts:
+                for attempt in attempts.values():
                     again |= attempt.fit_again(error)
                 refused = error
         with _as_fitted(again), last_try(refused, Exception):
-            return send(**again)
+            return _with_bill(send(**again), attempts)
 
     return call
 
 
-async def _send_watched(send: Callable[..., Any], named: dict[str, Any]) -> Any:
+def _await_bill(call_id: Any, handler: TrimHandler, attempt: _Attempt) -> None:
+    """Remember what takes in the bill of a stream, and nothing of what is sent."""
+    if attempt.bill is not None:
+        _STREAMED.setdefault(str(call_id), {})[handler] = replace(attempt.bill, fitted=None)
+        if len(_STREAMED) > MOST_STREAMS:
+            _STREAMED.popitem(last=False)
+
+
+def _take_bill_of_stream(call_id: Any, usage: Any) -> None:
+    """Take in what a stream was billed, for each handler: LiteLLM tells one of them."""
+    for bill in _STREAMED.pop(str(call_id), {}).values():
+        bill.record(usage)
+
+
+def _take_bill(answer: Any, attempt: _Attempt) -> None:
+    """Take in what an answer says that its call was billed."""
+    if attempt.bill is not None:
+        attempt.bill.record(answer)
+
+
+class _Told(CustomStreamWrapper):
+    """A stream that takes in, where it ends, what its provider said in it that the call was billed.
+
+    LiteLLM tells its callbacks later, by another thread or task or not at all, and of a number that it may
+    have counted itself.
+    """
+
+    def __next__(self) -> ModelResponseStream:
+        try:
+            return super().__next__()
+        except StopIteration:
+            self._take_bill()
+            raise
+
+    async def __anext__(self) -> ModelResponseStream:
+        try:
+            return await super().__anext__()
+        except StopAsyncIteration:
+            self._take_bill()
+            raise
+
+    def _take_bill(self) -> None:
+        told = [one.usage for one in self.chunks if getattr(one, "usage", None) is not None]
+        if told:  # an event may leave out what one before has said
+            usage = max(told, key=lambda one: one.prompt_tokens or 0)
+            _take_bill_of_stream(self.logging_obj.litellm_call_id, usage)
+
+
+def _with_end(answer: R) -> R:
+    """Have a stream take in what its call was billed; those of Routers hide their events, and are left."""
+    stream = _stream_in(answer)
+    if type(stream) is CustomStreamWrapper:
+        stream.__class__ = _Told
+    return answer
+
+
+def _stream_in(answer: Any) -> Any:
+    """Return the stream of chat completions that LiteLLM writes as one of Responses; else what is given."""
+    return getattr(answer, "litellm_custom_stream_wrapper", answer)
+
+
+def _with_bill(answer: R, attempts: Mapping[TrimHandler, _Attempt]) -> R:
+    """Take in what a call was billed that no callback was asked about: now, or when its stream ends."""
+    log = getattr(_stream_in(answer), "logging_obj", None)
+    for handler, attempt in attempts.items():
+        if log is None:
+            _take_bill(answer, attempt)
+        else:
+            _await_bill(log.litellm_call_id, handler, attempt)
+    return _with_end(answer)
+
+
+async def _send_watched(send: Callable[..., Any], named: dict[str, Any], *, retries: bool) -> Any:
     """Make a call that is awaited, and once more if it is refused; callbacks are asked about the first."""
+    if not retries:
+        return _with_end(await send(**named))
     call_id = named.setdefault("litellm_call_id", str(uuid4()))
     attempts = _WATCHED[call_id] = {}
     try:
-        return await send(**named)
+        return _with_end(await send(**named))
     except Exception as error:
         if not attempts:
             raise
@@ -582,7 +691,7 @@ async def _send_watched(send: Callable[..., Any], named: dict[str, Any]) -> Any:
     finally:
         del _WATCHED[call_id]
     with _as_fitted(again), last_try(refused, Exception):
-        return await send(**again)
+        return _with_bill(await send(**again), attempts)
 
 
 @contextmanager

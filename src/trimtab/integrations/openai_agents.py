@@ -11,6 +11,7 @@ from trimtab._fit import Fitted
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import get_format
+from trimtab.integrations.answers import answer_part
 from trimtab.integrations.base import (
     AdapterBudget,
     FitOptions,
@@ -19,7 +20,6 @@ from trimtab.integrations.base import (
     Schemas,
     Trimmer,
     afinish,
-    answer_part,
     clamped_strides,
     tell,
 )

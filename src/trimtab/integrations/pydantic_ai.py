@@ -17,6 +17,7 @@ from typing import Any, Unpack
 
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
+from trimtab.integrations.answers import answer_part
 from trimtab.integrations.base import (
     DEEP,
     STEADY,
@@ -24,7 +25,6 @@ from trimtab.integrations.base import (
     FitOptions,
     OnFitted,
     Trimmer,
-    answer_part,
     form_of,
     join_system,
     known_window,

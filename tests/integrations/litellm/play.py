@@ -136,15 +136,21 @@ async def converse(loop: Loop, talk: Chat, send: Send, questions: int) -> None:
 
 
 def play(
-    loop: Loop, send: Send, *callbacks: Any, talk: Chat | None = None, questions: int = 1_000
+    loop: Loop,
+    send: Send,
+    *callbacks: Any,
+    talk: Chat | None = None,
+    questions: int = 1_000,
+    charges: tuple[str | None, float] | None = None,
 ) -> tuple[Score, list[Any]]:
     """Play a loop; returns the score and the history of the agent.
 
-    `send` is given the address of the server, `address`, beside what all calls have.
+    `send` is given the address of the server, `address`, beside what all calls have. With `charges` (see
+    `Upstream`) the answers say what was billed.
     """
     talk = talk or Chat()
     litellm.callbacks = [*callbacks]
-    with upstream(loop) as served:
+    with upstream(loop, bills=charges is not None, charges=charges) as served:
 
         async def sends(**arguments: Any) -> Any:
             return await send(address=served.address, **arguments, **KEYS)

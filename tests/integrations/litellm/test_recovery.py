@@ -84,12 +84,13 @@ def _words(way: str) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_ask_is_sent_once_more(way: str) -> None:
-    """What is sent then is not refused; what was said of the size holds for later calls."""
+    """What is sent then is not refused; what was said of the size is a bill, and holds for later calls."""
     seen = _handler()
     with refusing(_words(way)) as served:
         assert WAYS[way](served, TALK)
         assert (len(served.bodies), served.refused, len(seen)) == (2, 1, 2)
         assert served.sizes[1] <= LIMIT_TOKENS
+        assert "calibrated" in seen[1].report.counter
         assert seen[1].report.notes[-1].startswith("Sent once more, shorter")
         assert WAYS[way](served, MORE)
     assert (len(served.bodies), served.refused) == (3, 1)
