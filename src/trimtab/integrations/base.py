@@ -366,7 +366,10 @@ class Trimmer(Generic[M]):
         elif asked.is_learned and known is not None:
             budget = replace(known, margin=margin)
         given = {**given, **self._objects(asked.messages, asked.write)}
-        fits, afits = (partial(way, asked.messages, budget, **given) for way in (fit, afit))
+        fits, afits = (
+            partial(fit, asked.messages, budget, **given),
+            partial(afit, asked.messages, budget, **given),
+        )
         return (yield Question(fits, afits)), None, None
 
     def _wires(self, message: M) -> list[Any]:
@@ -750,7 +753,7 @@ def _first(message: Any, wire: list[Any]) -> Any:
 
 def _budget_given(budget: Any) -> Budget | Context | str | None:
     """Check what was given; a policy is read once."""
-    if isinstance(budget, Context) and budget._policy.read is not None:
+    if isinstance(budget, Context) and budget.policy.read is not None:
         raise ConfigurationError(
             "an adapter reads its framework's messages itself: give it a Context without read= and write="
         )

@@ -74,7 +74,7 @@ class BilledTrimmer(Trimmer[M]):
         refused: BudgetExceededError | None = None
         for counter in chat.counters():
             try:
-                fitted, blocks, _ = yield from super()._fit_asked(self._counted(asked, chat, counter))
+                fitted, blocks, _ = yield from super()._fit_asked(self._ask_by(asked, chat, counter))
             except BudgetExceededError as error:
                 refused = refused or error
             else:
@@ -98,7 +98,7 @@ class BilledTrimmer(Trimmer[M]):
         chats = self._chats.setdefault(key, Chats(self._format, new_baseline))
         return chats.find(asked.messages, model)
 
-    def _counted(self, asked: Asked[M], chat: Chat, counter: TotalBaseline | None) -> Asked[M]:
+    def _ask_by(self, asked: Asked[M], chat: Chat, counter: TotalBaseline | None) -> Asked[M]:
         """Ask by a counter, and to cut where the conversation was cut before."""
         given = dict(asked.given)
         if counter is not None:

@@ -20,16 +20,34 @@ from tests.judge import judge
 from tests.judge.server import Provider, provider
 from tests.judge.talks import talk
 from trimtab import Budget, counter_for, fit
+from trimtab.counting import measure
 
 BUDGET_TOKENS = 1_500
 AT_A_TIME = 64
 ROUNDS = 4
 
+BILLED = "[client 900]"
+"""Whose requests are billed three tokens for two that are counted."""
+
 
 def _echo(form: str, body: dict[str, Any]) -> Any:
-    """Answer with the label of the newest question."""
+    """Answer with the label of the newest question; where that is billed, say how much."""
     [label] = set(re.findall(r"\[client \d+\]", str(body)))
-    return WRITERS[form](Says(label), str(body["model"]), 1)
+    answer = WRITERS[form](Says(label), str(body["model"]), 1)
+    if label != BILLED:
+        return answer
+    tokens = _charged(form, body) * 3 // 2
+    if form == "openai_chat":
+        parts = {"prompt_tokens_details": {"cached_tokens": 0}}
+        usage = {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1, **parts}
+    else:
+        parts = {"input_tokens_details": {"cached_tokens": 0}} if form == "openai_responses" else {}
+        usage = {"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1, **parts}
+    return {**answer, "usage": usage}
+
+
+def _charged(form: str, body: dict[str, Any]) -> int:
+    return measure(body, counter=counter_for("gpt-4o"), format=form).tokens
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +152,43 @@ def test_headers_of_an_answer_say_what_was_done(clients: tuple[OpenAI, Anthropic
         assert after <= BUDGET_TOKENS < before
     before, after, evicted = _said(openai.chat.completions.with_raw_response.create(**short).headers)
     assert (before, evicted) == (after, 0)
+
+
+@pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic"])
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["plain", "streamed"])
+def test_what_a_provider_bills_is_learned_behind_the_proxy(
+    served: tuple[Provider, Proxy], clients: tuple[OpenAI, Anthropic], form: str, *, is_streamed: bool
+) -> None:
+    """Of a stream LiteLLM tells a little later: the same is asked until it did."""
+    openai, anthropic = clients
+    said = [
+        {"role": role, "content": f"{BILLED} {form} {is_streamed} {turn}: " + "It is sunny. " * 9}
+        for turn in range(3)
+        for role in ("user", "assistant")
+    ][:-1]
+    asks: dict[str, Any] = {
+        "openai_chat": lambda: openai.chat.completions.with_raw_response.create(
+            model="gpt",
+            messages=said,
+            **({"stream": True, "stream_options": {"include_usage": True}} if is_streamed else {}),
+        ),
+        "openai_responses": lambda: openai.responses.with_raw_response.create(
+            model="gpt", input=said, stream=is_streamed
+        ),
+        "anthropic": lambda: anthropic.messages.with_raw_response.create(
+            model="claude", messages=said, max_tokens=9, stream=is_streamed
+        ),
+    }
+    counts: list[int] = []
+    for _ in range(100):
+        answer = asks[form]()
+        counts.append(_said(answer.headers)[1])
+        if is_streamed:
+            list(answer.parse())
+        if counts[-1] > 1.3 * counts[0]:
+            break
+    billed = _charged(*served[0].bodies[-1]) * 3 // 2
+    assert abs(counts[-1] - billed) <= len(said)
 
 
 def _said(headers: Any) -> tuple[int, int, int]:
