@@ -36,7 +36,7 @@ from trimtab.integrations.base import (
     known_name,
     known_window,
 )
-from trimtab.integrations.billed import BilledTrimmer
+from trimtab.integrations.bills import BilledTrimmer
 from trimtab.integrations.chats import Sent
 from trimtab.integrations.recovery import last_try
 
