@@ -12,6 +12,7 @@ from typing import Any
 import litellm
 import pytest
 from litellm.integrations.custom_logger import CustomLogger
+from litellm.router import Router
 
 from tests.integrations.litellm.play import play
 from tests.integrations.loops import LOOPS, Loop
@@ -93,7 +94,7 @@ def _gemini(served: Provider) -> dict[str, Any]:
 
 
 def _router(served: Provider) -> Any:
-    return litellm.Router(model_list=[{"model_name": "fast", "litellm_params": _host(served)}], num_retries=0)
+    return Router(model_list=[{"model_name": "fast", "litellm_params": _host(served)}], num_retries=0)
 
 
 BRIDGED = "openai/responses/mine"
@@ -302,7 +303,7 @@ def test_a_bill_is_that_of_the_model_which_answered(asked: Any, listener: Listen
             {"model_name": name, "litellm_params": _host(served, f"openai/{name}")}
             for name in ("broken", "whole")
         ]
-        router: Any = litellm.Router(
+        router: Any = Router(
             model_list=groups, num_retries=0, fallbacks=[{"broken": ["whole"]}], disable_cooldowns=True
         )
         for _ in range(TRIES):
