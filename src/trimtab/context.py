@@ -12,14 +12,12 @@ from trimtab._fitting.allocation import Allocation, Claim, Offer, Ties, allocate
 from trimtab._fitting.blocks import Block, Tier, TrimBehavior
 from trimtab._fitting.breakpoints import with_breakpoints
 from trimtab._fitting.callbacks import MessageElement, OnTrim, TrimContext
-from trimtab._fitting.context_plan import ContextPlan
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.layout import Policy, check_policy, compose
 from trimtab._fitting.objects import check_read_write
 from trimtab._fitting.objects_in_blocks import ObjectsInBlocks
 from trimtab._fitting.request import keep_all, known_budget
-from trimtab._fitting.settle import settle_blocks
-from trimtab._fitting.settlement import Settlement
+from trimtab._fitting.settle_context import settle_context
 from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
 from trimtab._shared.docstrings import args_of
@@ -384,8 +382,7 @@ class Context:
     def _fit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
         policy, objects = _read(self._snapshot(budget))
         composition = compose(policy)
-        outcome = drive(settle_blocks(composition, composition.asked))
-        settlement = with_breakpoints(Settlement.of(ContextPlan(outcome=outcome)), policy.breakpoints)
+        settlement = with_breakpoints(drive(settle_context(composition)), policy.breakpoints)
         return fitted_for(settlement if objects is None else objects.show(settlement))
 
     async def afit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
@@ -415,9 +412,7 @@ class Context:
             for sizes in (whole, *(part.sizes for part in before.parts)):
                 await rerun(sizes.count_each)  # a callback is run once, and may ask for any size
         composition = await rerun(lambda: compose(policy))
-        outcome = await adrive(lambda: settle_blocks(composition, composition.asked))
-        mark = policy.breakpoints
-        plain = Settlement.of(ContextPlan(outcome=outcome))
+        plain, mark = await adrive(lambda: settle_context(composition)), policy.breakpoints
         settlement = await rerun(lambda: with_breakpoints(plain, mark))
         return fitted_for(settlement if objects is None else objects.show(settlement))
 

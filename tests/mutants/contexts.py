@@ -114,7 +114,7 @@ CONTEXTS = (
         ("_pins", 'if not block.pinned and "origin" in rest:', "if False:"),
     ),
     module(
-        "_fitting/settle.py",
+        "_fitting/settle_context.py",
         "test_context_in_adapters.py",
         ("_begins_with_system", " or 0 in first.history.pins", ""),
     ),
@@ -155,7 +155,7 @@ CONTEXTS = (
         ("Composition.body", "system=None if self.lead else policy.system", "system=policy.system"),
     ),
     module(
-        "_fitting/settle.py",
+        "_fitting/settle_context.py",
         "test_context.py test_context_ranks.py test_context_bonds.py test_context_report.py"
         " properties/test_marks.py",
         ("_Fold._claim", "must = min(need, cap) if caps else need", "must = min(need, cap)"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from trimtab._fitting.settlement import Marks, Plan, Settlement
+from trimtab._fitting.settlement import AnyOutcome, Marks, Settlement
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Request, mapping_of
@@ -58,10 +58,10 @@ def with_breakpoints(settlement: Settlement, mark: Mark | None, /) -> Settlement
 
 
 def _with_breakpoints(settlement: Settlement, *, mark: Mark) -> Settlement:
-    plan = settlement.plan
-    if not plan.fits:
+    outcome = settlement.outcome
+    if not outcome.fits:
         return settlement
-    output, marks = _set_marks(plan, mark)
+    output, marks = _set_marks(outcome, mark)
     return replace(settlement, messages=output.messages, marks=marks)
 
 
@@ -75,21 +75,21 @@ class _Output:
     """Where it was marked, the most worth first."""
 
 
-def _set_marks(plan: Plan, asked: Mark) -> tuple[_Output, Marks]:
+def _set_marks(outcome: AnyOutcome, asked: Mark) -> tuple[_Output, Marks]:
     """Mark as many places of the output as there is room for, those that are worth most first."""
-    format, unmarked = plan.format, _Output(plan.messages(), plan.body)
-    most = format.most_marks(plan.model)
+    format, unmarked = outcome.format, _Output(outcome.messages(), outcome.body)
+    most = format.most_marks(outcome.model)
     if not most:
         has = f"{format.name} has no marks for a prompt cache"
-        why = f"{plan.model!r} takes no marks: its cache, if it has one, finds prefixes by itself"
+        why = f"{outcome.model!r} takes no marks: its cache, if it has one, finds prefixes by itself"
         note = f"No breakpoints were set: {why if format.rules.mark_keys else has}."
         return unmarked, Marks((), notes=(note,))
     mark = _as_written(format, asked)
-    room, places = plan.budget.input_tokens - plan.tokens, _Places(unmarked, plan, mark).best(most)
+    room, places = outcome.budget.input_tokens - outcome.tokens, _Places(unmarked, outcome, mark).best(most)
     wanted, output, cost = len(places), unmarked, 0
     while places:
         output = _marked_at(unmarked, places, format, mark)
-        cost = _cost_of(output, unmarked, plan)
+        cost = _cost_of(output, unmarked, outcome)
         if cost <= room:
             break
         places = places[:-1]
@@ -102,22 +102,22 @@ def _set_marks(plan: Plan, asked: Mark) -> tuple[_Output, Marks]:
         )
     if len(places) < wanted:
         notes.append(f"Breakpoints left out, since there was no room: {wanted - len(places)}.")
-    positions = plan.positions()
+    positions = outcome.positions()
     carry = frozenset(at for place in places if place >= 0 and (at := positions[place]) is not None)
     before = tuple(sorted({max(0, place + 1) for place in places}))
     return output, Marks(before, at=carry, tokens=cost, notes=tuple(notes), body=output.body)
 
 
-def _cost_of(marked: _Output, plain: _Output, plan: Plan) -> int:
+def _cost_of(marked: _Output, plain: _Output, outcome: AnyOutcome) -> int:
     """Return what the marks cost: with most counters nothing."""
     at = [place for place in marked.places if place >= 0]
-    leads = bool(plain.messages) and _kind(plan.format, plain.messages[0]) == "system"
+    leads = bool(plain.messages) and _kind(outcome.format, plain.messages[0]) == "system"
 
     def tokens(output: _Output) -> int:
         beside = output.body
         fixed = Fixed(system=beside.system, tools=beside.tools, extra=beside.extra or None)
         messages = list(map(mapping_of, output.messages))
-        sizes = sizes_for(plan.counter, messages, fixed, unread=plan.format.unread(messages))
+        sizes = sizes_for(outcome.counter, messages, fixed, unread=outcome.format.unread(messages))
         if isinstance(sizes, Shares):
             return sizes.request_tokens(messages)
         return sizes.fixed_tokens(leads) + sizes.sum(at)
@@ -142,9 +142,9 @@ def _is_long(mark: object) -> bool:
 class _Places:
     """Where one request may be marked, and where it is already."""
 
-    def __init__(self, output: _Output, plan: Plan, mark: Mark) -> None:
-        self._output, self._plan, self._mark = output, plan, mark
-        self._format = plan.format
+    def __init__(self, output: _Output, outcome: AnyOutcome, mark: Mark) -> None:
+        self._output, self._outcome, self._mark = output, outcome, mark
+        self._format = outcome.format
         self._given = list(self._there())
 
     def _there(self) -> Iterator[tuple[int, Any]]:
@@ -168,7 +168,7 @@ class _Places:
         return found
 
     def _by_worth(self) -> Iterator[int]:
-        messages, stable = self._output.messages, self._plan.stable
+        messages, stable = self._output.messages, self._outcome.stable
         front = self._count_front()
         yield from self._markable(len(messages) - 1, down_to=front)
         if front:
@@ -187,7 +187,7 @@ class _Places:
             if _kind(self._format, message) != "system":
                 break
             count += 1
-        return min(count, self._plan.stable) if self._plan.stable else count
+        return min(count, self._outcome.stable) if self._outcome.stable else count
 
     def _end_before(self, front: int) -> int:
         """Count those of the messages that the call before had: up to the model's last turn."""

@@ -231,7 +231,7 @@ class Fitted(Generic[M]):
     def _at(self, budget: BudgetLike) -> Fitted[M]:
         settlement = self._settlement("at()")
         return fitted_for(
-            _at_once(lambda: settlement.at(Budget.of(budget, model=settlement.plan.model)), "aat")
+            _at_once(lambda: settlement.at(Budget.of(budget, model=settlement.outcome.model)), "aat")
         )
 
     async def aat(self, budget: BudgetLike, /) -> Fitted[M]:
@@ -253,7 +253,9 @@ class Fitted(Generic[M]):
         from trimtab._shared.steps import rerun
 
         settlement = self._settlement("aat()")
-        return fitted_for(await rerun(lambda: settlement.at(Budget.of(budget, model=settlement.plan.model))))
+        return fitted_for(
+            await rerun(lambda: settlement.at(Budget.of(budget, model=settlement.outcome.model)))
+        )
 
     def count_all(self) -> Report:
         """Count what the fit did not need to.
@@ -264,7 +266,7 @@ class Fitted(Generic[M]):
             CountingError: The counter failed on a message the fit did not need.
             FormatError: Such a message is none.
         """
-        _at_once(self._settlement("count_all()").plan.count_all, "acount_all")
+        _at_once(self._settlement("count_all()").outcome.count_all, "acount_all")
         self._report = None
         return self.report
 
@@ -277,7 +279,7 @@ class Fitted(Generic[M]):
         """
         from trimtab._shared.steps import rerun
 
-        await rerun(self._settlement("acount_all()").plan.count_all)
+        await rerun(self._settlement("acount_all()").outcome.count_all)
         self._report = None
         return self.report
 
@@ -303,6 +305,6 @@ def fitted_for(settlement: Settlement) -> Fitted[Any]:
         BudgetExceededError: It does not fit; with the nearest attempt.
     """
     fitted: Fitted[Any] = Fitted(settlement)
-    if not settlement.plan.fits:
-        raise settlement.plan.budget_error().with_attempt(fitted)
+    if not settlement.outcome.fits:
+        raise settlement.outcome.budget_error().with_attempt(fitted)
     return fitted

@@ -304,7 +304,7 @@ class Written:
 
     def __init__(self, objects: Objects, settlement: Settlement) -> None:
         self._objects = objects
-        self._plain = settlement.plan.given
+        self._plain = settlement.outcome.given
         """The wire messages of all objects."""
         self.given: list[object] = [*objects.given]
         """The caller's objects; of a text what was made of it, where it stays whole."""
@@ -312,7 +312,7 @@ class Written:
         """The output."""
         self.places: list[int | None] = []
         """Where each object of it was."""
-        self._write(settlement.messages, settlement.plan.positions)
+        self._write(settlement.messages, settlement.outcome.positions)
 
     def _write(self, messages: list[Any], positions: Callable[[], list[int | None]]) -> None:
         """Write the output; what nothing changed is the very object."""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any
 
 from trimtab._fitting.layout import Composition, Part
 from trimtab._fitting.portion import Decision
+from trimtab._fitting.settlement import Marks
 from trimtab.budget import Budget
 from trimtab.conversation.assemble import assemble_one, keep_parts
 from trimtab.counting.sizes import Shares
-from trimtab.errors import BudgetExceededError
-from trimtab.formats import Format, mapping_of
+from trimtab.errors import BudgetExceededError, CountingError, FormatError
+from trimtab.formats import Format, Request, mapping_of
+from trimtab.strategies.drop import Strict
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason
+    from trimtab.report import Reason, Report
 
 __all__ = ["BlockDecision", "Outcome", "mark_tokens_of"]
 
@@ -153,7 +155,7 @@ class Outcome:
     """Of a black box's total, what is charged to system text before all blocks."""
     fixed_tokens: int | None = None
     """What a black box says of a request without messages; None for counters that add up."""
-    _messages: list[Any] | None = None
+    _output: list[Any] | None = None
 
     @property
     def format(self) -> Format:
@@ -164,7 +166,7 @@ class Outcome:
     def leads_system(self) -> bool:
         """True if the request begins with a system message."""
         return bool(self.composition.lead) or any(
-            self.format.kind(mapping_of(message)) == "system" for message in self.messages()[:1]
+            self.format.kind(mapping_of(message)) == "system" for message in self.output()[:1]
         )
 
     @property
@@ -173,12 +175,129 @@ class Outcome:
         given = chain(self.composition.lead, *[part.source for part in self.composition.parts])
         return any(self.format.kind(mapping_of(message)) == "system" for message in islice(given, 1))
 
+    @property
+    def fits(self) -> bool:
+        """False if what must stay passes the budget or a cap."""
+        return self.error is None
+
+    def forget_output(self) -> None:
+        """Put the output together anew when it is asked for."""
+        self._output = None
+
+    def output(self) -> list[Any]:
+        """Put the output together, with messages whose text goes beside them in the end."""
+        if self._output is None:
+            blocks = chain.from_iterable([one.output() for one in self.decisions])
+            self._output = [*self.composition.lead, *blocks]
+        return list(self._output)
+
+    @property
+    def model(self) -> str | None:
+        """The model it was asked for."""
+        return self.composition.policy.model
+
+    @property
+    def counter(self) -> Any:
+        """What counts."""
+        return self.composition.counter
+
+    @property
+    def stable(self) -> int:
+        """Messages of the blocks at the front that do not give way."""
+        kept = takewhile(
+            lambda one: one.portion.whole or isinstance(one.portion.block.gives_way_by, Strict),
+            self.decisions,
+        )
+        front = len(self.composition.lead) + sum(len(decision.output()) for decision in kept)
+        return max(0, front - self._system_count())
+
+    @property
+    def source(self) -> list[Any]:
+        """The messages of all blocks, in the order of the request."""
+        return self.composition.source
+
+    @property
+    def given(self) -> list[Any]:
+        """What stands in the blocks: a message written from text is its own."""
+        return list(chain.from_iterable(part.given for part in self.composition.parts))
+
+    @property
+    def spans(self) -> dict[str, range]:
+        """Where the messages of each block stand."""
+        parts = self.composition.parts
+        return {part.name: range(part.start, part.start + len(part.source)) for part in parts}
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request; messages that were lifted are its system text."""
+        body, lifted = self.composition.body, self.output()[: self._system_count()]
+        given = lifted or (self.format.rules.lifts_system and body.system is not None)
+        return replace(body, system=self.format.lift_system(lifted, body.system)) if given else body
+
     def messages(self) -> list[Any]:
         """Put the output together."""
-        if self._messages is None:
-            blocks = chain.from_iterable([one.output() for one in self.decisions])
-            self._messages = [*self.composition.lead, *blocks]
-        return list(self._messages)
+        return self.output()[self._system_count() :]
+
+    def positions(self) -> list[int | None]:
+        """List where each message of the output was; one that documents were joined to is trimtab's."""
+        found: list[int | None] = [None] * len(self.composition.lead)
+        for decision in self.decisions:
+            own = decision.positions()
+            found += own if decision.portion.joint is None else [None] * bool(own)
+        return found[self._system_count() :]
+
+    def stays(self) -> set[int]:
+        """List where what is in the output was, joined documents included."""
+        return set().union(*[decision.stays() for decision in self.decisions])
+
+    def _system_count(self) -> int:
+        """Count the messages at the front whose text goes with the request instead."""
+        if not self.format.rules.lifts_system:
+            return 0
+        kinds = (self.format.kind(mapping_of(message)) for message in self.output())
+        return sum(1 for _ in takewhile(lambda kind: kind == "system", kinds))
+
+    def tokens_before(self) -> int | None:
+        """Return the tokens of the request as it came in; None where that is not known."""
+        from trimtab._fitting.reporting import context_tokens_before_of
+
+        return context_tokens_before_of(self)
+
+    def report(self, marks: Marks, /) -> Report:
+        """Make the report, with marks that were set on the output."""
+        from trimtab._fitting.reporting import context_report_of  # not above: many fits are never reported
+
+        made = context_report_of(self, marked=marks.at, recount=lambda: self._counted_report(marks))
+        return marks.charge(made)
+
+    def _counted_report(self, marks: Marks) -> Report | None:
+        from trimtab._fitting.reporting import is_cheap
+
+        composition = self.composition
+        tables = [sizes for part in composition.parts for sizes in (part.source_sizes, part.sizes)]
+        try:
+            if not is_cheap(composition.counter, self.format, tables):
+                return None
+            self.count_all()
+        except (CountingError, FormatError):  # of a message the fit never looked at
+            return None
+        return self.report(marks)
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        if self.composition.is_black_box:
+            self.composition.whole()
+        for part in self.composition.parts:
+            if isinstance(part.source_sizes, Shares):
+                part.source_sizes.whole(part.source)
+                continue
+            for sizes in (part.source_sizes, part.sizes):
+                sizes.count_each()
+
+    def budget_error(self) -> BudgetExceededError:
+        """Return the error for what does not fit."""
+        assert self.error is not None
+        return self.error
 
 
 def mark_tokens_of(part: Part) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from trimtab._fitting.blocks import asked_floor_tokens
 from trimtab._fitting.layout import faults_of
-from trimtab._fitting.outcome import BlockDecision, Outcome
 from trimtab._fitting.portion import Decision, Portion
 from trimtab._fitting.prepare import Work
 from trimtab._fitting.request import tier_note, window_note, window_of
@@ -26,6 +25,9 @@ from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, R
 from trimtab.report.rows import LiveRows
 from trimtab.report.text import plural
 from trimtab.strategies.runner import Settled
+
+if TYPE_CHECKING:
+    from trimtab._fitting.outcome import BlockDecision, Outcome
 
 __all__ = ["context_report_of", "is_cheap", "report_of"]
 

@@ -14,22 +14,22 @@ from trimtab.budget import Budget
 from trimtab.formats import Request
 
 if TYPE_CHECKING:
-    from trimtab._fitting.context_plan import ContextPlan
-    from trimtab._fitting.fit_plan import FitPlan
     from trimtab._fitting.objects import Written
+    from trimtab._fitting.outcome import Outcome
+    from trimtab._fitting.settle_fit import FitOutcome
     from trimtab.report import Report
 
 __all__ = ["NO_MARKS", "Marks", "Settlement", "SettlementCopy"]
 
-Plan: TypeAlias = "FitPlan | ContextPlan"
-"""What was decided, and how to decide again."""
+AnyOutcome: TypeAlias = "FitOutcome | Outcome"
+"""What was settled, by `fit` or by a `Context`."""
 
 View: TypeAlias = "Callable[[Settlement], Settlement]"
 """Shows a settlement otherwise: with marks, or as objects."""
 
 
 class Marks(NamedTuple):
-    """Marks for the provider's prompt cache that were set on the output of a plan."""
+    """Marks for the provider's prompt cache that were set on an output."""
 
     places: tuple[int, ...] | None = None
     """How many messages stand before each mark, ascending; 0: it is on system text or tools. None: no marks
@@ -62,8 +62,10 @@ NO_MARKS = Marks()
 class Settlement:
     """What stays of a request within one budget, as it is shown."""
 
-    plan: Plan
-    """What was decided, about wire messages and without marks."""
+    outcome: AnyOutcome
+    """What was settled, about wire messages and without marks."""
+    again: Callable[[Budget], AnyOutcome]
+    """Settles for another budget; no summarizer is asked."""
     messages: list[Any]
     """The output, with marks, and as objects where those were given."""
     marks: Marks = NO_MARKS
@@ -75,9 +77,9 @@ class Settlement:
     """Writes the objects."""
 
     @classmethod
-    def of(cls, plan: Plan, /) -> Settlement:
-        """Show a plan as it is."""
-        return cls(plan=plan, messages=plan.messages())
+    def of(cls, outcome: AnyOutcome, again: Callable[[Budget], AnyOutcome], /) -> Settlement:
+        """Show an outcome as it is."""
+        return cls(outcome=outcome, again=again, messages=outcome.messages())
 
     def show(self, *views: View | None) -> Settlement:
         """Show it otherwise, in turn."""
@@ -88,51 +90,51 @@ class Settlement:
 
     def at(self, budget: Budget, /) -> Settlement:
         """Settle for another budget, and show that in the same way; no summarizer is asked."""
-        return Settlement.of(self.plan.at(budget)).show(self.mark, self.write)
+        return Settlement.of(self.again(budget), self.again).show(self.mark, self.write)
 
     def without_marks(self) -> Settlement:
         """Show it without marks."""
-        return self if self.mark is None else Settlement.of(self.plan).show(self.write)
+        return self if self.mark is None else Settlement.of(self.outcome, self.again).show(self.write)
 
     @property
     def tokens(self) -> int:
         """Tokens of the whole request, marks included."""
-        return self.plan.tokens + self.marks.tokens
+        return self.outcome.tokens + self.marks.tokens
 
     @property
     def tokens_before(self) -> int | None:
         """Tokens of the whole request as it came in; None where that is not known."""
-        return self.plan.tokens_before()
+        return self.outcome.tokens_before()
 
     @property
     def limit_tokens(self) -> int:
         """The input room it was settled for."""
-        return self.plan.budget.input_tokens
+        return self.outcome.budget.input_tokens
 
     @property
     def total_message_count(self) -> int:
         """Messages of the input, or objects."""
-        return len(self.plan.source) if self.written is None else len(self.given)
+        return len(self.outcome.source) if self.written is None else len(self.given)
 
     @property
     def given(self) -> Sequence[Any]:
         """What the caller gave for each row of the report: messages, or objects."""
-        return self.plan.given if self.written is None else self.written.given
+        return self.outcome.given if self.written is None else self.written.given
 
     @property
     def spans(self) -> Mapping[str, range]:
         """Where in `given` the messages of each block stand."""
-        return self.plan.spans if self.written is None else self.written.spans(self.plan.spans)
+        return self.outcome.spans if self.written is None else self.written.spans(self.outcome.spans)
 
     @property
     def positions(self) -> list[int | None]:
         """For each message of the output its place in `given`; None: trimtab put it in."""
-        return self.plan.positions() if self.written is None else list(self.written.places)
+        return self.outcome.positions() if self.written is None else list(self.written.places)
 
     @property
     def evicted(self) -> list[Any]:
         """List what of `given` is not in the output, not even a part of it."""
-        stay = self.plan.stays()
+        stay = self.outcome.stays()
         if self.written is not None:
             stay = self.written.stays(stay)
         return [one for at, one in enumerate(self.given) if at not in stay]
@@ -155,15 +157,15 @@ class Settlement:
 
     @property
     def _body(self) -> Request:
-        return self.plan.body if self.marks.body is None else self.marks.body
+        return self.outcome.body if self.marks.body is None else self.marks.body
 
     def request_of(self, messages: list[Any], /) -> Any:
         """Return messages in the form the input had: in a copy of the request body, or as a list."""
-        return self.plan.format.write_request(self._body, messages)
+        return self.outcome.format.write_request(self._body, messages)
 
     def report(self) -> Report:
         """Make the report."""
-        return self.plan.report(self.marks)
+        return self.outcome.report(self.marks)
 
     def copy(self, report: Report, messages: list[Any]) -> SettlementCopy:
         """Return what can be read of it, without counter, strategy and callbacks."""

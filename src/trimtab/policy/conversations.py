@@ -234,7 +234,7 @@ def write_fitted(fitted: Fitted[Any], request: Request, /) -> Any:
 
     The messages alone, if they came so and there is no system text beside them.
     """
-    format = fitted.settlement.plan.format  # not the report's, which takes as long to make as the fit
+    format = fitted.settlement.outcome.format  # not the report's, which takes as long to make as the fit
     request = replace(request, system=fitted.system)
     if request.body is None and fitted.system is not None:
         request = replace(request, body={format.rules.body_key: []}, key=format.rules.body_key)

@@ -8,10 +8,10 @@ from itertools import takewhile
 from operator import attrgetter, eq, itemgetter, lt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trimtab._fitting.fit_plan import settle
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, window_note
+from trimtab._fitting.settle_fit import settle_fit
 from trimtab._shared import observers
 from trimtab._shared.checks import check_whole
 from trimtab.budget import Budget
@@ -138,7 +138,7 @@ def fit_working_set(
             notes=(*_notes(working_set, listed.units), *_notes_of_calls(listed.changes), *notes),
         )
     )
-    return fitted_for(drive(settle(work, work.budget)))
+    return fitted_for(drive(settle_fit(work, work.budget)))
 
 
 def listed_view(working_set: WorkingSet) -> Listed:
@@ -591,7 +591,7 @@ def _leaving_first(working_set: WorkingSet, stale: frozenset[int]) -> frozenset[
 
 def _keys_of(fitted: Fitted[Any]) -> list[int]:
     """Tell messages apart by what they say, whoever changes them later; marks for a cache say nothing."""
-    return [hash(repr(message)) for message in fitted.settlement.plan.messages()]
+    return [hash(repr(message)) for message in fitted.settlement.outcome.messages()]
 
 
 def _fit_in_context(

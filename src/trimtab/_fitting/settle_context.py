@@ -13,6 +13,7 @@ from trimtab._fitting.portion import ask, in_block, said_of
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.request import hold_margin
 from trimtab._fitting.seams import let_go_misplaced, let_go_of_last_turn, let_go_stale, let_go_together
+from trimtab._fitting.settlement import Settlement
 from trimtab._fitting.stale import fill_room, first_change, without_stale
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
@@ -25,12 +26,24 @@ from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
 from trimtab.strategies.promises import asks_model
 from trimtab.strategies.runner import Settled, run
+from trimtab.strategies.summarizer import drive
 from trimtab.strategies.truncate_text import TruncateText
 
-__all__ = ["claims_of", "settle_blocks"]
+__all__ = ["claims_of", "settle_context"]
 
 
-def settle_blocks(composition: Composition, budget: Budget | None) -> Steps[Outcome]:
+def settle_context(composition: Composition) -> Steps[Settlement]:
+    """Settle what stays of a request within the budget that was asked for."""
+    outcome = yield from _settle_blocks(composition, composition.asked)
+    return Settlement.of(outcome, partial(_settle_again, composition))
+
+
+def _settle_again(composition: Composition, budget: Budget) -> Outcome:
+    """Settle for another budget; callbacks hold, and no summarizer is asked."""
+    return drive(_settle_blocks(composition, budget), planned=True)
+
+
+def _settle_blocks(composition: Composition, budget: Budget | None) -> Steps[Outcome]:
     """Settle what stays of each block, whatever the margin; yields what it needs from outside.
 
     Without a budget all of it stays but what passes a cap in tokens.
@@ -43,7 +56,7 @@ def settle_blocks(composition: Composition, budget: Budget | None) -> Steps[Outc
         composition.policy.tools,
         composition.format,
         decide=lambda resolved: _settle_within(composition, resolved),
-        decided=lambda outcome: (outcome.error is None, outcome.tokens, outcome.messages),
+        decided=lambda outcome: (outcome.fits, outcome.tokens, outcome.output),
         everything=lambda: [*composition.lead, *composition.source],
     )
 
@@ -434,7 +447,7 @@ def _add_up(outcome: Outcome) -> None:
     if carry and outcome.error is None and outcome.tokens > outcome.budget.input_tokens:
         for decision in carry:
             decision.leave_mark()
-        outcome._messages = None
+        outcome.forget_output()
         outcome.tokens = _total(outcome)
     outcome.notes.extend(
         f"cache_control of block {one.portion.name!r} was left out: "
@@ -449,7 +462,7 @@ def _total(outcome: Outcome) -> int:
     planned = any(one.planned_tokens is not None for d in decisions for one in d.settled.insertions)
     if composition.is_black_box and not planned:
         sizes = cast("Shares", composition.request_sizes)
-        messages, beside = outcome.messages(), _beside_tokens(composition, leads_system=False)
+        messages, beside = outcome.output(), _beside_tokens(composition, leads_system=False)
         total = sizes.request_tokens(messages) if messages else sizes.base_tokens()
         outcome.fixed_tokens = min(total, sizes.base_tokens())
         outcome.lead_tokens = max(0, min(total, beside) - outcome.fixed_tokens)

@@ -29,11 +29,11 @@ from trimtab.strategies.summarizer import drive
 if TYPE_CHECKING:
     from trimtab.report import Report, Violation
 
-__all__ = ["FitPlan", "decide", "settle"]
+__all__ = ["FitOutcome", "settle_fit"]
 
 
 @dataclass(slots=True, kw_only=True)
-class FitPlan(Decision[Work]):
+class FitOutcome(Decision[Work]):
     """What `fit` decided for one budget, and how to decide again."""
 
     budget: Budget
@@ -139,10 +139,6 @@ class FitPlan(Decision[Work]):
             return None
         return self.report(marks)
 
-    def at(self, budget: Budget) -> FitPlan:
-        """Decide for another budget; no summarizer is asked."""
-        return drive(decide(self.portion, budget), planned=True)
-
     def count_all(self) -> None:
         """Count what the fit did not need to."""
         work = self.portion
@@ -177,7 +173,7 @@ class FitPlan(Decision[Work]):
         return settled.explain(error)
 
 
-def decide(work: Work, budget: Budget | None) -> Steps[FitPlan]:
+def _settle_margin(work: Work, budget: Budget | None) -> Steps[FitOutcome]:
     """Settle what stays within a budget, whatever its margin; yields what it needs from outside.
 
     Without a budget the room is what is there, so that all of it stays.
@@ -192,19 +188,24 @@ def decide(work: Work, budget: Budget | None) -> Steps[FitPlan]:
         work.counter,
         work.tools,
         work.format,
-        decide=lambda resolved: _decide_within(work, resolved),
-        decided=lambda plan: (plan.fits, plan.tokens, plan.messages),
+        decide=lambda resolved: _settle_within(work, resolved),
+        decided=lambda outcome: (outcome.fits, outcome.tokens, outcome.messages),
         everything=lambda: work.history.originals,
     )
 
 
-def settle(work: Work, budget: Budget | None) -> Steps[Settlement]:
+def settle_fit(work: Work, budget: Budget | None) -> Steps[Settlement]:
     """Settle what stays, and mark it for the provider's prompt cache where that is asked for."""
-    plan = yield from decide(work, budget)
-    return with_breakpoints(Settlement.of(plan), work.ask.breakpoints)
+    outcome = yield from _settle_margin(work, budget)
+    return with_breakpoints(Settlement.of(outcome, partial(_settle_again, work)), work.ask.breakpoints)
 
 
-def _decide_within(work: Work, budget: Budget) -> Steps[FitPlan]:
+def _settle_again(work: Work, budget: Budget) -> FitOutcome:
+    """Settle for another budget; callbacks hold, and no summarizer is asked."""
+    return drive(_settle_margin(work, budget), planned=True)
+
+
+def _settle_within(work: Work, budget: Budget) -> Steps[FitOutcome]:
     history, sizes, limit = work.history, work.sizes, budget.input_tokens
     try:
         counted = _counted_back(history, sizes, limit)
@@ -215,17 +216,17 @@ def _decide_within(work: Work, budget: Budget) -> Steps[FitPlan]:
         else:
             request, settled = yield from _settle(work, limit_tokens=limit, counted=counted)
         if work.unmended and not (settled.fits and history.is_sound(settled.cut, settled.before)):
-            return (yield from _decide_within(work.mended_first, budget))
+            return (yield from _settle_within(work.mended_first, budget))
         history.look_over(settled.cut, also=settled.before)
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)
         raise
-    plan = FitPlan(portion=work, settled=settled, request=request, budget=budget)
-    if work.ask.repair and plan.fits and (refused := work.refusals(plan.messages())):
+    outcome = FitOutcome(portion=work, settled=settled, request=request, budget=budget)
+    if work.ask.repair and outcome.fits and (refused := work.refusals(outcome.messages())):
         if work.unmended:
-            return (yield from _decide_within(work.mended_first, budget))
-        refuse_faults(_as_given(refused, plan.positions()), mended=True)
-    return plan
+            return (yield from _settle_within(work.mended_first, budget))
+        refuse_faults(_as_given(refused, outcome.positions()), mended=True)
+    return outcome
 
 
 def _as_given(violations: Iterable[Violation], positions: Sequence[int | None]) -> Iterator[Violation]:
