@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.test_near_cut import FORMS, TALKS, TURNS_BEFORE, outcome, written
-from trimtab import Cascade, ClearToolResults, SlidingWindow, TruncateText, fit
+from trimtab import Cascade, ClearToolResults, EstimateCounter, SlidingWindow, TruncateText, fit
 from trimtab.conversation import History
 from trimtab.formats import get_format
 from trimtab.strategies import EvictionRequest, EvictionResult, Reads
@@ -208,6 +208,17 @@ def test_in_a_conversation_older_messages_may_have_no_say_after_all() -> None:
     talk = History([{"role": "system", "content": "be"}, *long_talk(2)], format=form)
     assert set(Cascade(ClearToolResults(), SlidingWindow(keep_first_user=True)).landmarks(talk)) == {1}
     assert set(SlidingWindow().landmarks(talk)) == set()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_who_walks_back_is_answered_alike_where_counting_reads_the_structure(form: str) -> None:
+    """By a counter with prices, whose walk may stop between a call and the result of an older one."""
+    counter = EstimateCounter()
+    for talk in ("u1 a2 cZ u1 cA rA2 rZ3 a2 u2", "cA u1 a2 rA2 a1 u1 a1", *TALKS[::5]):
+        messages = written(talk, form)
+        whole = fit(messages, 10**6, counter=counter, format=form).report.tokens_after
+        for budget in range(5, whole, 3):
+            agree(messages, budget, counter=counter, format=form, strategy=Own(by_identity, reads="newest"))
 
 
 def test_a_wrong_promise_is_found() -> None:

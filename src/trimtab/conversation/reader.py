@@ -797,6 +797,8 @@ class History:
             if not alone and not (self._walked_from < stop and self._meets(start)):
                 return False
         walked = self.walked
+        if walked.behind and start == self._walked_from and self.kind(start) != "tool":
+            return False  # one of the results behind it answers a call further back than its own
         if walked.bound and (start - 1 in walked.bound or stop - 1 in walked.bound):
             return False
         apart = (walked.odd, walked.unanswered) if walked.odd or walked.unanswered else ()
