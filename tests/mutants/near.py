@@ -6,6 +6,14 @@ from tests.mutants.mutants import module
 
 NEAR = (
     module(
+        "conversation/transcript.py",
+        "test_near_cut.py",
+        ("Transcript.has_calls", "and index not in walked.odd", ""),
+        ("Transcript.is_ordinary", "or self.walked.odd:", ":"),
+        ("Transcript.is_ordinary", 'self.kind(at) == "assistant"', "True"),
+        ("Transcript.is_result", 'return kind == "tool"', "return False"),
+    ),
+    module(
         "conversation/reader.py",
         "test_near_cut.py",
         ("History.near", "not self._is_alone_here or", "False or"),
@@ -50,12 +58,8 @@ NEAR = (
         ("History._is_told", "(start - 1 in walked.bound or stop - 1 in walked.bound):", "False:"),
         ("History._is_told", "(walked.odd, walked.unanswered) if", "(walked.unanswered,) if"),
         ("History._is_told", "(walked.odd, walked.unanswered) if", "(walked.odd,) if"),
-        ("History.has_calls", "and index not in walked.odd", ""),
         ("History._landmarks", "self.count if self.walked.odd else", ""),
         ("History._meets", "and set(behind) == set(columns.calls.get(0, ()))", ""),
-        ("History.is_ordinary", "or self.walked.odd:", ":"),
-        ("History.is_ordinary", 'self.kind(at) == "assistant"', "True"),
-        ("History.is_result", 'return kind == "tool"', "return False"),
     ),
     module(
         "strategies/cuts.py",
@@ -86,10 +90,10 @@ NEAR = (
         ("EvictionRequest._tokens_between", "if not self._edits:", "if True:"),
     ),
     module(
-        "conversation/reader.py",
+        "conversation/transcript.py",
         "properties/test_keep_cached.py",
         (
-            "History.last_mark",
+            "Transcript.last_mark",
             "range(self.count - 1, self.head - 1, -1)",
             "range(self.head, self.count)",
         ),

@@ -1,16 +1,14 @@
-"""`History`: a conversation, read in place and no further back than it is asked about."""
+"""`History`: what belongs together in a conversation, told apart near a cut and no further than that."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
-from itertools import takewhile
+from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Any
 
-from trimtab._shared.checks import move
-from trimtab._shared.once import once
 from trimtab.conversation.pairing import last_turn_of, open_calls, pair
+from trimtab.conversation.transcript import Transcript
 from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import (
     NO_PARTS,
@@ -27,16 +25,14 @@ from trimtab.conversation.units import (
     with_stored,
     with_thinking,
 )
-from trimtab.errors import FormatError
-from trimtab.formats import Format, Kind, Prices, Structure, Thinking, refuse_foreign
+from trimtab.formats import Format, Structure, Thinking
 from trimtab.formats.origin import OriginOf
-from trimtab.formats.values import has_no_key
 
 __all__ = ["History"]
 
 
-class History:
-    """One conversation, read in place and only as far back as it is asked about.
+class History(Transcript):
+    """One conversation: its messages, and what of them stays or leaves together.
 
     It is walked over from the newest message back, and counted on the way. What belongs together is then told
     of the messages near a cut and of those that something must stay of (`near`); what stands between stays as
@@ -64,28 +60,23 @@ class History:
         thinking: Thinking | None = None,
         origin_of: OriginOf | None = None,
     ) -> None:
-        self.messages: list[Any] = messages
-        """The messages, in a list of our own; an entry that is no dict becomes one when read."""
-        self.count = len(messages)
-        """Number of messages."""
-        self.format = format
-        self._kind_of = format.kind
+        super().__init__(
+            messages,
+            format=format,
+            protect=protect,
+            leading=leading,
+            latest_user=latest_user,
+            elsewhere=elsewhere,
+            looked_over=looked_over,
+            thinking=thinking,
+        )
         rules = format.rules
         self._plain = rules.results_are_messages and not rules.binds_messages
         """Each message that is no result begins something."""
-        self._results_are_messages = rules.results_are_messages
-        self.structure = self.walked = Structure(self.count)
-        """What was read of its messages; until all units are asked for, what was noted while walking, too."""
-        self.structure.elsewhere = self.elsewhere = elsewhere
-        """True if the request goes on from messages the provider has stored."""
-        self.thinking = format.thinking_rules(None, None) if thinking is None else thinking
-        """What the model asks of thinking that is sent back to it."""
         self.ordered = rules.ordered or bool(self.thinking.leads)
         """Not every message may come first, or behind every other."""
         self.pins = frozenset(pins)
         self.pending_calls = frozenset(pending_calls)
-        self.protect = protect
-        """True if leading system messages, the latest user message and the newest unit stay."""
         self.origin_of = origin_of
         self._followed = followed
         self._answered = frozenset(answered)
@@ -96,364 +87,17 @@ class History:
         self.holds = frozenset(holds)
         """Messages that do not leave, and may be shortened, beside the newest unit."""
         self._apart = frozenset(apart)
-        self._read_from = self._walked_from = self.count
-        self._looked_from = 0 if looked_over else self.count
-        self._latest_user = latest_user
         self._last_turn_at: int | None = None
-        self._turn = (-1, -1)
         self._newest: int | None = None
-        self._alone: dict[int, bool] = {}
         self._marks: list[tuple[int, State]] = []
         self._units: tuple[Unit, ...] | None = None
         self._read_apart = False
         self._is_alone_here = not (elsewhere or self._answered or self.holds or self._apart)
-        self.head = self._count_head() if leading is None else leading
-        """Number of leading system messages; 0 where these may leave."""
-
-    def __len__(self) -> int:
-        return self.count
-
-    @property
-    def originals(self) -> list[Any]:
-        """The caller's own objects, in order; not to be changed."""
-        return self.originals_from(0) if self.structure.replaced else self.messages
-
-    def originals_from(self, start: int, /) -> list[Any]:
-        """Return the caller's own objects from a position on, in a list.
-
-        Args:
-            start: Index of the first.
-        """
-        kept = self.messages[start:]
-        for index, message in self.structure.replaced.items():
-            if index >= start:
-                kept[index - start] = message
-        return kept
-
-    def original(self, index: int, /) -> Any:
-        """Return one of the caller's own objects.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        return self.structure.replaced.get(index, self.messages[index])
-
-    @property
-    def read_from(self) -> int:
-        """Oldest message read or walked over so far, but for leading system messages."""
-        return min(self._read_from, self._walked_from)
-
-    @once
-    def compaction(self) -> int:
-        """The latest message that stands for those before it and may not leave; -1 where none does."""
-        return self.format.latest_compaction(self.messages) if self.format.rules.keeps_messages else -1
-
-    @property
-    def unread(self) -> range:
-        """What the provider neither reads nor charges, since a compaction stands for it."""
-        at = self.compaction
-        return range(0) if at < 0 else self.format.unread(self.messages, compaction=at)
-
-    @once
-    def last_mark(self) -> int | None:
-        """The newest message with a mark for a prompt cache, behind the head."""
-        marks, places = self.format.cache_marks, range(self.count - 1, self.head - 1, -1)
-        if has_no_key(self.messages[self.head :], self.format.rules.mark_keys):
-            return None
-        return next((index for index in places if marks(self.message(index))), None)
-
-    @property
-    def walked_from(self) -> int:
-        """Oldest message counted while it was looked over; the length if none was."""
-        return self._walked_from
-
-    def read(self, start: int, /) -> None:
-        """Read the structure of every message from `start` on, each once.
-
-        Args:
-            start: Index of the oldest message to be read.
-        """
-        if start < self._read_from:
-            self.format.scan(self.messages, start, self._read_from, self.structure)
-            self._read_from = start
-            self.look_over(start)
-
-    def look_over(self, start: int, also: Iterable[int] = ()) -> None:
-        """Refuse messages of which no wire form knows what they are.
-
-        Each from `start` on is looked at once. What is read or walked over was; what else stays must be.
-
-        Args:
-            start: The first of them.
-            also: Single messages before it, ascending, of which there are few.
-
-        Raises:
-            FormatError: With what it looks like; `.path` says which.
-        """
-        for index in takewhile(min(start, self._looked_from).__gt__, also):
-            self._look_at(index, index + 1)
-        if start < self._looked_from:
-            self._look_at(start, self._looked_from)
-            self._looked_from = start
-
-    def _look_at(self, start: int, stop: int) -> None:
-        messages = self.messages
-        few = [self.structure.read_as_dict(messages, index) for index in range(start, stop)]
-        refuse_foreign(few, self.format.name, start=start)
-
-    def kind(self, index: int, /) -> Kind:
-        """Tell whom a message is from; looks at that message only.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        back = self.walked.kinds_back
-        if back and index >= self._walked_from:
-            return back[self.count - 1 - index]
-        message = self.messages[index]
-        if type(message) is not dict:
-            self._columns(index, index + 1)
-            message = self.messages[index]
-        return self._kind_of(message)
-
-    def kinds(self, start: int, stop: int, /) -> list[Kind]:
-        """Tell whom neighboring messages are from.
-
-        Args:
-            start: Index of the first message.
-            stop: Index behind the last one.
-        """
-        back, count = self.walked.kinds_back, self.count
-        if back and start >= self._walked_from:
-            return back[count - stop : count - start][::-1]
-        messages = self.messages[start:stop]
-        if set(map(type, messages)) == {dict}:
-            return self.format.kinds(messages)
-        return [*map(self.kind, range(start, stop))]
-
-    def message(self, index: int, /) -> Any:
-        """Return one message as a dict, to be read only.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        self.kind(index)
-        return self.messages[index]
-
-    def _columns(self, start: int, stop: int) -> Structure:
-        """Read a few messages into columns of their own; what is no dict becomes one."""
-        few = self.messages[start:stop]
-        columns = Structure(len(few))
-        try:
-            self.format.scan(few, 0, len(few), columns)
-        except FormatError as error:
-            move(error, start)
-            raise
-        self.messages[start:stop] = few
-        for index, message in columns.replaced.items():
-            self.structure.replaced.setdefault(start + index, message)
-        return columns
-
-    def _count_head(self) -> int:
-        head = 0
-        while self.protect and head < self.count and self.kind(head) == "system":
-            head += 1
-        return head
-
-    @property
-    def latest_user(self) -> int | None:
-        """Position of the latest message the user wrote; None if there is none."""
-        if self._latest_user == -1:
-            self._latest_user = self.user_at_or_before(self.count - 1)
-        return self._latest_user
-
-    def user_at_or_before(self, index: int, /) -> int | None:
-        """Find the user message that opens the turn of the message at `index`.
-
-        The turn found last is remembered, so that stepping through one costs a look a message.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        user, last = self._turn
-        if not user <= index <= last:
-            found = self.format.newest(self.messages, "user", last if index > last else -1, index)
-            if found >= 0 or index < user:
-                user = found
-            self._turn = (user, index)
-        return user if user >= 0 else None
-
-    def user_at_or_after(self, index: int, /) -> int | None:
-        """Find the first user message at or after `index`.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        for i in range(index, len(self)):
-            if self.kind(i) == "user":
-                return i
-        return None
-
-    def walk(self, start: int, room_tokens: int, sizes: list[int | None], prices: Prices, /) -> int | None:
-        """Look over and count messages back to `start`, from what was walked over last.
-
-        Stops as soon as the room is passed. Notes what does not stand where it belongs; what of the structure
-        is asked about later is read then.
-
-        Args:
-            start: Index of the oldest message to be read.
-            room_tokens: Tokens at which it stops when the sum passes them.
-            sizes: Tokens of each message; filled in.
-            prices: What the counter charges.
-
-        Returns:
-            The lowest position counted; None if the format cannot count while it reads.
-        """
-        high, (times, by) = self._walked_from, prices.scale
-        span = range(high - 1, start - 1, -1)
-        room = room_tokens * by // times
-        low = self.format.count_back(self.messages, span, room, sizes, self.walked, prices)
-        if low is None:
-            return None
-        self._walked_from = low
-        left_tokens = -1
-        if times != by:
-            priced = [(2 * (size or 0) * times + by) // (2 * by) for size in sizes[low:high]]
-            sizes[low:high] = priced
-            left_tokens = room_tokens - sum(priced)
-        if not self.walked.foreign:  # plain messages, each of them: nothing that could be mistaken
-            self._looked_from = min(low, self._looked_from)
-        if left_tokens >= 0 and start < low < high:  # what was rounded down left room for more
-            return self.walk(start, left_tokens, sizes, prices)
-        return low
-
-    def is_result(self, index: int, /) -> bool:
-        """Tell whether a message answers a call, or a part of it does.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        kind = self.kind(index)
-        if kind == "tool" or self._results_are_messages:
-            return kind == "tool"
-        if self._walked_from <= index and index not in self.walked.odd:
-            return False
-        return bool(self._columns(index, index + 1).answers)
-
-    def results(self, start: int, stop: int, /) -> list[int]:
-        """List those of neighboring messages that answer calls, or a part of which does.
-
-        Args:
-            start: Index of the first message.
-            stop: Index behind the last one.
-        """
-        if self._results_are_messages:
-            return [index for index, kind in enumerate(self.kinds(start, stop), start) if kind == "tool"]
-        return [*filter(self.is_result, range(start, stop))]
-
-    def is_sound(self, cut: int, before: Collection[int], /) -> bool:
-        """Tell whether no call or result that stays lacks its other half.
-
-        Args:
-            cut: All from this message on stays.
-            before: Messages before it that stay.
-        """
-        if self.walked.odd or self.walked.unanswered or self.walked.foreign or self._walked_from > cut:
-            return False
-        there = {*before, cut} if cut < self.count else set(before)
-        return all(
-            index - 1 in there
-            if self.is_result(index)
-            else index >= self._walked_from or self.kind(index) in ("user", "system")
-            for index in there
-        )
-
-    @property
-    def is_ordinary(self) -> bool:
-        """True if nothing walked over stays or leaves with what is further back.
-
-        Results at its beginning leave with the call before them, which is no other than the message there.
-        """
-        if self._walked_from == self.count or self.walked.odd:
-            return False
-        at = self.border_at_or_before(self._walked_from) if self.walked.behind else -1
-        return at < 0 or self.kind(at) == "assistant"
-
-    def answers_in(self, index: int, /) -> tuple[tuple[str, int | None], ...]:
-        """Return the ids of the calls a message answers, each with its part.
-
-        Looks at that message only.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        return self._columns(index, index + 1).answers.get(0, ())
-
-    def has_calls(self, index: int, /) -> bool:
-        """Tell whether a message makes calls; looks at that message only.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        walked = self.walked
-        if walked.kinds_back and index >= self._walked_from and index not in walked.odd:
-            return index in walked.callers
-        if self._read_from <= index or index in self.structure.kinds:
-            return index in self.structure.calls
-        return bool(self._columns(index, index + 1).calls)
 
     def _newest_unit(self) -> int:
         if self._newest is None:  # 0 if every message answers something
             self._newest = self.border_at_or_before(max(self.count - 1, 0))
         return self._newest
-
-    def border_at_or_before(self, index: int, /) -> int:
-        """Return the nearest message at or before `index` that answers nothing.
-
-        It is 0 if every one does.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        while index > 0 and self.is_result(index):
-            index -= 1
-        return index
-
-    def border_at_or_after(self, index: int, /) -> int:
-        """Return the nearest message at or after `index` that answers nothing.
-
-        It is the length if none is.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        while index < self.count and self.is_result(index):
-            index += 1
-        return index
-
-    def stands_alone(self, index: int, /) -> bool:
-        """Tell whether a message neither calls, answers nor is bound.
-
-        Looks at it and the one before.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        if self.format.rules.users_stand_alone and self.kind(index) == "user":
-            return True
-        known = self._alone.get(index)
-        if known is None:
-            known = self._alone[index] = self._is_alone(index)
-        return known
-
-    def _is_alone(self, index: int) -> bool:
-        columns = self.structure
-        if index <= self._read_from:
-            start = max(0, index - 1)  # the one behind tells whether it is bound to that
-            columns = self._columns(start, min(index + 2, self.count))
-            index -= start
-        tied = index in columns.calls or index in columns.answers or index in columns.loose
-        return not tied and columns.bound.isdisjoint((index - 1, index))
 
     def _last_turn(self) -> int:
         """Position of the last message from the user or the model; only its calls can be open."""
@@ -464,14 +108,6 @@ class History:
             count = self._newest_unit() + 1 if self._results_are_messages else self.count
             self._last_turn_at = last_turn_of(min(count, self.count), self.kind, self._is_bound)
         return self._last_turn_at
-
-    def _is_bound(self, index: int) -> bool:
-        """Tell whether a message stays only together with the one after it; looks at these two."""
-        if not self.format.rules.binds_messages or not 0 <= index < self.count - 1:
-            return False
-        if self._walked_from <= index:
-            return index in self.walked.bound
-        return 0 in self._columns(index, index + 2).bound
 
     def may_hold(self) -> bool:
         """Tell whether anything may have to stay where nothing is protected.
@@ -833,19 +469,6 @@ class History:
             self.structure = Structure(self.count)
             self.structure.replaced, self.structure.elsewhere = replaced, self.elsewhere
             self._read_apart, self._read_from = False, self.count
-
-    @property
-    def leads_system(self) -> bool:
-        """True if it begins with system text that stays."""
-        return self.head > 0 and self.kind(0) == "system"
-
-    def cannot_lead(self, index: int, /) -> bool:
-        """Tell whether the provider may refuse a message once it is the first.
-
-        Args:
-            index: Of a message, as it stands in `messages`.
-        """
-        return self.format.order_fault(None, self.message(index), parted=True) is not None
 
     def _with_openers(self, units: list[Unit]) -> list[Unit]:
         head = self.head  # system text at the front leads by itself
