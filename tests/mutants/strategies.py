@@ -750,7 +750,7 @@ STRATEGIES = (
         ("_longest_side", "if tokens > job.limit_tokens:", "if tokens >= job.limit_tokens:"),
         ("_longest_side", "    chars = 1\n", "    chars = 2\n"),
         ("_longest_side", "chars += 1", "chars += 2"),
-        # What a `high` of one less leaves, the next round of `_fill` takes.
+        # What a `high` of one less leaves, the next round of `_fill` nearly always takes.
         ("_cut_keeping", "    if kept_chars == len(text):\n", "    if False:\n"),
         ("cut_text_near", "min(cut.start, other.start)", "cut.start"),
         ("cut_text_near", "max(cut.stop, other.stop)", "cut.stop"),

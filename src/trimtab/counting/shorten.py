@@ -220,7 +220,9 @@ def _longest_side(job: _Job, cut: _Cut, *, grow: Callable[[_Job, _Cut, int], _Cu
     tokens = job.tokens(first)
     if tokens > job.limit_tokens:
         return cut
-    bracket = Bracket(low=chars, low_tokens=tokens, high=cut.stop - cut.start, high_tokens=job.size_tokens)
+    bracket = Bracket(
+        low=chars, low_tokens=tokens, high=cut.stop - cut.start + 1, high_tokens=job.size_tokens
+    )
     return _longest(job, bracket, place=lambda more_chars: grow(job, cut, more_chars))
 
 
