@@ -192,11 +192,11 @@ def test_a_summary_after_a_long_outage_reads_what_it_covers() -> None:
         for start in range(0, count // 4, 50):
             session.extend([message for at in range(start, start + 50) for message in talk(at)])
         summarizer.back = True
+        before, version = store.read_events, session.version
         for _ in range(count // 200 + 10):
-            if session.summary is None:
+            if session.summary is None:  # the next attempt is as far off as the failures were many
                 session.extend([message for _ in range(100) for message in talk(session.version)])
         assert session.summary is not None
-        before, version = store.read_events, session.version
         add_some(session)
         events = store.read_events - before
         summaries = list(session.history(after=version, kinds=("summary",)))

@@ -15,7 +15,7 @@ from tests.sizes import sizes
 from trimtab.stores import SQLiteStore
 
 
-@sizes(20, 1_000)
+@sizes(20, 250)
 def test_a_session_is_what_is_said_plainly(size: int) -> None:
     """Log, states, hooks, views, counts; and read from the store anew after each operation."""
 
@@ -30,7 +30,7 @@ def test_a_session_is_what_is_said_plainly(size: int) -> None:
 BLACK_BOXES = [name for name in COUNTERS if name not in ("words", "estimate")]
 
 
-@sizes(20, 200)
+@sizes(20, 80)
 def test_with_a_black_box_too(size: int) -> None:
     """What a part costs is what the black box says of it alone."""
 
@@ -42,7 +42,7 @@ def test_with_a_black_box_too(size: int) -> None:
     histories()
 
 
-@sizes(12, 200)
+@sizes(12, 80)
 def test_in_a_file_too(size: int) -> None:
     """SQLite gives back what memory gives back."""
 

@@ -137,4 +137,4 @@ def test_facts_hold_through_any_order_of_operations(seed: int) -> None:
         assert status.facts + status.hidden_facts == len(expected)
         said = str([one.data for one in events])
         assert not [word for word in gone if word in said]
-    assert len(extractor.read) > 20
+    assert len(extractor.read) >= 20
