@@ -113,8 +113,15 @@ def _imported(path: str) -> tuple[str, ...]:
     return tuple(_imports(path))
 
 
+def _is_for_checkers(node: ast.AST) -> bool:
+    """Tell statements under TYPE_CHECKING, which never run."""
+    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+
+
 def _imports(path: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    unused = {id(one) for node in ast.walk(tree) if _is_for_checkers(node) for one in ast.walk(node)}
+    for node in (one for one in ast.walk(tree) if id(one) not in unused):
         module = node.module if isinstance(node, ast.ImportFrom) else None
         if module and module.partition(".")[0] == "trimtab":
             place = Path("src", *module.split("."))

@@ -294,7 +294,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"counter": len}, "counts messages, not tokens"),
     ({"counter": int}, "is a class"),
     ({"store": 5}, "store is a Store"),
-    ({"store": "chats"}, "or the path of a SQLite file, as 'chats.db'; not 'chats'"),
+    ({"store": "chats"}, "or the path of a SQLite file, as 'chats.db'; not this text of 5 characters"),
     ({"store": "chats.db"}, "write id='…'"),
     ({"id": ""}, "1 to 512 characters"),
     ({"format": "nothing"}, "nothing"),

@@ -10,7 +10,18 @@ from inspect import signature
 from itertools import groupby
 from operator import is_
 from os import PathLike
-from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypedDict, TypeVar, Unpack, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NamedTuple,
+    NoReturn,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+)
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.breakpoints import check_breakpoints
@@ -32,7 +43,6 @@ from trimtab.formats import Format, get_format, mapping_of, wire_form
 from trimtab.formats.api_errors import Refusal
 from trimtab.formats.origin import OriginOf
 from trimtab.history import ReadCache
-from trimtab.integrations.chats import Sent
 from trimtab.integrations.recovery import (
     Refused,
     add_note,
@@ -48,6 +58,9 @@ from trimtab.policy import load_policy
 from trimtab.policy.conversations import HISTORY, own_system, with_conversation
 from trimtab.strategies import Cascade, ClampResults, SlidingWindow, StrategyLike, TruncateText
 from trimtab.strategies.door import strategy_given
+
+if TYPE_CHECKING:
+    from trimtab.integrations.chats import Sent
 
 M = TypeVar("M")
 R = TypeVar("R")
