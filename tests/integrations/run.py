@@ -216,8 +216,11 @@ def main(asked: list[str]) -> int:
     elif not asked:
         changed = _git("diff", "--name-only", "HEAD~1").splitlines()
         asked = chosen(known, changed, int(_git("rev-list", "--count", "HEAD") or 0))
+    adapters = [name for name in asked if name not in OTHERS]
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        passed = dict(zip(asked, threads.map(run, asked), strict=True))
+        passed = dict(zip(adapters, threads.map(run, adapters), strict=True))
+    # A cluster takes a node that has no processor for some seconds for dead, and ends with it.
+    passed |= {name: run(name) for name in asked if name in OTHERS}
     failed = [name for name in asked if not passed[name]]
     print(f"{len(asked)} of {len(known)} adapters run, {len(failed)} failed: {', '.join(failed) or 'none'}")
     return len(failed)
