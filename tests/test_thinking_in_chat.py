@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from tests import judge
 from tests.sizes import sizes
 from tests.test_thinking_turns import STRATEGIES, bodies, shares
-from trimtab import BudgetExceededError, Fitted, fit
+from trimtab import BudgetExceededError, Fitted, PriorityBased, fit
 from trimtab.counting import CharCounter
 
 Body = dict[str, Any]
@@ -112,6 +113,28 @@ def test_what_is_left_of_a_turn_begins_with_thinking(way: str, size: int) -> Non
                 cut += len(fitted.messages) < len(messages)
     assert tried > size * 20
     assert cut > size * 10
+
+
+def test_a_turn_that_joins_the_newest_question_begins_with_thinking_or_leaves() -> None:
+    """What the model thought left, and its answers between a result and the question."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "EqQB"}
+    messages: list[Body] = [{"role": "user", "content": "long " * 25}]
+    for at in range(4):
+        call = {"id": f"t{at}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        opening: Body = {"thinking_blocks": [thought]} if not at else {}
+        messages += [
+            {"role": "assistant", "content": None, **opening, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"t{at}", "content": "sunny"},
+            {"role": "assistant", "content": "long " * 25},
+            {"role": "user", "content": "and" if at == 3 else "long " * 25},
+        ]
+    for budget in range(10, 90):
+        with suppress(BudgetExceededError):
+            fitted = _fitted(messages, budget, PriorityBased(), "claude-sonnet-4-5")
+            sent = {"model": "claude-sonnet-4-5", "max_tokens": 9_999, "messages": _sent(fitted.messages)}
+            thinks = {"thinking": {"type": "enabled", "budget_tokens": 1_024}}
+            refusals = [one.rule for one in judge.judge("anthropic", {**sent, **thinks})]
+            assert "thinking_must_lead" not in refusals, budget
 
 
 def test_thinking_that_opens_a_turn_stays_beside_the_cut() -> None:

@@ -7,6 +7,11 @@ from tests.mutants.mutants import module
 STRATEGIES = (
     module(
         "strategies/runner.py",
+        "test_thinking_in_chat.py",
+        ("_begun_with_thinking", "lambda: request.told_units", "lambda: kept"),
+    ),
+    module(
+        "strategies/runner.py",
         "test_runner.py test_newest.py",
         ("steps", "not (answer.fits or settled.fits or has_last_word(strategy))", "not answer.fits"),
         ("steps", "if cut_newest and not", "if not"),

@@ -12,8 +12,8 @@ from trimtab._fitting.portion import Decision
 from trimtab._fitting.settlement import Marks
 from trimtab.budget import Budget
 from trimtab.conversation.assemble import assemble_one, keep_parts
-from trimtab.counting.sizes import Shares
-from trimtab.errors import BudgetExceededError, CountingError, FormatError
+from trimtab.counting.sizes import Shares, Sizes
+from trimtab.errors import BudgetExceededError
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.strategies.drop import Strict
 
@@ -267,21 +267,11 @@ class Outcome:
         """Make the report, with marks that were set on the output."""
         from trimtab._fitting.reporting import context_report_of  # not above: many fits are never reported
 
-        made = context_report_of(self, marked=marks.at, recount=lambda: self._counted_report(marks))
-        return marks.charge(made)
+        return marks.charge(context_report_of(self, marks))
 
-    def _counted_report(self, marks: Marks) -> Report | None:
-        from trimtab._fitting.reporting import is_cheap
-
-        composition = self.composition
-        tables = [sizes for part in composition.parts for sizes in (part.source_sizes, part.sizes)]
-        try:
-            if not is_cheap(composition.counter, self.format, tables):
-                return None
-            self.count_all()
-        except (CountingError, FormatError):  # of a message the fit never looked at
-            return None
-        return self.report(marks)
+    def tables(self) -> list[Sizes]:
+        """List the tables of its sizes."""
+        return [sizes for part in self.composition.parts for sizes in (part.source_sizes, part.sizes)]
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""

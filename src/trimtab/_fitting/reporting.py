@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from trimtab._fitting.blocks import asked_floor_tokens
@@ -12,6 +13,7 @@ from trimtab._fitting.layout import faults_of
 from trimtab._fitting.portion import Decision, Portion
 from trimtab._fitting.prepare import Work
 from trimtab._fitting.request import tier_note, window_note, window_of
+from trimtab._fitting.settlement import AnyOutcome, Marks
 from trimtab.budget import Budget
 from trimtab.conversation import State
 from trimtab.conversation.assemble import part_of
@@ -20,6 +22,7 @@ from trimtab.counting.measurement import is_exact, unknown_in, unknown_notes, un
 from trimtab.counting.simple import CharCounter, FixedCounter
 from trimtab.counting.sizes import Shares, Sizes, counter_name, shared_out
 from trimtab.counting.texts import TextCounter
+from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, Request, mapping_of
 from trimtab.report import BlockReport, Fate, InsertedRow, MessageRow, Reason, Report, ResultRow
 from trimtab.report.rows import LiveRows
@@ -28,8 +31,9 @@ from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:
     from trimtab._fitting.outcome import BlockDecision, Outcome
+    from trimtab._fitting.settle_fit import FitOutcome
 
-__all__ = ["context_report_of", "is_cheap", "report_of"]
+__all__ = ["context_report_of", "counted_report_of", "report_of"]
 
 
 T = TypeVar("T")
@@ -39,21 +43,25 @@ Recount = Callable[[], Report | None]
 """Makes the report without unknown numbers; see `LiveRows.counted_report`."""
 
 
-def report_of(
-    work: Work,
-    decision: Decision[Portion],
-    budget: Budget,
-    output: list[Any],
-    *,
-    marked: frozenset[int],
-    recount: Recount,
-) -> Report:
+def counted_report_of(outcome: AnyOutcome, marks: Marks) -> Report | None:
+    """Make the report of an outcome without unknown numbers; None where to count them costs too much."""
+    try:
+        if not _is_cheap(outcome.counter, outcome.format, outcome.tables()):
+            return None
+        outcome.count_all()
+    except (CountingError, FormatError):  # of a message the fit never looked at
+        return None
+    return outcome.report(marks)
+
+
+def report_of(outcome: FitOutcome, marks: Marks) -> Report:
     """Make the report of a fit; no counter is called, and rows are made when they are read."""
-    settled, rows = decision.settled, Rows(decision, recount, marked)
+    work, budget, output = outcome.portion, outcome.budget, outcome.messages()
+    settled, rows = outcome.settled, Rows(outcome, partial(counted_report_of, outcome, marks), marks.at)
     inserted = (*rows.lead_rows(), *rows.inserted_rows())
     sizes, leads_system = work.sizes, _leads_system(output, work.format)
     beside_tokens = sizes.fixed_tokens(leads_system) + rows.lead_tokens()
-    block = block_report(decision, rows, limit_tokens=budget.input_tokens - beside_tokens, output=output)
+    block = block_report(outcome, rows, limit_tokens=budget.input_tokens - beside_tokens, output=output)
     block = replace(block, tokens_after=settled.tokens - beside_tokens)
     unknown = unknown_of(work.counter, work.format, work.tools, output, work.body)
     return Report(
@@ -255,7 +263,7 @@ _MOST_MESSAGES = 5_000
 """How much is counted for who reads a report: a fraction of a second with a slow tokenizer."""
 
 
-def is_cheap(counter: Any, format: Format, tables: Iterable[Sizes], /) -> bool:
+def _is_cheap(counter: Any, format: Format, tables: Iterable[Sizes], /) -> bool:
     """Tell whether what is not known of some sizes is soon counted: by a counter of ours, in this process."""
     if isinstance(counter, TextCounter | CharCounter | FixedCounter):
         left, chars = _MOST_MESSAGES, _MOST_CHARS
@@ -523,11 +531,12 @@ def _sum(sizes: Sequence[int | None]) -> int | None:
 # The report of a `Context`: a row a block, and one a message, made when it is read.
 
 
-def context_report_of(outcome: Outcome, *, marked: frozenset[int], recount: Recount) -> Report:
+def context_report_of(outcome: Outcome, marks: Marks) -> Report:
     """Make the report of an outcome; no counter is called that was not before."""
     composition, budget = outcome.composition, outcome.budget
     policy, decisions = composition.policy, outcome.decisions
-    rows = [Rows(decision, recount, _marks_in(decision, marked)) for decision in decisions]
+    recount = partial(counted_report_of, outcome, marks)
+    rows = [Rows(decision, recount, _marks_in(decision, marks.at)) for decision in decisions]
     lead = _lead_rows(outcome)
     outputs = [decision.output() for decision in decisions]
     blocks = tuple(_block(decision, own) for decision, own in zip(decisions, rows, strict=True))

@@ -18,10 +18,9 @@ from trimtab._shared.checks import move_to_source
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.conversation import History
-from trimtab.conversation.turns import turn_of
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
-from trimtab.formats import Format, Request, mapping_of
+from trimtab.formats import Format, Request
 from trimtab.strategies.base import EvictionRequest
 from trimtab.strategies.cuts import count_back
 from trimtab.strategies.runner import Settled
@@ -118,27 +117,11 @@ class FitOutcome(Decision[Work]):
         from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
 
         self.portion.note_repair()
-        made = report_of(
-            self.portion,
-            self,
-            self.budget,
-            self.messages(),
-            marked=marks.at,
-            recount=lambda: self._counted_report(marks),
-        )
-        return marks.charge(made)
+        return marks.charge(report_of(self, marks))
 
-    def _counted_report(self, marks: Marks) -> Report | None:
-        from trimtab._fitting.reporting import is_cheap
-
-        work = self.portion
-        try:
-            if not is_cheap(work.counter, work.format, (work.source_sizes, work.sizes)):
-                return None
-            self.count_all()
-        except (CountingError, FormatError):  # of a message the fit never looked at
-            return None
-        return self.report(marks)
+    def tables(self) -> list[Sizes]:
+        """List the tables of its sizes."""
+        return [self.portion.source_sizes, self.portion.sizes]
 
     def count_all(self) -> None:
         """Count what the fit did not need to."""
@@ -219,7 +202,6 @@ def _settle_within(work: Work, budget: Budget) -> Steps[FitOutcome]:
         if work.unmended and not (settled.fits and history.is_sound(settled.cut, settled.before)):
             return (yield from _settle_within(work.mended_first, budget))
         history.look_over(settled.cut, also=settled.before)
-        settled = _without_joined_turn(work, request, settled)
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)
         raise
@@ -229,40 +211,6 @@ def _settle_within(work: Work, budget: Budget) -> Steps[FitOutcome]:
             return (yield from _settle_within(work.mended_first, budget))
         refuse_faults(_as_given(refused, outcome.positions()), mended=True)
     return outcome
-
-
-def _without_joined_turn(work: Work, request: EvictionRequest, settled: Settled) -> Settled:
-    """Let go of what would open the last turn without thinking, since what stood between left.
-
-    A result with the user's words right behind it is a turn in which the model is to go on, though it had
-    answered once. Only a strategy that keeps what is older than what it lets go comes to that.
-    """
-    history, format = work.history, work.format
-    if not history.thinking.leads or not format.rules.results_are_messages or not settled.before:
-        return settled
-    count, step = len(history), format.turn_step
-    while True:
-        there = [*settled.before, *range(settled.cut, count)]
-        said = turn_of([history.message(at) for at in there], step)
-        opening = next((there[one.at] for one in reversed(said) if not one.thinks), None)
-        first = there[said[-1].at] if said else None
-        if opening is None or opening != first:  # as it is nearly always
-            return settled
-        given = turn_of(history.messages, step)
-        if (given and given[-1].at == first) or all(
-            step(mapping_of(one)) != "thinks" for one in history.messages
-        ):
-            return settled  # it was so, or nobody thinks
-        unit = next(one for one in request.units if opening in one.indices)
-        if unit.state != "free":
-            return settled
-        gone, sizes = set(unit.indices) & set(there), work.sizes
-        less = settled.without(gone, count=count, tokens=settled.tokens, reason="cannot_lead")
-        if isinstance(sizes, Shares):
-            less.tokens = sizes.request_tokens(less.assemble(request))
-        else:
-            less.tokens -= sum(settled.edited_tokens.get(at, sizes.of(at)) for at in gone)
-        settled = less
 
 
 def _as_given(violations: Iterable[Violation], positions: Sequence[int | None]) -> Iterator[Violation]:

@@ -274,7 +274,7 @@ def _rows(
     return rows
 
 
-def headless(history: History, units: Sequence[Unit], among: Sequence[Unit] | None = None) -> int | None:
+def headless(history: History, units: Sequence[Unit], among: Callable[[], Sequence[Unit]]) -> int | None:
     """Return the message that opens the last turn of what stays, though it is none that may.
 
     None where the turn begins with thinking, or may begin without: also where nobody says that the model
@@ -283,7 +283,7 @@ def headless(history: History, units: Sequence[Unit], among: Sequence[Unit] | No
     Args:
         history: The conversation.
         units: Units of it that stay, in order.
-        among: Those that were read; None: those that stay.
+        among: Lists those that were read; mostly nobody asks.
     """
     leads = history.thinking.leads
     if not leads:
@@ -308,8 +308,7 @@ def headless(history: History, units: Sequence[Unit], among: Sequence[Unit] | No
         return None  # as it came
     if leads == "surely" or (turn is not None and turn.holds(head.at)):
         return head.at
-    read = units if among is None else among
-    thinks = any(step(index) == "thinks" for unit in read for index in unit.indices)
+    thinks = any(step(index) == "thinks" for unit in among() for index in unit.indices)
     return head.at if thinks else None
 
 
@@ -332,7 +331,7 @@ def without_refused(
     kept, misplaced = in_order(history, units, may_leave=_may_leave)
     reasons: dict[int, Reason] = dict.fromkeys(sorted(misplaced), "cannot_lead")
     while kept:
-        index = headless(history, kept, among=history.units)
+        index = headless(history, kept, among=lambda: history.units)
         reason: Reason = "cannot_lead"
         if index is None:
             last = max(unit.indices[-1] for unit in kept)

@@ -499,7 +499,7 @@ def _begun_with_thinking(
     stay there needs that answer: it comes back if there is room.
     """
     gone, there = set[int](), {unit.first for unit in kept}
-    while (index := headless(request.history, kept)) is not None:
+    while (index := headless(request.history, kept, lambda: request.told_units)) is not None:
         at = next(at for at, unit in enumerate(kept) if index in unit.indices)
         if not request.stays(kept[at]):
             gone.update(kept.pop(at).indices)
