@@ -7,10 +7,14 @@ messages grows with the history; for those that look at all messages on purpose 
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from time import thread_time
 from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # subject.options takes strategies of the tests
 
 import subject
 from conversations import Messages, airline

@@ -15,6 +15,7 @@ import pytest
 import trimtab
 from tests.complexity.counting_machine import assert_linear, exact_counter, operations_of
 from tests.complexity.shapes import SHAPES, TEXTS, Message, calls, result, said, user, valid
+from tests.own_strategies import FromNewest, Unchanged
 from trimtab import (
     Cascade,
     ClearToolResults,
@@ -31,7 +32,7 @@ from trimtab import (
 from trimtab.conversation import repair
 from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.formats import formats, get_format
-from trimtab.strategies import ClampResults, EvictionRequest, EvictionResult, Relevant
+from trimtab.strategies import ClampResults, Relevant
 from trimtab.testing import WordCounter
 
 STRATEGIES: dict[str, Any] = {
@@ -152,29 +153,6 @@ def test_what_is_too_old_to_stay_is_not_read(form: str, options: dict[str, Any])
     assert lines(10_000) <= 1.2 * lines(1_000)
 
 
-@pytest.mark.few(11)
-class Unchanged(SlidingWindow):
-    """A class derived from ours."""
-
-
-class FromNewest:
-    """A strategy of somebody's own, as docs/strategies.md has it."""
-
-    name = "from_newest"
-
-    def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Walk back from the newest unit, and stop."""
-        room, taken = request.room_tokens, set()
-        for unit in request.newest_first():
-            if not request.stays(unit):
-                room -= request.size(unit)
-                if room < 0:
-                    break
-            taken.add(id(unit))
-        kept = [unit for unit in request.units if id(unit) in taken or request.stays(unit)]
-        return EvictionResult(kept=kept, fits=request.fits(kept))
-
-
 class Promising(FromNewest):
     """The same with a promise."""
 
@@ -241,6 +219,7 @@ def _lines(count: int, **given: Any) -> int:
     return operations_of(lambda counter: fit(messages, 2_000, counter=counter, **given)).lines
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("at", [0.1, 0.5, 0.95])
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
 def test_what_stands_before_a_compaction_is_fitted_in_linear_time(strategy: Any, at: float) -> None:

@@ -2,67 +2,85 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from trimtab._fit import Fitted
 from trimtab._fitting.request import counter_of
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.context import Context
-from trimtab.counting.base import SYSTEM_ROLES
 from trimtab.counting.door import as_additive
 from trimtab.counting.totals import TotalBaseline
-from trimtab.errors import BudgetExceededError, ConfigurationError
-from trimtab.formats import mapping_of
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Request
 from trimtab.integrations.base import AdapterBudget, Asked, Blocks, FitOptions, OnFitted, Trimmer
-from trimtab.integrations.chats import Chat, Chats, Kept, Sent, is_learned, refuse_baseline
+from trimtab.integrations.chats import Chat, Chats, Kept, Sent, beside_counted, is_learned, refuse_baseline
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.strategies.cut_memory import HeldCut
 
 M = TypeVar("M")
 
 
-class BilledTrimmer(Trimmer[M]):
-    """Fits each call as a `Trimmer` does, by what earlier calls of its conversation were billed.
+class ChatOptions(TypedDict):
+    """What a `ChatTrimmer` is made with beside its budget."""
+
+    format: str
+    """The wire form of the messages."""
+    target_ratio: float
+    """What stays when a conversation is cut. A cut that is remembered is a whole stride from the next, so
+    that more may stay than where marks are found again without memory (design/029)."""
+    retry_overflow: bool
+    """Whether a call that its provider refuses is sent once more, where it can be sent otherwise."""
+    on_fitted: OnFitted | None
+    """Called with the `Fitted` of each call; may be async where the call is."""
+    options: FitOptions
+    """What the user said of `fit`."""
+
+
+class ChatTrimmer(Trimmer[M]):
+    """A `Trimmer` that has a counter of its own for each conversation, and cuts it where it was cut before.
 
     Args:
         budget: See `AdapterBudget`.
-        format: The wire form of the messages.
-        target_ratio: What stays when a conversation is cut; see `Bodies`.
-        retry_overflow: As for a `Trimmer`.
-        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
-        options: What the user said of `fit`.
+        given: See `ChatOptions`.
 
     Raises:
         ConfigurationError: The budget is none, or options contradict each other.
     """
 
-    def __init__(
-        self,
-        budget: AdapterBudget,
-        *,
-        format: str,
-        target_ratio: float,
-        retry_overflow: bool,
-        on_fitted: OnFitted | None,
-        options: FitOptions,
-    ) -> None:
+    def __init__(self, budget: AdapterBudget, **given: Unpack[ChatOptions]) -> None:
+        options = given["options"]
         super().__init__(
             budget,
-            format=format,
-            retry_overflow=retry_overflow,
-            on_fitted=on_fitted,
+            format=given["format"],
+            retry_overflow=given["retry_overflow"],
+            on_fitted=given["on_fitted"],
             options=options,
             hands_system=True,
         )
-        self._own: Any = options.get("counter")
-        if self._own is None and isinstance(self._budget, Context):
-            self._own = self._budget.policy.counter
-        refuse_baseline(self._own)
+        own: Any = options.get("counter")
+        if own is None and isinstance(self._budget, Context):
+            own = self._budget.policy.counter
+        refuse_baseline(own)
+        self._own = own
         self._exactly = isinstance(budget, Budget)
+        """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
         self._holds = not isinstance(self._budget, Context) and options.get("strategy") is None
-        self._target_ratio = 0.5 if options.get("steady") else target_ratio
+        self._target_ratio = 0.5 if options.get("steady") else given["target_ratio"]
         self._options.pop("steady", None)
+
+    def _strides(self, chat: Chat, messages: Sequence[Any]) -> Cascade:
+        """Cut a conversation where it was cut before, and else in strides."""
+        held = HeldCut(chat.plan(messages), self._target_ratio, chat.as_before)
+        return Cascade(held, SlidingWindow(target_ratio=self._target_ratio), TruncateText())
+
+
+class BilledTrimmer(ChatTrimmer[M]):
+    """Fits each call as a `Trimmer` does, by what earlier calls of its conversation were billed."""
+
+    def __init__(self, budget: AdapterBudget, **given: Unpack[ChatOptions]) -> None:
+        super().__init__(budget, **given)
         self._chats: dict[Any, Chats] = {}
         """By who is asked, and the wire form that is charged."""
 
@@ -70,17 +88,11 @@ class BilledTrimmer(Trimmer[M]):
         """Have a call fitted by one counter after the other; if none makes it fit, the first says why."""
         if not asked.is_one:
             return (yield from super()._fit_asked(asked))
-        chat = self._chat_of(asked)
-        refused: BudgetExceededError | None = None
-        for counter in chat.counters():
-            try:
-                fitted, blocks, _ = yield from super()._fit_asked(self._ask_by(asked, chat, counter))
-            except BudgetExceededError as error:
-                refused = refused or error
-            else:
-                return fitted, blocks, self._bill(asked, chat, counter, fitted, blocks)
-        assert refused is not None
-        raise refused
+        chat, fit = self._chat_of(asked), super()._fit_asked
+        counter, (fitted, blocks, _) = yield from chat.fit_by_one(
+            lambda counter: fit(self._ask_by(asked, chat, counter))
+        )
+        return fitted, blocks, self._bill(asked, chat, counter, fitted, blocks)
 
     def _chat_of(self, asked: Asked[M]) -> Chat:
         model, given = self._model(asked.model), asked.given
@@ -104,8 +116,7 @@ class BilledTrimmer(Trimmer[M]):
         if counter is not None:
             given["counter"] = counter  # which `fit` asks to charge as the form that is sent
         if self._holds:
-            held = HeldCut(chat.plan(asked.messages), self._target_ratio, chat.as_before)
-            given["strategy"] = Cascade(held, SlidingWindow(target_ratio=self._target_ratio), TruncateText())
+            given["strategy"] = self._strides(chat, asked.messages)
         keeps_free = asked.room is not None or not self._exactly
         return asked._replace(given=given, is_learned=keeps_free and is_learned(counter))
 
@@ -124,18 +135,15 @@ class BilledTrimmer(Trimmer[M]):
             chat.learn(messages, fitted, kept)
         if counter is None:
             return None
-        system, first = given["system"], mapping_of(messages[0]) if messages else {}
         charged = counter.charge_as(given["charge_as"]) if given["charge_as"] else counter
-        fixed_counted = charged.fixed_counted(
-            system, given["tools"], has_system=bool(system) or first.get("role") in SYSTEM_ROLES
-        )
+        request = Request(messages=messages, system=given["system"], tools=given["tools"])
         settlement = fitted.settlement
         return Sent(
             {},
             chat=chat,
             counter=counter,
             tokens=settlement.tokens,
-            fixed_counted=fixed_counted,
+            fixed_counted=beside_counted(charged, request),
             limit_tokens=settlement.limit_tokens,
             fitted=fitted,
             kept=kept,

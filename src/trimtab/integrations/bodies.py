@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.request import known_budget
@@ -14,46 +14,35 @@ from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.counting import EstimateCounter, counter_for
-from trimtab.counting.base import SYSTEM_ROLES
 from trimtab.counting.door import as_additive
 from trimtab.counting.totals import TotalBaseline
-from trimtab.errors import BudgetExceededError, ConfigurationError
-from trimtab.formats import Request, mapping_of
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Request
 from trimtab.formats.api_errors import Refusal
 from trimtab.formats.values import item_of
 from trimtab.integrations.base import (
     AdapterBudget,
     Blocks,
-    FitOptions,
-    OnFitted,
     Question,
-    Trimmer,
     afinish,
     finish,
     known_name,
     known_window,
 )
-from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent, is_learned, refuse_baseline
+from trimtab.integrations.bills import ChatOptions, ChatTrimmer
+from trimtab.integrations.chats import Chat, Chats, Held, Kept, Sent, beside_counted, is_learned
 from trimtab.integrations.recovery import ask_again, is_below, note_in, note_left_out, refusal_in, room_after
-from trimtab.strategies import Cascade, SlidingWindow, TruncateText
-from trimtab.strategies.cut_memory import HeldCut
 
 
-class Bodies(Trimmer[Any]):
+class Bodies(ChatTrimmer[Any]):
     """Fits the body of each call of a client in one wire form.
 
     Args:
         budget: See `AdapterBudget`.
-        format: The wire form.
         stored: Keys of a body by which it goes on from a conversation that the server keeps.
         held: The key of a body that names what the server puts before its messages, and says the size of.
-        target_ratio: What stays when a conversation is cut. A cut that is remembered is a whole stride from
-            the next, so that more may stay than where marks are found again without memory (design/029).
         most_output: Keys of a body that say how long its answer may be; dotted ones lead into a mapping.
-        retry_overflow: Whether a call that its provider refuses is sent once more, where it can be sent
-            otherwise.
-        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
-        options: What the user said of `fit`.
+        given: See `ChatOptions`.
 
     Raises:
         ConfigurationError: The budget is none, or options contradict each other.
@@ -63,34 +52,13 @@ class Bodies(Trimmer[Any]):
         self,
         budget: AdapterBudget,
         *,
-        format: str,
         stored: Sequence[str] = (),
         held: str | None = None,
-        target_ratio: float,
         most_output: Sequence[str],
-        retry_overflow: bool,
-        on_fitted: OnFitted | None,
-        options: FitOptions,
+        **given: Unpack[ChatOptions],
     ) -> None:
-        super().__init__(
-            budget,
-            format=format,
-            retry_overflow=retry_overflow,
-            on_fitted=on_fitted,
-            options=options,
-            hands_system=True,
-        )
-        own = options.get("counter")
-        if own is None and isinstance(self._budget, Context):
-            own = self._budget.policy.counter
-        refuse_baseline(own)
-        self._exactly = isinstance(budget, Budget)
-        """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
+        super().__init__(budget, **given)
         self._stored, self._held_key, self._most_output = stored, held, most_output
-        self._own = own
-        self._holds = not isinstance(self._budget, Context) and options.get("strategy") is None
-        self._target_ratio = 0.5 if options.get("steady") else target_ratio
-        self._options.pop("steady", None)
         self._chats = Chats(self._format, self._new_baseline)
         self.held = Held()
         """How much the server puts before the messages of a call, where it said so."""
@@ -125,17 +93,14 @@ class Bodies(Trimmer[Any]):
         self, call: _Call, limit_tokens: int | None = None, why: Refusal | None = None
     ) -> Steps[Sent]:
         """Fit a call; one that was refused to a room of its own."""
-        refused: BudgetExceededError | None = None
-        for counter in call.chat.counters():
+
+        def fit_by(counter: TotalBaseline | None) -> Steps[tuple[Fitted[Any], Sequence[int | None]]]:
             question, places = self._question(call, counter, limit_tokens)
-            try:
-                fitted = yield question
-            except BudgetExceededError as error:
-                refused = refused or error
-            else:
-                return (yield from self._outcome(call, counter, fitted, places(fitted), why))
-        assert refused is not None
-        raise refused
+            fitted = yield question
+            return fitted, places(fitted)
+
+        counter, (fitted, places) = yield from call.chat.fit_by_one(fit_by)
+        return (yield from self._outcome(call, counter, fitted, places, why))
 
     def recover(self, sent: Sent, error: Exception) -> Sent:
         """Return what is sent once more in place of what its provider refused.
@@ -257,10 +222,7 @@ class Bodies(Trimmer[Any]):
         given = self._ask(call.model, None, None, None)
         given["counter"] = call.counter(counter) or self._own
         if self._holds:
-            plan = call.chat.plan(call.request.messages)
-            window = SlidingWindow(target_ratio=self._target_ratio)
-            held = HeldCut(plan, self._target_ratio, call.chat.as_before)
-            given["strategy"] = Cascade(held, window, TruncateText())
+            given["strategy"] = self._strides(call.chat, call.request.messages)
         return self._limit(call.request, counter, call.model), given
 
     def _in_context(self, context: Context, call: _Call, counter: TotalBaseline | None) -> Blocks[Any]:
@@ -316,20 +278,13 @@ class Bodies(Trimmer[Any]):
         held = None if call.held is None else (call.held, self.held)
         if counter is None:
             return Sent(made, fitted=fitted, call=call, held=held)
-        first = mapping_of(request.messages[0]) if request.messages else {}
-        fixed_counted = counter.fixed_counted(
-            request.system,
-            request.tools,
-            has_system=bool(request.system) or first.get("role") in SYSTEM_ROLES,
-            extra=request.extra,
-        )
         settlement = fitted.settlement
         return Sent(
             made,
             chat=call.chat,
             counter=counter,
             tokens=settlement.tokens - call.held_tokens,
-            fixed_counted=fixed_counted,
+            fixed_counted=beside_counted(counter, request),
             limit_tokens=settlement.limit_tokens,
             fitted=fitted,
             call=call,

@@ -16,15 +16,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from trimtab._fit import Fitted
+from trimtab._shared.steps import Steps
 from trimtab.counting.base import SYSTEM_ROLES
 from trimtab.counting.baseline import UsageBaseline, key_of_message, usage_of
 from trimtab.counting.totals import TotalBaseline
-from trimtab.errors import ConfigurationError, UsageError
-from trimtab.formats import Format, Path, mapping_of
+from trimtab.errors import BudgetExceededError, ConfigurationError, UsageError
+from trimtab.formats import Format, Path, Request, mapping_of
 from trimtab.formats.values import item_of
+
+T = TypeVar("T")
 
 MOST_CHATS = 1_024
 """What is remembered of conversations, those that were asked about last: one for each, and often one for its
@@ -56,6 +59,17 @@ def refuse_baseline(counter: object) -> None:
             " by what is billed. Give what estimates, counter=EstimateCounter(), or none",
             argument="counter",
         )
+
+
+def beside_counted(counter: TotalBaseline, request: Request) -> int:
+    """Return what a counter gives, before it learned anything, for what stands beside messages."""
+    first = mapping_of(request.messages[0]) if request.messages else {}
+    return counter.fixed_counted(
+        request.system,
+        request.tools,
+        has_system=bool(request.system) or first.get("role") in SYSTEM_ROLES,
+        extra=request.extra,
+    )
 
 
 def is_learned(counter: TotalBaseline | None) -> bool:
@@ -148,6 +162,19 @@ class Chat:
         yield self.baseline
         priced = self.baseline.as_factor() if self.baseline is not None else None
         yield from (one for one in (priced, self.before) if one is not None)
+
+    def fit_by_one(
+        self, fit: Callable[[TotalBaseline | None], Steps[T]], /
+    ) -> Steps[tuple[TotalBaseline | None, T]]:
+        """Have a call fitted by one counter after the other; if none makes it fit, the first says why."""
+        refused: BudgetExceededError | None = None
+        for counter in self.counters():
+            try:
+                return counter, (yield from fit(counter))
+            except BudgetExceededError as error:
+                refused = refused or error
+        assert refused is not None
+        raise refused
 
     def as_before(self, place: tuple[int, Path, int], text: str) -> str:
         """Say what became of a result when it was cut first; else what it becomes now, for later calls."""
