@@ -221,6 +221,7 @@ def test_an_async_function_is_told_of_a_fit_that_is_awaited(budget: Any) -> None
     assert len(log.fits) == 3
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("budget", [300, Context(300, model="gpt-4o").add("history", [])])
 def test_an_async_function_is_refused_where_nothing_is_awaited(
     budget: Any, recwarn: pytest.WarningsRecorder

@@ -147,6 +147,7 @@ def test_a_block_is_asked_for_by_its_name(name: Any) -> None:
             call(name)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     "call",
     [

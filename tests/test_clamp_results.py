@@ -308,7 +308,7 @@ def test_a_share_that_is_none_is_refused_when_it_is_made(options: dict[str, Any]
         create_strategy({"kind": "clamp_results", **options})
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "strategy",
     [ClampResults(max_ratio=0.2), ClampResults(max_tokens=30, texts=True), create_strategy("agent")],
@@ -468,7 +468,7 @@ def test_the_preset_is_never_over_and_never_invalid_on_recorded_conversations(da
 CLAMPED = Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=0.5), TruncateText())
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("conversation", [coding, swe, airline])
 def test_clamped_results_keep_the_prefix_of_recorded_conversations(data_dir: Path, conversation: Any) -> None:
     """Before strides at 8,000 tokens: not above 1.05 of the price of strides alone, and as full."""

@@ -29,7 +29,7 @@ def windows(clear: ClearToolResults | None, ratio: float) -> Cascade:
     return Cascade(*steps) if clear is None else Cascade(clear, *steps)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("conversation", "messages", "budget", "keep"),
     [

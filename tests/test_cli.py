@@ -1143,7 +1143,7 @@ JOBS = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("command", JOBS.values(), ids=JOBS)
 def test_jobs_write_what_one_process_writes(tmp_path: Path, command: tuple[str, ...]) -> None:
     """All bytes, errors and the summary among them, of more lines than a process gets at once."""

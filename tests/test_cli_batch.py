@@ -142,7 +142,7 @@ BESIDE_MEANS: dict[str, Any] = {"system": "be brief", "tools": TOOLS}
 STRIDES = '{"kind": "sliding_window", "target_ratio": 0.5}'
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("operation", "options", "means"),
     [
@@ -200,6 +200,7 @@ def test_files_that_are_passed_over_are_counted(tmp_path: Path) -> None:
     assert json.loads(found.stdout)["other_files"] == 3
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("operation", ["count", "validate", "replay"])
 def test_the_other_commands_do_theirs(chats: Path, tmp_path: Path, operation: str) -> None:
     """For people one line says how it went."""

@@ -346,7 +346,7 @@ BY_DEFAULT: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("option", "value", "keyword"),
     [
@@ -877,6 +877,7 @@ def test_no_command_shows_the_password_of_a_url(command: tuple[str, ...], user: 
     assert "geheim" not in found.output
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("url", AWAY)
 def test_a_server_that_is_away_is_said_without_the_password(url: str, away: Away) -> None:
     """Exit 1; it may be back later."""

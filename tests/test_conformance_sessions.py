@@ -143,6 +143,7 @@ def _with(answer: Answer, path: tuple[Any, ...], value: Any) -> Answer:
     return mutant
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("data", [case(*TALK), SUMMED, ROLLING])
 def test_no_wrong_answer_of_ours_passes(data: dict[str, Any]) -> None:
     """Every value of an answer is held to a rule."""
@@ -154,6 +155,7 @@ def test_no_wrong_answer_of_ours_passes(data: dict[str, Any]) -> None:
     assert mutants > 100
 
 
+@pytest.mark.long
 @pytest.mark.data
 def test_the_reference_breaks_a_rule_where_it_differs() -> None:
     """A vector's own answer, as ours, never passes under another rule's name."""
@@ -225,7 +227,7 @@ OTHERS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", [range(at, at + 25) for at in range(0, 150, 25)], ids=str)
 def test_random_sessions_keep_every_rule(seeds: range) -> None:
     """Summaries that fail, calls that are answered late, budgets that shrink, restored in between."""

@@ -159,6 +159,7 @@ def _no_warnings() -> Iterator[None]:
         gc.collect()
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("_no_warnings")
 @pytest.mark.parametrize(
     "counter",

@@ -60,6 +60,7 @@ def test_a_program_is_as_long_as_a_screen(name: str) -> None:
     assert len((EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= 40
 
 
+@pytest.mark.long
 def test_a_chat_keeps_the_whole_talk_and_sends_what_fits() -> None:
     """Sixty long questions: the system text and the newest are in each request, none passes the budget."""
     question = "Why is the sky blue over the sea, and what colour has it over a field of barley? " * 6
@@ -108,6 +109,7 @@ def reading(*paths: str) -> Any:
     return answer
 
 
+@pytest.mark.long
 def test_an_agent_reads_many_files_and_each_request_is_taken() -> None:
     """Old results are blanked, calls keep theirs; the task is in every request."""
     files = [
@@ -136,6 +138,7 @@ def asked(port: int, user: str, text: str) -> str:
         return line.makefile(encoding="utf-8").read()
 
 
+@pytest.mark.long
 def test_a_service_keeps_each_users_talk_across_processes(tmp_path: Path) -> None:
     """Two users, two processes one after the other, one file: each goes on with what was said."""
     with provider() as server:

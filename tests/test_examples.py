@@ -334,6 +334,7 @@ def test_the_agent_loop_runs_its_tools_and_answers_by_them() -> None:
     assert f"defines {len(errors)} errors: {', '.join(errors)}." in shown
 
 
+@pytest.mark.long
 def test_the_agent_loop_fits_every_step() -> None:
     """Within small and smaller budgets; old results are blanked, the task and the newest step stay."""
     for budget in (4_000, 1_200):
@@ -376,6 +377,7 @@ def test_the_chat_session_goes_on_in_a_second_process() -> None:
     assert "it is valid and fits" in shown
 
 
+@pytest.mark.long
 def test_the_chat_session_keeps_its_file_and_takes_no_other(tmp_path: Path) -> None:
     """A file that holds the session already is left alone."""
     file = tmp_path / "chats.db"

@@ -179,6 +179,7 @@ STRANGE: list[dict[str, Any]] = [
 COUNTERS = [WordCounter(), None, EstimateCounter(), CharCounter(), lambda messages: 5 * len(messages)]
 
 
+@pytest.mark.few(110)
 @pytest.mark.parametrize("message", STRANGE)
 @pytest.mark.parametrize("counter", COUNTERS)
 @pytest.mark.parametrize("form", ["auto", "openai_chat"])

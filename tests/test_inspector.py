@@ -333,6 +333,7 @@ def _replay(word: str) -> Any:
 DEEP = '{"kind": ' + "[" * 5_000 + "]" * 5_000 + "}"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("path", ["/", "/rows", "/compare", "/message?at=0", "/text?at=0", "/search?q=b"])
 def test_what_is_nested_too_deep_is_said(path: str) -> None:
     """A strategy, or a message of 10,000 lists: a page says so, and none fails."""

@@ -283,6 +283,7 @@ def test_two_policies_are_compared(chat: str, open_page: Open) -> None:
     expect(page.locator("#view > h2")).to_contain_text("60 messages in all")
 
 
+@pytest.mark.long
 def test_a_decision_of_a_session_is_taken_back(session_address: str, open_page: Open) -> None:
     """From the timeline, by a page that asks first; what was summarized is said again."""
     page = open_page(session_address)
@@ -300,6 +301,7 @@ def test_a_decision_of_a_session_is_taken_back(session_address: str, open_page: 
     expect(page.locator("#found li").first).to_contain_text("belt 3")
 
 
+@pytest.mark.long
 def test_a_session_has_a_slider_that_writes_nothing(session_address: str, open_page: Open) -> None:
     """What it would show with less, and that this is no more than a look."""
     page = open_page(session_address)
@@ -315,6 +317,7 @@ def test_a_session_has_a_slider_that_writes_nothing(session_address: str, open_p
     assert events.get_attribute("max") == before
 
 
+@pytest.mark.long
 def test_a_page_says_that_its_session_has_grown(tmp_path: Path, open_page: Open) -> None:
     """Its rows stay those of its version, wherever one scrolls, until the reader asks for the newest."""
     with (
@@ -341,6 +344,7 @@ def test_a_page_says_that_its_session_has_grown(tmp_path: Path, open_page: Open)
             expect(page.locator(".row:focus")).to_contain_text("message 299 says")
 
 
+@pytest.mark.long
 def test_what_a_version_changed_is_one_click_away(session_address: str, open_page: Open) -> None:
     """The difference of two views, from the timeline."""
     page = open_page(session_address)
@@ -366,6 +370,7 @@ def test_the_bill_has_a_line_for_each_call(chat: str, open_page: Open) -> None:
 PAGES = ("", "compare", "bill?policy_a=default", "search?q=belt")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_bars_people(chat: str, open_page: Open, scheme: str) -> None:
     """The axe finds no serious fault, at the width of a desk and of a phone, and nothing is wider."""

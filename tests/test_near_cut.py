@@ -134,7 +134,7 @@ def assert_same_at_every_limit(messages: list[Any], strategy: Strategy, counter:
 FORMS = ("openai_chat", "anthropic", "gemini", "openai_responses", "bedrock")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_cut_keeps_what_grouping_everything_keeps(form: str) -> None:
     """Walked over while it is counted, or counted first and read then."""
@@ -144,7 +144,7 @@ def test_a_cut_keeps_what_grouping_everything_keeps(form: str) -> None:
             assert_same_at_every_limit(messages, SlidingWindow(), counter, format=form)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_pins_and_pending_calls_stay_wherever_they_stand(form: str) -> None:
     """Far before the cut, in it, behind it; a pending call that is not there changes nothing."""
@@ -159,7 +159,7 @@ def test_pins_and_pending_calls_stay_wherever_they_stand(form: str) -> None:
             assert_same_at_every_limit(messages, SlidingWindow(), words(form), format=form, **options)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_results_are_cleared_as_if_everything_was_grouped(form: str) -> None:
     """Old results, however far back they stand."""
@@ -183,7 +183,7 @@ def two_tools(line: str, form: str) -> list[dict[str, Any]]:
     return messages if form == "openai_chat" else said_in(form, messages)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini", "bedrock"])
 def test_results_of_some_tools_are_cleared_as_if_everything_was_grouped(form: str) -> None:
     """Which tool gave a result is told by the call before it."""
@@ -201,7 +201,7 @@ def test_results_of_some_tools_are_cleared_as_if_everything_was_grouped(form: st
                 assert near == whole, (line, spared, limit)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "share", [{"max_tokens": 1}, {"max_ratio": 0.3}, {"max_tokens": 1, "texts": True}], ids=str
@@ -216,7 +216,7 @@ def test_results_are_clamped_as_if_everything_was_grouped(form: str, share: dict
             assert_same_at_every_limit(messages, strategy, counter, format=form)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_what_scores_best_is_what_scores_best_among_all_units(form: str) -> None:
     """Also where what is kept needs something in front of it, or may not stand behind it."""
@@ -251,7 +251,7 @@ def test_blocks_are_cut_as_if_everything_was_grouped(form: str) -> None:
                 assert found[0] == found[1], (line, border, limit)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_repair_that_waits_until_something_broken_is_read_keeps_what_one_of_everything_keeps(
     form: str,

@@ -110,7 +110,7 @@ def coding(data_dir: Path) -> list[Message]:
     ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("conversation", "budget", "strategy", "least_calls"),
     [

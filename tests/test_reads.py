@@ -101,6 +101,7 @@ WALKERS = [
 ]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("strategy", WALKERS, ids=repr)
 def test_who_walks_back_is_answered_as_if_all_was_read(strategy: Own, form: str) -> None:
@@ -221,6 +222,7 @@ def test_who_walks_back_is_answered_alike_where_counting_reads_the_structure(for
             agree(messages, budget, counter=counter, format=form, strategy=Own(by_identity, reads="newest"))
 
 
+@pytest.mark.long
 def test_a_wrong_promise_is_found() -> None:
     """By asking of the newest alone, too."""
     with pytest.raises(ContractBroken, match="says that it reads") as caught:
@@ -238,6 +240,7 @@ def test_a_promise_is_one_of_two_words() -> None:
         check_strategy(strategy)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("target_ratio", [1.0, 0.7])
 @pytest.mark.parametrize("least", [0, 20, 500, 10**6])
 @pytest.mark.parametrize("options", [{}, {"keep_turns": True}, {"keep_first_user": True}], ids=str)

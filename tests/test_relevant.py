@@ -381,7 +381,7 @@ def test_no_line_stands_behind_an_open_call() -> None:
     assert {one.rule for one in validate(fitted.messages)} == before
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", formats())
 @pytest.mark.parametrize("black_box", [False, True], ids=["additive", "black-box"])
 def test_with_lines_every_wire_form_stays_valid(form: str, black_box: bool) -> None:

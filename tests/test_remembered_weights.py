@@ -233,6 +233,7 @@ def test_a_process_forked_while_a_form_looks_for_a_compaction_can_fit() -> None:
     assert status == 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_process_forked_while_threads_fit_can_fit() -> None:
     """What a thread held at that moment is held by nobody in the child, which would wait for it forever."""

@@ -136,6 +136,7 @@ def test_a_name_in_character_references_is_read(name: str) -> None:
     assert "&lt;summary by='" in str(view_of(f"<summary by='{name}'>x</summary>")[0]["content"])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "text",
     [

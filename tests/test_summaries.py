@@ -209,6 +209,7 @@ def test_any_awaitable_will_do() -> None:
         run_summarizer(answer, REQUEST)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("summarizer", [later, OwnLater()])
 def test_an_async_summarizer_is_not_left_unawaited(summarizer: Any) -> None:
     """The sync form says what to do, and Python has nothing to warn of."""

@@ -139,6 +139,7 @@ def test_an_error_that_stays_is_not_tried_again(ask: Callable[..., str], status:
     assert len(server.bodies) == 1
 
 
+@pytest.mark.few(1)
 @both_colours
 def test_a_server_that_does_not_answer_is_left(ask: Callable[..., str]) -> None:
     """After `timeout_seconds`, once a try."""

@@ -280,6 +280,7 @@ def test_a_broken_strategy_is_caught_by_the_rule_it_breaks(
     assert str(caught.value).startswith(f"{rule}: strategy broken, sample ")
 
 
+@pytest.mark.long
 def test_the_right_strategy_is_not_caught() -> None:
     """The suite complains about what is broken only; what is wasteful may be allowed."""
     check_strategy(Broken(right))

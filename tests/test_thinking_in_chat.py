@@ -91,6 +91,7 @@ def _fitted(messages: list[Body], budget: int, strategy: Any, model: str) -> Fit
     return fit(messages, budget, model=model, counter=CharCounter(4), format="openai_chat", **chosen)
 
 
+@pytest.mark.few(1)
 @sizes(10, 120)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_left_of_a_turn_begins_with_thinking(way: str, size: int) -> None:

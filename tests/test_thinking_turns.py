@@ -190,6 +190,7 @@ def shares(body: Body) -> list[int]:
     return [max(1, int(most * share)) for share in (0.15, 0.4, 0.7, Random(most).random())]
 
 
+@pytest.mark.few(1)
 @sizes(10, 120)
 @pytest.mark.parametrize("form", FORMS)
 def test_read_lazily_or_whole_a_body_is_fitted_alike(form: str, size: int) -> None:

@@ -66,6 +66,7 @@ def _rest(folder: Path) -> list[str]:
 # What a run gives.
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_file_is_what_the_kernel_makes_of_its_table(chats: Path, workers: int) -> None:
     """Rows, order and row groups are those of the input; nothing is left beside it."""
@@ -82,7 +83,7 @@ def test_a_file_is_what_the_kernel_makes_of_its_table(chats: Path, workers: int)
     assert _rest(chats.parent) == []
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [1, 20, 300])
 def test_row_groups_put_together_are_the_file_that_pyarrow_writes(
     data_dir: Path, tmp_path: Path, rows: int
@@ -201,7 +202,7 @@ def test_twenty_thousand_rows_are_all_there(tmp_path: Path) -> None:
     assert out.column("tokens").to_pylist() == [nine[at % 9] for at in range(20_000)]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet"])
 def test_lines_in_any_form_give_the_same_results(data_dir: Path, tmp_path: Path, suffix: str) -> None:
     """Packed or not, in and out: the numbers are those of the table of the same conversations."""
@@ -278,6 +279,7 @@ def test_a_cell_of_several_lines_is_one_line_of_json(tmp_path: Path) -> None:
     assert [row["messages"] for row in _read(tmp_path / "out.jsonl")] == [chat, chat]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
 def test_files_have_the_columns_that_are_asked_for(data_dir: Path, chats: Path, suffix: str) -> None:
     """From Parquet and from lines; a run goes on with the same ones in any order, and with no others."""
@@ -307,6 +309,7 @@ def test_files_have_the_columns_that_are_asked_for(data_dir: Path, chats: Path, 
         assert set(of_line) <= {"id", "messages", *results}
 
 
+@pytest.mark.long
 def test_a_line_with_a_key_of_a_result_is_set_aside_unless_there_is_a_prefix(tmp_path: Path) -> None:
     """Two keys of one name would hide each other; with a prefix runs can stand behind each other."""
     (tmp_path / "a.jsonl").write_bytes(LINE)
@@ -379,7 +382,7 @@ def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
     assert pq.read_schema(tmp_path / "out.parquet").equals(COUNT.schema(table.schema))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -442,6 +445,7 @@ def test_a_stopped_run_goes_on_where_it_was(chats: Path, suffix: str) -> None:
     assert _rest(chats.parent) == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="files are not locked there")
 def test_a_second_run_into_a_target_is_refused_while_the_first_is_under_way(chats: Path) -> None:
     """Each would take pieces away from the other; the first one ends as if it were alone."""
@@ -672,6 +676,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_a_policy_is_the_same_by_what_it_says_not_by_where_it_lies(tmp_path: Path) -> None:
     """Neither the order of a set nor an address refuses a run; another code or another constant does."""
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
@@ -806,12 +811,14 @@ def test_what_a_function_names_of_modules_of_ones_own_counts(tmp_path: Path) -> 
     assert found == [False] * len(changed) + [True]
 
 
+@pytest.mark.long
 def test_a_counter_of_ours_in_a_module_counts(tmp_path: Path) -> None:
     """A function that asks it gives other numbers with another one."""
     found = _go_on(tmp_path, "count_by_ours", _helped(), _helped(ours=9), _helped())
     assert found == [False, True]
 
 
+@pytest.mark.long
 def test_what_goes_round_in_circles_is_told_apart(tmp_path: Path) -> None:
     """Classes that name each other, and a table that holds itself, in whatever order a set has."""
     first, other = ({"mine": ROUND.format(weight=weight)} for weight in (1, 2))
@@ -830,6 +837,7 @@ def test_functions_that_call_many_others_are_looked_at_once(tmp_path: Path) -> N
     assert _go_on(tmp_path, "count", {"mine": code}, other, {"mine": code}) == [False, True]
 
 
+@pytest.mark.long
 def test_what_a_trial_leaves_in_a_module_is_no_difference(tmp_path: Path) -> None:
     """A cache that a counter fills was empty when the stopped run began, and is when it goes on."""
     code = "import os\nSEEN = {}\ndef count(text):\n    SEEN[os.getpid()] = 1\n    return len(text)\n"
@@ -867,6 +875,7 @@ def test_a_run_that_did_nothing_is_none_to_go_on_with(tmp_path: Path) -> None:
     assert run_batch(COUNT, source, target=tmp_path / "out.jsonl", workers=1).rows == 1
 
 
+@pytest.mark.long
 def test_what_a_killed_run_leaves_is_gone_after_the_next(chats: Path) -> None:
     """Also the file that it was putting together."""
     program, out = chats.with_name("program.py"), chats.with_name("out.parquet")
@@ -1072,6 +1081,7 @@ def test_a_damaged_page_is_said_with_its_file(tmp_path: Path) -> None:
         run_batch(COUNT, source, target=tmp_path / "out.parquet", workers=1)
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_writes_over_nothing_of_others(chats: Path) -> None:
     """What came to its place meanwhile is another's, and so is what took the place of its own file."""
     folder, target = chats.parent / "two", chats.parent / "out"
@@ -1122,7 +1132,7 @@ def test_lines_that_were_made_of_bodies_are_read_again(tmp_path: Path) -> None:
     assert row["messages"] == fit(body, 100, counter="chars:4").request != body
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "line",
     [

@@ -35,7 +35,7 @@ def _errors(table: pa.Table) -> list[Any]:
     return [error and error["message"] for error in table.column("error").to_pylist()]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "kind",
     [
@@ -293,6 +293,7 @@ def test_lines_as_editors_and_exports_leave_them(tmp_path: Path) -> None:
     assert _lines(tmp_path, b"\n \n", "blank.jsonl") == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_packed_files_of_several_parts_are_read_to_their_end(tmp_path: Path, suffix: str) -> None:
     """As `cat` of packed files gives them, or a log that was written to again; garbage is told."""

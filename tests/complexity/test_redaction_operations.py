@@ -59,6 +59,7 @@ def lines_of(call: Callable[[], object]) -> int:
     return operations_of(lambda _: call()).lines
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "short", "long"), SIZES)
 def test_a_redaction_of_the_oldest_costs_what_it_touches(kind: str, short: int, long: int) -> None:
     """The add after it and the short snapshot at most 1.5 times, the redaction 3 times beside its look.

@@ -109,7 +109,7 @@ def add_some(session: Session) -> None:
             session.add(message)
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("summarizes", [True, False], ids=["summaries", "truncation"])
 def test_an_add_costs_late_in_a_session_what_it_costs_early(summarizes: bool) -> None:
     """Operations, bytes written, events read: at most 1.2 times."""
@@ -136,6 +136,7 @@ def test_cuts_that_cost_least_go_by_running_totals() -> None:
         assert more <= MOST_GROWTH * less * shown_more(sizes)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("summarizes", [True, False], ids=["summaries", "truncation"])
 def test_a_view_costs_what_it_shows(summarizes: bool) -> None:
     """From memory, and read from the store anew."""

@@ -25,7 +25,7 @@ def _is_thrifty(strategy: Strategy) -> bool:
     return strategy not in WASTEFUL and not (isinstance(strategy, SlidingWindow) and strategy.keep_turns)
 
 
-@pytest.mark.few(17)
+@pytest.mark.few(9)
 @sizes(6, 60)
 @pytest.mark.parametrize(
     "strategy", [*WINDOWS, *STRIDES[::3], *MINIMUMS, *OTHERS, *GAPS, *SUMMARIES], ids=without_address

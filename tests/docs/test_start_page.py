@@ -95,6 +95,7 @@ def test_the_agent_runs_its_tool_and_ends_with_the_answer(tmp_path: Path) -> Non
     assert results == ["letter.txt"] * 3
 
 
+@pytest.mark.long
 def test_the_service_goes_on_in_the_next_process(tmp_path: Path) -> None:
     """Two processes, one file: the second request has what was said in the first."""
     with provider() as server:
@@ -104,7 +105,7 @@ def test_the_service_goes_on_in_the_next_process(tmp_path: Path) -> None:
     assert said == ["Hello", "ok", "And now?"]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("form", "program"),
     list(zip(["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"], SDKS, strict=True)),

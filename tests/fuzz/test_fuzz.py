@@ -22,7 +22,7 @@ from trimtab.formats import get_format
 WELL_RUN = Plan.run
 
 
-@sizes(3_000, 20_000)
+@sizes(1_000, 20_000)
 def test_nothing_comes_out_that_should_not(size: int) -> None:
     """SPEC A1 to A5 and A7, and the judge; a failure prints its seed and a small case for the corpus."""
     failures = list(run(size, base=BASE))

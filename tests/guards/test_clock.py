@@ -73,6 +73,7 @@ def clock_users(path: str, tree: ast.Module) -> Iterator[str]:
     yield from dict.fromkeys(walk(tree, "module"))
 
 
+@pytest.mark.long
 def test_no_test_waits_by_the_clock() -> None:
     """Wait for an event, count operations; where neither can be, the list says why."""
     found = {

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.guards.source import ROOT, is_public, outside, sources
 from trimtab.testing import hooks
 
@@ -35,6 +37,7 @@ def _enters_inside(path: Path, tree: ast.Module) -> bool:
     )
 
 
+@pytest.mark.long
 def test_no_test_enters_but_by_a_door() -> None:
     """Nor a benchmark or an example, which have no hooks either."""
     files = outside()

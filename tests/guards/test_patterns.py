@@ -19,7 +19,7 @@ BAD = (r"<(?=\s*/?\s*summary\b)", r"(?:a+)+b", r"\s+\Z", r"(?:a|a)*b", r"://[^\s
 GOOD = (r"\Aa+b", r"\Aa+\Z", r"<[\s/]*summary", r"(?<=[.!])[\"')]*\s+", r"a{2,5}", r"(?i:ab)|c")
 
 
-@pytest.mark.few(31)
+@pytest.mark.long
 @pytest.mark.parametrize("found", FOUND, ids=[one.where for one in FOUND])
 def test_a_search_takes_as_many_steps_as_its_text_is_long(found: Found) -> None:
     """Steps of a backtracking engine, over texts made of the expression's own signs."""

@@ -160,7 +160,7 @@ def played(
             yield found
 
 
-@pytest.mark.few(13)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(TALKS))
 @pytest.mark.parametrize("form", FORMS)
 def test_the_cut_and_what_is_cleared_only_go_forward(form: str, seed: int) -> None:
@@ -176,7 +176,7 @@ def test_the_cut_and_what_is_cleared_only_go_forward(form: str, seed: int) -> No
         cut, cleared = found.cut, cleared | found.cleared
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(TALKS // 2))
 @pytest.mark.parametrize("form", FORMS)
 def test_the_cut_of_whole_turns_only_goes_forward(form: str, seed: int) -> None:

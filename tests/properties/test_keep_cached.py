@@ -169,6 +169,7 @@ def test_a_growing_talk_begins_with_what_was_cached(name: str, ratio: float) -> 
     assert goes_on >= (0.6 if ratio < 1 else 0) * len(sent)
 
 
+@pytest.mark.few(1)
 @every_marked_form
 def test_strides_are_of_the_room_that_the_prefix_leaves(name: str) -> None:
     """Beside a prefix of three quarters of the limit a stride of half of that limit would leave nothing."""

@@ -131,6 +131,7 @@ def in_order(form: Format, found: list[tuple[int, Any]], begin: int) -> bool:
     return True
 
 
+@pytest.mark.few(15)
 @every_strategy
 @every_form
 @given(data=st.data())

@@ -58,7 +58,7 @@ def check_all(messages: list[Any], counter: Any, *, step: int) -> int:
     return tried
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_claim_holds_for_real_conversations(data_dir: Path, name: str) -> None:
     """A1 to A11 by o200k counts, and by words as a black box."""
@@ -69,6 +69,7 @@ def test_every_claim_holds_for_real_conversations(data_dir: Path, name: str) -> 
     assert tried >= 30
 
 
+@pytest.mark.long
 def test_every_claim_holds_for_a_long_coding_session(data_dir: Path) -> None:
     """240 messages with parallel calls, of which one is never answered."""
     assert check_all(coding_session(data_dir), counter_for("gpt-4o"), step=23) >= 12

@@ -121,7 +121,7 @@ NEWEST_FIRST = (
 )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["openai_chat", "openai_responses", "anthropic", "gemini", "bedrock"])
 def test_reading_only_the_end_changes_nothing_in_any_form(form: str) -> None:
     """With pins, at any budget, for each strategy that lets the oldest leave; the report is the same, too."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,29 +31,21 @@ def test_a_session_is_what_is_said_plainly(size: int) -> None:
 BLACK_BOXES = [name for name in COUNTERS if name not in ("words", "estimate")]
 
 
-@sizes(20, 80)
-def test_with_a_black_box_too(size: int) -> None:
+@pytest.mark.long
+@given(SETTINGS, OPERATIONS, st.sampled_from(BLACK_BOXES))
+@settings(max_examples=80, report_multiple_bugs=False)
+def test_with_a_black_box_too(options: Settings, operations: list[Operation], counter: str) -> None:
     """What a part costs is what the black box says of it alone."""
-
-    @given(SETTINGS, OPERATIONS, st.sampled_from(BLACK_BOXES))
-    @settings(max_examples=size, report_multiple_bugs=False)
-    def histories(options: Settings, operations: list[Operation], counter: str) -> None:
-        play(options, operations, counter=counter)
-
-    histories()
+    play(options, operations, counter=counter)
 
 
-@sizes(12, 80)
-def test_in_a_file_too(size: int) -> None:
+@pytest.mark.long
+@given(SETTINGS, OPERATIONS)
+@settings(max_examples=80, report_multiple_bugs=False)
+def test_in_a_file_too(options: Settings, operations: list[Operation]) -> None:
     """SQLite gives back what memory gives back."""
-
-    @given(SETTINGS, OPERATIONS)
-    @settings(max_examples=size, report_multiple_bugs=False)
-    def histories(options: Settings, operations: list[Operation]) -> None:
-        with TemporaryDirectory() as folder, SQLiteStore(Path(folder, "log.db")) as store:
-            play(options, operations, store=store)
-
-    histories()
+    with TemporaryDirectory() as folder, SQLiteStore(Path(folder, "log.db")) as store:
+        play(options, operations, store=store)
 
 
 def told_apart(played: Any) -> list[Any]:
@@ -64,6 +57,7 @@ def _without_ids(data: Any) -> Any:
     return {key: value for key, value in data.items() if key not in ("event", "events", "stale")}
 
 
+@pytest.mark.long
 @given(SETTINGS, OPERATIONS)
 @settings(max_examples=20, report_multiple_bugs=False)
 def test_sync_and_async_write_the_same_log(options: Settings, operations: list[Operation]) -> None:

@@ -57,7 +57,7 @@ def thoughts(message: Any) -> list[Any]:
     return [block for block in blocks if block["type"] == "thinking"]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("most_words", [5, 60, 400])
 @pytest.mark.parametrize(
     "options", [{}, {"target_ratio": 1.0}, {"summarizer": lambda request: "so far"}, {"recall_ratio": 0.2}]

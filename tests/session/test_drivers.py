@@ -162,7 +162,7 @@ def read_with(change: Callable[[], object], *, at: int, session: Session, name: 
         sys.settrace(before)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["total_message_count", "recent_message_count", "token_breakdown"])
 @pytest.mark.parametrize("what", [result("A", "1"), user(words(60)), assistant(words(9))], ids=str)
 def test_a_property_may_be_read_while_another_thread_changes_the_session(name: str, what: Any) -> None:

@@ -201,7 +201,7 @@ def boom(request: FactRequest) -> Any:
     raise ConnectionError("away")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "answer",
     [

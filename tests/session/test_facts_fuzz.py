@@ -90,7 +90,7 @@ def had_again(session: Session, at: int, draw: random.Random, functions: dict[st
     return session
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 112))]
 )

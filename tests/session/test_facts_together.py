@@ -33,6 +33,7 @@ def add_awaited(session: Session, message: Any) -> None:
 BOTH = pytest.mark.parametrize(("put", "made"), [(add, Extractor), (add_awaited, AsyncExtractor)])
 
 
+@pytest.mark.few(1)
 @BOTH
 def test_facts_and_what_is_recalled_share_a_view(put: Add, made: type[Extractor]) -> None:
     """Facts at the front, what is recalled in front of the question; each within its own room."""
@@ -195,7 +196,7 @@ def test_an_outage_brings_no_storm_of_calls(made: Callable[[], Extractor], optio
     assert session.status().fact_failures == len(extractor.requests)
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("in_context", [False, True])
 def test_processes_that_begin_anew_ask_no_more_often(in_context: bool) -> None:
     """The distance between attempts is in the log, and not in the object."""

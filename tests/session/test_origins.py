@@ -75,7 +75,7 @@ def marks(messages: list[Any]) -> list[str]:
     return parser.found
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_no_injection_gains_an_operators_say_in_a_session(form: str, channel: str) -> None:

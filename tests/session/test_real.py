@@ -58,7 +58,7 @@ def settings_for(seed: int) -> Settings:
     )
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_session_of_a_real_conversation_is_what_is_said_plainly(data_dir: Path, name: str) -> None:
     """Log, states, hooks, views, counts; sync and async in turn."""

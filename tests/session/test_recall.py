@@ -129,6 +129,7 @@ def _long(store: Store) -> Session:
     return session
 
 
+@pytest.mark.few(1)
 def test_what_very_many_messages_have_is_found_by_two_words_and_else_it_is_said(store: Store) -> None:
     """In the list, awaited or not, and to the model: nothing is missed in silence."""
     session = _long(store)

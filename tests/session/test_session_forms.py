@@ -112,7 +112,7 @@ def functions(session: Session) -> dict[str, Any]:
     return {"counter": options.counter, "summarizer": options.summarizer}
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @every_form
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("summarizes", [False, True])
@@ -175,7 +175,7 @@ def test_a_conversation_taken_off_message_by_message_is_taken_each_time(form: st
     assert (status.recent_messages, status.pending_messages, status.summarized_messages) == (0, 0, 0)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @every_form
 def test_a_redacted_conversation_says_nothing_and_is_taken(form: str) -> None:
     """Word for word gone, in the types of the provider's package; one message of it, and all of it."""

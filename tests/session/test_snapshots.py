@@ -92,6 +92,7 @@ def test_it_has_every_kind_of_event() -> None:
     assert kinds >= {"budget", "anchors"}
 
 
+@pytest.mark.long
 @given(st.sampled_from(PLACES) | st.sampled_from(NEAR_THE_END), VALUES, st.booleans())
 @settings(max_examples=400)
 def test_a_changed_snapshot_is_refused_or_restored_as_it_says(path: Path, value: Any, gone: bool) -> None:
@@ -226,6 +227,7 @@ def test_what_is_needed_to_go_on_goes_on_the_same(mode: Any, told: int) -> None:
         assert other.total_message_count == session.total_message_count
 
 
+@pytest.mark.long
 def test_what_is_needed_to_go_on_does_not_grow_with_the_log() -> None:
     """Without a summarizer what left the view is left out: one log, ten times as long, is as long."""
     lengths = []

@@ -351,7 +351,7 @@ def dropped(messages: Sent, budget: int) -> list[Sent]:
     return views
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("conversation", "summarizes", "most_price", "least_reuse"),
     [

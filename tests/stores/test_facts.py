@@ -66,7 +66,7 @@ def check_log(session: Session, stored: int) -> None:
     assert sources == said[: len(sources)]
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_a_process_killed_at_a_write_loses_no_fact_and_makes_none_twice(shared_place: Place) -> None:
     """Before and behind each kind of write; the next process goes on, and repeats what nobody answered."""
     deaths = [

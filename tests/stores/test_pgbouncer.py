@@ -34,6 +34,7 @@ def pooled(*settings: str) -> Iterator[tuple[str, str]]:
             yield bouncer.of(database), server.of(database)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("settings", [(), (IGNORES,)], ids=["as it comes", "options ignored"])
 def test_the_contract_of_a_store_holds_behind_it(settings: tuple[str, ...]) -> None:
     """Whatever connection of the server a transaction gets."""
@@ -44,6 +45,7 @@ def test_the_contract_of_a_store_holds_behind_it(settings: tuple[str, ...]) -> N
         check_store(lambda: PostgresStore(dsn, scrub_on_delete=False))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seconds", [30.0, None])
 @pytest.mark.parametrize("settings", [(), (IGNORES,)], ids=["as it comes", "options ignored"])
 def test_a_session_goes_on_behind_it(settings: tuple[str, ...], seconds: float | None) -> None:

@@ -280,6 +280,7 @@ def test_the_server_keeps_no_samples_of_texts(on_postgres: Served) -> None:
 # -- what the server refuses for a while
 
 
+@pytest.mark.long
 def test_an_older_transaction_holds_bytes_and_the_store_says_so(on_postgres: Served) -> None:
     """The rows are gone at once; once the transaction has ended, `scrub` finishes."""
     secret = "krakynquon"
@@ -296,6 +297,7 @@ def test_an_older_transaction_holds_bytes_and_the_store_says_so(on_postgres: Ser
         assert on_postgres.files_with(secret) == []
 
 
+@pytest.mark.long
 def test_a_table_that_is_read_is_not_waited_for_long(on_postgres: Served) -> None:
     """Writers would queue behind the rewrite: after five seconds it gives up, and they go on."""
     with on_postgres.make() as store:
@@ -426,6 +428,7 @@ def test_an_index_that_cannot_be_filled_costs_no_connection(on_postgres: Served)
         assert _backends(on_postgres) == before
 
 
+@pytest.mark.long
 def test_a_store_that_nobody_closed_closes_its_connections_when_it_is_let_go(on_postgres: Served) -> None:
     """Closing is polite, not needed."""
     store = on_postgres.make()
@@ -549,6 +552,7 @@ def _refusing(served: Served, *, errcode: str, said: str) -> Iterator[None]:
     _ask(served, "DROP FUNCTION refuse() CASCADE")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("errcode", "kind"),
     [

@@ -193,7 +193,7 @@ async def _of_loop(store: Store, term: str) -> tuple[bool | None, int | None]:
     return found.complete, found.since
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_of_many_common_words_each_is_looked_at_as_far_as_the_others(place: Place) -> None:
     """What is read for a question is bounded: of nineteen such words the newest 1,052 messages of each."""
     words = [f"{one}word" for one in "abcdefghijklmnopqrs"]

@@ -697,6 +697,7 @@ def cluster() -> Iterator[list[servers.RedisServer]]:
         node.stop()
 
 
+@pytest.mark.long
 def test_a_cluster_keeps_sessions_on_all_its_nodes(cluster: list[servers.RedisServer]) -> None:
     """Appends, loads, searches, lists and deletions find their node; files are rewritten on every one."""
     names = [f"s{at}" for at in range(12)]

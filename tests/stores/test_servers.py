@@ -72,6 +72,7 @@ def test_an_awaited_append_whose_answer_was_lost_is_stored_once(served: Served, 
     asyncio.run(lost())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_store_goes_on_when_its_server_is_back(served: Served, end: str) -> None:
     """While it is away every call says so; then the same object goes on, and what was acknowledged is there.
@@ -101,6 +102,7 @@ def test_a_store_goes_on_when_its_server_is_back(served: Served, end: str) -> No
     store.close()
 
 
+@pytest.mark.long
 def test_writers_survive_a_server_that_is_killed_among_them(served: Served) -> None:
     """Four threads append through one handle while the server dies and comes back: all is there, once."""
     store = served.make(connect_timeout_seconds=2)
@@ -145,6 +147,7 @@ def test_a_port_that_nobody_listens_on_is_unavailable(served: Served) -> None:
         asyncio.run(store.asessions())
 
 
+@pytest.mark.few(1)
 def test_a_server_that_does_not_answer_is_unavailable_in_time(served: Served) -> None:
     """It accepts the connection and says nothing: the limit of time ends it."""
     import socket

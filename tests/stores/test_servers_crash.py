@@ -20,7 +20,7 @@ LANES = 4
 """Databases that are written to at the same time, as a kill waits for a process to start."""
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("maker", "kills"),
     [

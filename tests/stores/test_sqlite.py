@@ -612,7 +612,7 @@ FORKS = 20
 forking = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # beside threads, from 3.12 on
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @forking
 @pytest.mark.parametrize("make", [SQLiteStore, lambda path: MemoryStore()], ids=["sqlite", "memory"])
 def test_a_process_may_be_forked_while_other_threads_write(
