@@ -20,7 +20,6 @@ import pytest
 import trimtab
 from tests.builders import assistant, call, result, user, words
 from tests.session.test_summarizers import WORDS
-from tests.sizes import sizes
 from trimtab import Session
 from trimtab.errors import ConfigurationError, ContextError, CorruptSessionError
 from trimtab.stores import AppendRequest, Event, LoadRequest, SQLiteStore
