@@ -82,6 +82,21 @@ class _Loose(OpenAIChat):
     rules = replace(OpenAIChat.rules, results_follow_call=False)
 
 
+def test_a_derived_form_with_shapes_of_its_own_is_asked_about_messages_of_any_keys() -> None:
+    """What its base promises of the keys of its messages, it has not promised."""
+
+    class Noted(OpenAIChat):
+        name = "noted"
+
+        def matches(self, message: dict[str, Any], /) -> bool:
+            return "note" in message
+
+    noted = {"role": "user", "content": "hi", "note": 1}
+    register_format(Noted())
+    assert detect([*TEXT, noted]).name == "noted"
+    assert detect([*TEXT, CHAT_CALL]).name == "openai_chat"
+
+
 def test_a_derived_form_leaves_the_bodies_of_its_base_alone() -> None:
     """A key that occurs in Chat alone tells Chat, also beside a form that takes the same keys."""
     register_format(_Loose())

@@ -136,7 +136,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         mend: Whether a repair that was asked for is made even if it may wait.
     """
     check(ask)
-    ask.breakpoints = check_breakpoints(ask.breakpoints)
+    ask.breakpoints = None if ask.breakpoints is False else check_breakpoints(ask.breakpoints)
     body: Request | None = None
     notes = ask.notes
     if type(ask.messages) is list:
@@ -145,10 +145,11 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         notes = take_model(ask) if ask.model is None else ()
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
-    format = wire_form(format, ask.charge_as)
+    format = format if ask.charge_as is None else wire_form(format, ask.charge_as)
     counter = counter_of(ask.counter, ask.model, format, body, charge_as=ask.charge_as)
     budget = _budget(ask)
-    notes = (*notes, *model_notes(ask.model, counter))
+    if ask.model is not None:
+        notes = (*notes, *model_notes(ask.model, counter))
     source = list(ask.messages if body is None else body.messages)
     items = source
     origin: list[int] | None = None
@@ -161,15 +162,14 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         items, origin, gone, mended = _repair(ask, format, source)
         notes = (*notes, *_notes_of_repair(source, items))
     lead = leading_system(ask.system, format)
-    _check_whole(ask, format, _request_of(ask, format, body, lead=bool(lead)), items)
-    pins = _pins(ask, source, origin)
+    if ask.strict:
+        _refuse(ask, format, _request_of(ask, format, body, lead=bool(lead)), items)
+    pins = _pins(ask, source, origin) if ask.pin != () else frozenset[int]()
     history = _history(ask, format, lead, items, body=body, pins=pins, origin=origin, unmended=unmended)
     if unmended and landmarks(strategy, history):
         return prepare(ask, mend=True)  # which message is the user's first, a repair may change
-    if body is None:
-        fixed = Fixed(system=None if lead else ask.system, tools=ask.tools)
-    else:
-        fixed = Fixed(system=None if lead else body.system, tools=body.tools, extra=body.extra or None)
+    beside, extra = (ask, None) if body is None else (body, body.extra or None)
+    fixed = Fixed(system=None if lead else beside.system, tools=beside.tools, extra=extra)
     sizes = _sizes(ask, counter, history, fixed, ask.sizes)
     work = Work(
         name=BLOCK,
@@ -221,21 +221,17 @@ def _budget(ask: Ask) -> Budget | None:
 
 def _pins(ask: Ask, source: list[Any], origin: list[int] | None) -> frozenset[int]:
     """Return the pins as positions in what is fitted."""
-    pins = resolve_pins(ask.pin, source) if ask.pin != () else frozenset[int]()
-    if origin is None or not pins:
+    pins = resolve_pins(ask.pin, source)
+    if origin is None:
         return pins
     return frozenset(at for at, index in enumerate(origin) if index in pins)
 
 
-def _check_whole(ask: Ask, format: Format, request: Request, items: list[Any]) -> None:
-    """Look over everything at once, where that is asked for.
-
-    With `strict` faults of the input are refused; after a repair those that it left.
-    """
-    if ask.strict:
-        if not ask.repair:
-            refuse_foreign(items, format.name)
-        refuse_faults(_violations(ask, format, request, items))
+def _refuse(ask: Ask, format: Format, request: Request, items: list[Any]) -> None:
+    """Look over everything at once, and refuse faults of the input; after a repair those that it left."""
+    if not ask.repair:
+        refuse_foreign(items, format.name)
+    refuse_faults(_violations(ask, format, request, items))
 
 
 def _history(
@@ -249,15 +245,21 @@ def _history(
     origin: list[int] | None,
     unmended: bool,
 ) -> History:
-    whole, holds = [*lead, *items] if lead else items, _late(ask, lead, origin)
+    whole = [*lead, *items] if lead else items
+    newest = ask.newest
+    if newest is None and origin is not None and (late := newest_inside(origin)) is not None:
+        newest = late + len(lead)  # a result that was moved behind its call
+    pinned = [index + len(lead) for index in pins] if pins else []
+    if whole and not ask.cut_newest:  # the newest message is to stay as it is
+        pinned.append(len(whole) - 1 if newest is None else newest)
     try:
         return History(
             whole,
             format=format,
-            pins=[*(index + len(lead) for index in pins), *_newest_pinned(ask, len(whole), holds)],
+            pins=pinned,
             pending_calls=ask.pending_calls,
             origin_of=ask.origin,
-            holds=holds,
+            holds=() if newest is None else (newest,),
             leading=ask.leading,
             latest_user=ask.latest_user,
             elsewhere=body is not None and body.elsewhere,
@@ -267,19 +269,6 @@ def _history(
     except FormatError as error:
         move_to_source(error, lead=len(lead), origin=origin)
         raise
-
-
-def _late(ask: Ask, lead: list[Any], origin: list[int] | None) -> list[int]:
-    """Find the newest message where it does not stand last: a result that was moved behind its call."""
-    if ask.newest is not None:
-        return [ask.newest]
-    newest = newest_inside(origin or ())
-    return [] if newest is None else [newest + len(lead)]
-
-
-def _newest_pinned(ask: Ask, count: int, holds: Sequence[int]) -> list[int]:
-    """List the newest message, where it is to stay as it is."""
-    return [] if ask.cut_newest or not count else [holds[-1] if holds else count - 1]
 
 
 def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
@@ -358,6 +347,8 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
     work.gone = {**work.gone, **{work.source_index(i): reason for i, reason in removed.items()}}
     kept_pins = [at for at, index in enumerate(indices) if index in history.pins]
     holds = [at for at, index in enumerate(indices) if index in history.holds]
+    if indices and not work.ask.cut_newest:
+        kept_pins.append(holds[-1] if holds else len(indices) - 1)
     messages = assemble(history, remaining, {})
     shared = {i for i, message in zip(indices, messages, strict=True) if message is not history.original(i)}
     work.mended |= {work.source_index(i) for i in shared}
@@ -365,7 +356,7 @@ def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mappin
     work.history = History(
         messages,
         format=work.format,
-        pins=[*kept_pins, *_newest_pinned(work.ask, len(indices), holds)],
+        pins=kept_pins,
         pending_calls=history.pending_calls,
         origin_of=history.origin_of,
         holds=holds,

@@ -109,7 +109,8 @@ def check(ask: Ask) -> None:
     """
     if type(ask.messages) is not list:
         check_messages(ask.messages)
-    check_model(ask.model)
+    if ask.model is not None:
+        check_model(ask.model)
     if type(ask.pin) is not tuple or ask.pin:
         ask.pin = () if ask.pin is None else pins_given(ask.pin)
     if type(ask.pending_calls) is not tuple or ask.pending_calls:
@@ -120,16 +121,21 @@ def check(ask: Ask) -> None:
         check_origin_of(ask.origin)
     if ask.system is not None:
         ask.system = system_of(ask.system)
-    check_tools(ask.tools)
-    check_flag("cut_newest", ask.cut_newest)
-    check_flag("repair", ask.repair)
-    check_flag("strict", ask.strict)
-    if check_flag("steady", ask.steady) and ask.strategy is not None:
+    if ask.tools is not None:
+        check_tools(ask.tools)
+    _check_flags(ask)
+    if ask.steady and ask.strategy is not None:
         raise ConfigurationError(
             "steady=True chooses the strategy, and strategy= is given, too: leave steady=True out, and write"
             " the window in your strategy as SlidingWindow(target_ratio=0.5)",
             argument="steady",
         )
+
+
+def _check_flags(ask: Ask) -> None:
+    for name in ("cut_newest", "repair", "strict", "steady"):
+        if type(getattr(ask, name)) is not bool:
+            check_flag(name, getattr(ask, name))
 
 
 def refuse_faults(violations: Iterable[Any], /, *, mended: bool = False) -> None:
@@ -230,7 +236,9 @@ def counter_of(
         UnknownNameError: The model is not known, or the form to charge as.
     """
     made: RequestCounter
-    if counter is not None:
+    if isinstance(counter, RequestCounter):
+        made = counter
+    elif counter is not None:
         made = as_counter(counter)
     elif model is None:
         made = EstimateCounter()

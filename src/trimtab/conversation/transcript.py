@@ -98,6 +98,8 @@ class Transcript:
     @property
     def unread(self) -> range:
         """What the provider neither reads nor charges, since a compaction stands for it."""
+        if not self.format.rules.keeps_messages:
+            return range(0)
         at = self.compaction
         return range(0) if at < 0 else self.format.unread(self.messages, compaction=at)
 
@@ -144,8 +146,9 @@ class Transcript:
             self._looked_from = start
 
     def _look_at(self, start: int, stop: int) -> None:
-        messages = self.messages
-        few = [self.structure.read_as_dict(messages, index) for index in range(start, stop)]
+        few = self.messages[start:stop]
+        if set(map(type, few)) != {dict}:
+            few = [self.structure.read_as_dict(self.messages, index) for index in range(start, stop)]
         refuse_foreign(few, self.format.name, start=start)
 
     def kind(self, index: int, /) -> Kind:

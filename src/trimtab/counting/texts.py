@@ -103,6 +103,8 @@ class TextCounter(AdditiveCounter):
 
         It is exact in the form it was made for only: how another is framed is less well known.
         """
+        if format is self._format:
+            return self
         twin = super().with_format(format)
         if twin is not self:
             twin._reader, form = twin._format, twin._format.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from trimtab._shared.checks import move, unknown_name
@@ -329,14 +328,15 @@ def _by_body(body: Mapping[str, Any], known: list[Format]) -> list[Format]:
 
 def _by_shape(entries: Sequence[Any], known: list[Format]) -> Format | None:
     """Return the form of the first message that tells one: of the newest, the oldest, then those between."""
-    for entry in chain.from_iterable(entries[part] for part in _PARTS):
-        if entry.__class__ is dict and len(entry) == 2 and entry.get("content").__class__ is str:
-            continue  # a role and a text: the same everywhere
-        forms = _shapes_of(entry, known)
-        if len(forms) > 1:
-            forms = _not_derived(forms)
-        if len(forms) == 1:
-            return forms[0]
+    for part in _PARTS:
+        for entry in entries[part]:
+            if entry.__class__ is dict and len(entry) == 2 and entry.get("content").__class__ is str:
+                continue  # a role and a text: the same everywhere
+            forms = _shapes_of(entry, known)
+            if len(forms) > 1:
+                forms = _not_derived(forms)
+            if len(forms) == 1:
+                return forms[0]
     return None
 
 
@@ -359,7 +359,13 @@ def _shapes_of(entry: Any, known: list[Format]) -> list[Format]:
         message = entry if kind is dict else mapping_of(entry)
     except FormatError:
         return []
+    if message.get("content").__class__ in _NO_PARTS and "parts" not in message:
+        asked = [(format, getattr(format.matches, "keys", None)) for format in known]
+        known = [format for format, keys in asked if keys is None or not keys.isdisjoint(message)]
     return [format for format in known if format.matches(message)]
+
+
+_NO_PARTS = (str, type(None))
 
 
 _SDKS = {

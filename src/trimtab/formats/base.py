@@ -593,7 +593,7 @@ class Format(ABC):
 
     @abstractmethod
     def matches(self, message: Dict, /) -> bool:
-        """Tell whether a message has a shape that occurs in this wire form only.
+        """Tell whether a message has a shape that occurs in this wire form only; see `told_by`.
 
         Args:
             message: The message, as a dict.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from trimtab.formats.values import Dict, entry_of
 
@@ -84,6 +84,26 @@ def lacks_thinking(messages: Sequence[Any], step: Callable[[Any], Step]) -> bool
 
 UNNAMED = "call #"
 """Stands, with a number, in place of the id a call does not have: the first of its message is "call #1"."""
+
+
+_Matches = TypeVar("_Matches", bound=Callable[..., bool])
+
+
+def told_by(*keys: str) -> Callable[[_Matches], _Matches]:
+    """Say by which keys a form's `matches` tells its messages.
+
+    It is False of every message that has none of them, and no parts in a list. `detect` goes by that. A form
+    that is derived from this one and has a `matches` of its own has promised nothing.
+
+    Args:
+        keys: Keys of a message.
+    """
+
+    def promise(matches: _Matches) -> _Matches:
+        vars(matches)["keys"] = frozenset(keys)
+        return matches
+
+    return promise
 
 
 class Structure:

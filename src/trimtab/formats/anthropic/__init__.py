@@ -42,10 +42,19 @@ from trimtab.formats.anthropic.read import (
     unsure_in,
 )
 from trimtab.formats.anthropic.walk import Walk
-from trimtab.formats.base import Format, Pieces, Prices, Request, Rules, TextSlot, named_in, output_schema
+from trimtab.formats.base import (
+    Format,
+    Pieces,
+    Prices,
+    Request,
+    Rules,
+    TextSlot,
+    named_in,
+    output_schema,
+)
 from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Step, Structure, Thinking, lacks_thinking
+from trimtab.formats.structure import Kind, Step, Structure, Thinking, lacks_thinking, told_by
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -283,6 +292,7 @@ class Anthropic(Format):
             request = replace(request, system=_system_blocks(request.system))
         return super().write_request(request, with_allowed_thinking(body.get("thinking"), messages))
 
+    @told_by()
     def matches(self, message: Dict, /) -> bool:
         return message.get("content").__class__ is not str and any(
             (kind in _ONLY_HERE and as_list(item_of(block, "thinking")) is None)  # Mistral's is a list

@@ -55,7 +55,7 @@ from trimtab.formats.bedrock.read import result_id_of as id_of_result
 from trimtab.formats.bedrock.walk import Walk
 from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Step, Structure, Thinking, lacks_thinking
+from trimtab.formats.structure import Kind, Step, Structure, Thinking, lacks_thinking, told_by
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -266,6 +266,7 @@ class Bedrock(Format):
         """Put messages back; of the last turn without reasoning, where that is disabled."""
         return write_body(request, messages)
 
+    @told_by()
     def matches(self, message: Dict, /) -> bool:
         """Tell whether a message holds a block of this API's own: no type, but a key.
 

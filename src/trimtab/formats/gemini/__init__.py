@@ -40,7 +40,7 @@ from trimtab.formats.gemini.read import (
 from trimtab.formats.gemini.walk import Walk
 from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Structure
+from trimtab.formats.structure import Kind, Structure, told_by
 from trimtab.formats.values import (
     Dict,
     as_dict,
@@ -240,6 +240,7 @@ class Gemini(Format):
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
         return write_body(request, messages)
 
+    @told_by()
     def matches(self, message: Dict, /) -> bool:
         parts = as_list(message.get("parts"))
         if not parts or "content" in message:

@@ -13,7 +13,16 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from trimtab.formats.base import Format, Pieces, Prices, Request, Rules, TextSlot, named_in, output_schema
+from trimtab.formats.base import (
+    Format,
+    Pieces,
+    Prices,
+    Request,
+    Rules,
+    TextSlot,
+    named_in,
+    output_schema,
+)
 from trimtab.formats.openai_responses.edit import redacted_of
 from trimtab.formats.openai_responses.faults import faults_of
 from trimtab.formats.openai_responses.mend import mended_of
@@ -38,7 +47,7 @@ from trimtab.formats.openai_responses.read import (
 from trimtab.formats.openai_responses.walk import Walk
 from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
-from trimtab.formats.structure import Kind, Structure
+from trimtab.formats.structure import Kind, Structure, told_by
 from trimtab.formats.values import (
     Dict,
     Path,
@@ -269,6 +278,7 @@ class OpenAIResponses(Format):
                 written[request.key] = only["content"]
         return written
 
+    @told_by("type")
     def matches(self, message: Dict, /) -> bool:
         name = message.get("type")
         if isinstance(name, str) and name != "message":
