@@ -290,9 +290,9 @@ def _exits(request: EvictionRequest, units: Sequence[Unit]) -> tuple[int, int]:
         count = bisect_left(counts, True, key=lambda count: _rest_tokens(request, units[:count]) <= limit)
         return count, _rest_tokens(request, units[:count])
     free, there = set(map(id, units)), dict[int, set[int]]()
-    tokens = sum(request._added_tokens(unit, there) for unit in request.units if id(unit) not in free)
+    tokens = sum(request.costs.unit(unit, there) for unit in request.units if id(unit) not in free)
     for count in range(len(units), 0, -1):
-        more = request._added_tokens(units[count - 1], there)
+        more = request.costs.unit(units[count - 1], there)
         if tokens + more > limit:
             return count, tokens
         tokens += more
@@ -300,7 +300,7 @@ def _exits(request: EvictionRequest, units: Sequence[Unit]) -> tuple[int, int]:
 
 
 def _rest_tokens(request: EvictionRequest, leaving: Sequence[Unit]) -> int:
-    return request._units_tokens(_without(request.units, leaving))
+    return request.costs.units(_without(request.units, leaving))
 
 
 def _without(units: Iterable[Unit], leaving: Iterable[Unit]) -> list[Unit]:

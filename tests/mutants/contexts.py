@@ -315,7 +315,7 @@ CONTEXTS = (
         ("Summarize.evicting", "if not covered:", "if False:"),
         ("Summarize.evicting", "if not request.fits(kept, insertions=(insertion,)):", "if False:"),
         ("Summarize._summary", "at=indices[0],", "at=indices[-1],"),
-        ("Summarize._insertion", "text_tokens = cap - request.inserted_tokens(made)", "text_tokens = cap"),
+        ("Summarize._insertion", "text_tokens = cap - request.costs.insertion(made)", "text_tokens = cap"),
         ("Summarize._insertion", "if text_tokens < 0:", "if False:"),
         ("Summarize._insertion", "if text is None:", "if False:"),
         ("Summarize._insertion", "planned_tokens=cap,", "planned_tokens=0,"),

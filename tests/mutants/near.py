@@ -84,10 +84,10 @@ NEAR = (
         ("Cuts._part_before", "max(0, at - 1) : at + 1", "at : at + 1"),
     ),
     module(
-        "strategies/base.py",
+        "strategies/costs.py",
         "test_near_cut.py",
-        ("EvictionRequest._tokens_between", "- sums[bisect_left(edited, start)]", ""),
-        ("EvictionRequest._tokens_between", "if not self._edits:", "if True:"),
+        ("Costs.between", "- sums[bisect_left(edited, start)]", ""),
+        ("Costs.between", "if not self.edits:", "if True:"),
     ),
     module(
         "conversation/transcript.py",
@@ -136,7 +136,7 @@ NEAR = (
         "strategies/runner.py",
         "test_near_cut.py test_anthropic_conversations.py",
         ("_settle_cut", "or unit.indices[-1] >= cut):", "):"),
-        ("_settle_cut", "if first in also or request._must_stay(span):", "if first in also:"),
+        ("_settle_cut", "if first in also or span_stays(request, span):", "if first in also:"),
         ("_settle_cut", "before.sort()", "pass"),
         ("_settle_cut", 'leads == "system"', "False"),
         ("_ends_at", "last == stop - 1 and", ""),

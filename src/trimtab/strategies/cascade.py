@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from trimtab._shared.steps import Steps
 from trimtab.conversation import History
+from trimtab.conversation.units import unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.strategies.base import (
     Edit,
@@ -18,6 +19,7 @@ from trimtab.strategies.base import (
     as_strategy,
     strategy_data,
 )
+from trimtab.strategies.openers import fit_in_order
 from trimtab.strategies.promises import (
     asks_model,
     clears_results,
@@ -27,6 +29,7 @@ from trimtab.strategies.promises import (
     reads_newest,
     waits,
 )
+from trimtab.strategies.rows import span_stays
 from trimtab.strategies.runner import check_step, checked_answer
 from trimtab.strategies.summarizer import drive
 
@@ -153,13 +156,13 @@ class Cascade:
         for at in range(1, len(self.steps)):
             step, left.later = self.steps[at], (*self.steps[at + 1 :], *later)
             cuts = left.planned_cut > 0 and follows_plan(step)
-            if not cuts and (left.fits(left.told_units) or left._fits_in_order(left.told_units)):
+            if not cuts and (left.fits(left.told_units) or fit_in_order(left, left.told_units)):
                 answer = EvictionResult()
                 break
             answer = yield from self._ask(at, left)
             actions, notes = (*actions, *(answer.actions or ())), (*notes, *answer.notes)
             cause = answer.cause if cause is None else cause
-            if answer.fits and (cut := left._as_cut(answer)) is not None:
+            if answer.fits and (cut := _as_cut(left, answer)) is not None:
                 return replace(cut, actions=tuple(dict.fromkeys(actions)), reason=reason, notes=notes)
             left = left.after(answer)
             if answer.fits:
@@ -191,6 +194,36 @@ class Cascade:
         name = f"{step.name}, step {at + 1} of a cascade,"
         check_step(request, answer := checked_answer(answer, request, name), name)
         return answer if answer.actions is not None else replace(answer, actions=(step.name,))
+
+
+def _as_cut(request: EvictionRequest, result: EvictionResult) -> EvictionResult | None:
+    """Return a cut with what earlier steps edited of what it keeps; None if more than that was done.
+
+    A cut is settled by what stands before it, where units are looked at one by one.
+    """
+    cut, edits = result.cut, request.edits
+    if cut is None or not request.is_whole or request.insertions or not request.additive:
+        return None
+    if result.edits or result.insertions or request.history.ordered:
+        return None
+    if edits and any(span[0] < cut < span[1] for span in request.told):
+        return None  # what stands behind the cut may leave with its unit, which begins before it
+    if any(map(cut.__gt__, edits)):
+        if any(span[4] is not None and span[4].parts for span in request.told):
+            return None
+        also = {unit.first for unit in result.kept}
+        before = (span for span in request.told if span[0] < cut)
+        beside = [unit_of(span) for span in before if span[0] in also or span_stays(request, span)]
+        there = {index for unit in beside for index in unit.indices}
+        edits = {index: texts for index, texts in edits.items() if index >= cut or index in there}
+    return EvictionResult(
+        cut=cut,
+        kept=result.kept,
+        edits=[Edit(index=index, texts=texts) for index, texts in edits.items()],
+        protected=request.protected | result.protected,
+        planned_cut=request.planned_cut,
+        cannot_lead=result.cannot_lead,
+    )
 
 
 def _one_by_one(steps: Iterable[Strategy]) -> list[Strategy]:

@@ -196,7 +196,7 @@ class _Course:
         request.count_each()
         count, head = history.count, history.head
         kinds = [history.kind(index) for index in range(count)]
-        sizes = [request.message_tokens(index) for index in range(count)]
+        sizes = [request.costs.message(index) for index in range(count)]
         self._sizes = sizes
         self._sums = [0, *accumulate(sizes)]
         """What stands before each message."""

@@ -21,6 +21,7 @@ from trimtab.formats import Path, TextSlot
 from trimtab.formats.structure import UNNAMED
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult
 from trimtab.strategies.promises import follows_plan
+from trimtab.strategies.rows import span_stays
 from trimtab.strategies.sliding_window import as_planned_for
 from trimtab.strategies.strides import first_mark, marks_back
 
@@ -206,18 +207,14 @@ class ClearToolResults:
     def _blanks(self, request: EvictionRequest, results: Sequence[int], spared: _Spared) -> _Blanks:
         """List what blanks each result of some messages, where that makes it smaller."""
         content: Mapping[Path, str] = {("content",): self.placeholder}
-        edits, sizes, edited_sizes = request.edits, request.sizes, request._edited_sizes
+        edits, found = request.edits, dict[int, list[tuple[Mapping[Path, str], int]]]()
         as_they_are = [index for index in results if index not in edits] if edits else results
-        after = zip(as_they_are, sizes.with_text(as_they_are, self.placeholder), strict=True)
-        known, found = sizes.known, dict[int, list[tuple[Mapping[Path, str], int]]]()
         asked = set(results).difference(as_they_are) if edits else set[int]()
-        for index, tokens in after:
-            if tokens is None:
+        saved = request.costs.saved_by(as_they_are, content)
+        for index, saved_tokens in zip(as_they_are, saved, strict=True):
+            if saved_tokens is None:
                 asked.add(index)
-                continue
-            saved_tokens = (known[index] or 0) - tokens  # what it is told by has been counted
-            if saved_tokens > 0:
-                edited_sizes[index] = content, tokens
+            elif saved_tokens > 0:
                 found[index] = [(content, saved_tokens)]
         for index in asked:
             found[index] = self._blank(request, index, spared.get(index, ()))
@@ -234,11 +231,11 @@ class ClearToolResults:
         found: list[tuple[Mapping[Path, str], int]] = []
         results = self._results(request, index, spared)
         step = ceil(len(results) / _MOST_APART)
-        size, blank = request.message_tokens(index), request.edits.get(index)
+        size, blank = request.costs.message(index), request.edits.get(index)
         for at in range(0, len(results), step or 1):
             texts = self._replacements(request, index, results[at : at + step])
             merged = {**blank, **texts} if blank else texts
-            tokens = request.size_with(index, merged)
+            tokens = request.costs.with_texts(index, merged)
             if tokens < size:
                 found.append((texts, size - tokens))
                 size, blank = tokens, merged
@@ -374,7 +371,7 @@ class _Plan:
         """No older message can be in view."""
         self._low = self._back(self._oldest, self._whole, cleared=False)
         """No older one was part of what stood whole since then."""
-        tokens = request._each_tokens(self._low, history.count)
+        tokens = request.costs.each(self._low, history.count)
         self._tokens = [*accumulate(tokens, initial=0)]
         """What stands from the oldest message looked at up to each."""
         self._cleared = [*accumulate(self._as_cleared(tokens, self._low), initial=0)]
@@ -390,9 +387,9 @@ class _Plan:
         Not the user's latest message, which stays as the one that opens its turn, and is another one later.
         """
         history, request = self._history, self._request
-        units = [unit_of(span) for span in request.told if request._must_stay(span)]
+        units = [unit_of(span) for span in request.told if span_stays(request, span)]
         places = {index for unit in units for index in unit.indices if index >= history.head}
-        return {index: request.message_tokens(index) for index in sorted(places - {history.latest_user})}
+        return {index: request.costs.message(index) for index in sorted(places - {history.latest_user})}
 
     def _back(self, stop: int, room: int, *, cleared: bool) -> int:
         """Return the message at which what stands before another passes a room; that is the head at least."""
@@ -401,7 +398,7 @@ class _Plan:
             if stop <= history.walked_from:
                 request.sizes.walk(history, history.head, room)
             start = max(history.head, min(stop - 1, history.walked_from))
-            tokens = request._each_tokens(start, stop)
+            tokens = request.costs.each(start, stop)
             if cleared:
                 tokens = [*self._as_cleared(tokens, start)]
             passed = [*accumulate(reversed(tokens))]
@@ -503,7 +500,7 @@ class _Plan:
         user = history.user_at_or_before(cut) if cut < history.count else None
         if user is None or not history.head <= user < cut or user in self._stays:
             return self._stays_before(cut)
-        return self._stays_before(cut) + self._request.message_tokens(user)
+        return self._stays_before(cut) + self._request.costs.message(user)
 
     def _stays_before(self, cut: int) -> int:
         return self._stay_tokens[bisect_left(self._stay_places, cut)]

@@ -68,7 +68,7 @@ def _next_cut(request: EvictionRequest, stride_tokens: int) -> int:
     """
     if any(index >= request.planned_cut for index in request.edits):
         stride_tokens = stride_tokens * 3 // 4
-    further = _WINDOW.evict(request._with_less_room(stride_tokens))
+    further = _WINDOW.evict(request.within(request.limit_tokens - stride_tokens))
     return further.cut or 0 if further.fits else 0
 
 

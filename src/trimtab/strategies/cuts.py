@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from trimtab.conversation import History, Unit
 from trimtab.conversation.units import Span, span_of, unit_of
 from trimtab.counting.sizes import Sizes
+from trimtab.strategies.rows import span_stays
 
 if TYPE_CHECKING:
     from trimtab.strategies.base import EvictionRequest
@@ -25,7 +26,7 @@ class Cuts:
     """
 
     def __init__(self, request: EvictionRequest) -> None:
-        self._request = request
+        self._request, self._costs = request, request.costs
         self._row = request.told  # which says what the oldest cut is
         self._few = 8
         self._known_from = max(request.oldest_cut, request.planned_cut)
@@ -39,7 +40,7 @@ class Cuts:
         self._row = row = request.told
         self._end = request.history.count
         self._all_firsts = firsts = [span[0] for span in row]
-        self._stay = [span for span in row if request._must_stay(span)]
+        self._stay = [span for span in row if span_stays(request, span)]
         made = [span[4] for span in row if span[4] is not None]
         self._shared = any([unit.parts for unit in made])
         self._in_row = request.is_whole and not self._shared and not any(map(_is_torn, made))
@@ -57,7 +58,7 @@ class Cuts:
         """Parts of shared messages among what stays and what was added up."""
         self._there_anyway: dict[int, set[int]] = {}
         """The same among what stays."""
-        self._openers = request._openers
+        self._openers = request.openers
         self._staying: list[int] = []
         """Messages that stay, ascending, where it counts what stands before a cut."""
         self._says = self._end
@@ -86,44 +87,42 @@ class Cuts:
             self._stay_tokens = self._sum(list(map(unit_of, self._stay)), self._there_anyway)
             self._there.update(self._there_anyway)
         if self._free_firsts is None:
-            self._free = [span for span in self._row if not request._must_stay(span)]
+            self._free = [span for span in self._row if not span_stays(request, span)]
             self._free_firsts = [span[0] for span in self._free]
         newer, sums = len(self._free) - bisect_left(self._free_firsts, cut), self._sums
         while len(sums) <= newer:
             newest = unit_of(self._free[-len(sums)])
-            sums.append(sums[-1] + request._added_tokens(newest, self._there))
+            sums.append(sums[-1] + self._costs.unit(newest, self._there))
         beside = self._sum(list(map(self.unit, also))) if also else 0
         first = min(
             (*self._stay[:1], *self._free[len(self._free) - newer :][:1], *map(self._span, also)),
             key=_first_of,
             default=None,
         )
-        return request._fixed_tokens_of(first) + self._stay_tokens + sums[newer] + beside
+        return self._costs.fixed_tokens(first) + self._stay_tokens + sums[newer] + beside
 
     def _tokens_in_row(self, cut: int, also: tuple[int, ...]) -> int:
         """Return the same where all from the cut on stays."""
         before = [span for span in self._stay if span[0] < cut]
         if also:
             before = sorted([*before, *map(self._span, also)], key=_first_of)
-        request = self._request
-        tokens = request._tokens_between(cut, self._end)
-        tokens += sum([request._tokens_between(span[0], span[1]) for span in before])
-        return request._fixed_tokens_of(before[0] if before else self._span_from(cut)) + tokens
+        costs = self._costs
+        tokens = costs.between(cut, self._end) + sum([costs.between(span[0], span[1]) for span in before])
+        return costs.fixed_tokens(before[0] if before else self._span_from(cut)) + tokens
 
     def saved_tokens(self, cut: int, /) -> int:
         """Return by how much earlier steps made messages from a cut on smaller; 0 for a black box."""
         request = self._request
         if not request.edits or not request.additive:
             return 0
-        return request.sizes.total(cut, self._end) - request._tokens_between(cut, self._end)
+        return request.sizes.total(cut, self._end) - self._costs.between(cut, self._end)
 
     def _sum(self, units: list[Unit], there: dict[int, set[int]] | None = None) -> int:
         """Return the tokens of units beside a cut: what shares a message with them is older, or stays."""
-        request = self._request
         if there is None:
             indices = (index for unit in units for index in unit.parts)
             there = {index: self._there_anyway[index] for index in indices if index in self._there_anyway}
-        return sum([request._added_tokens(unit, there) for unit in units])
+        return sum([self._costs.unit(unit, there) for unit in units])
 
     def oldest(self, fits: Callable[[int], bool], also: Also | None = None, /) -> int | None:
         """Return the oldest cut that fits, found by halves; None if what must stay alone does not fit.
@@ -206,7 +205,7 @@ class Cuts:
         beside = (index for one in also for index in self.unit(one).indices if index < first)
         before = max((*self._staying[max(0, older - 1) : older], *beside), default=-1)
         if before < 0 or (first < self._says and not also):
-            return openers.says(span) is None or self._request._must_stay(span) or openers.leads(span)
+            return openers.says(span) is None or span_stays(self._request, span) or openers.leads(span)
         return openers.stands(first, before)
 
     def opener(self, cut: int, /) -> tuple[int, ...]:
@@ -232,7 +231,7 @@ class Cuts:
         if any(map(turn.holds, before)):  # something older opens it, which has what it needs
             return ()
         span = self._row[bisect_right(self._all_firsts, index) - 1]
-        return () if span[3] is None or self._request._must_stay(span) else (span[0],)
+        return () if span[3] is None or span_stays(self._request, span) else (span[0],)
 
     def _user_before(self, cut: int) -> tuple[int, ...]:
         user = self._request.history.user_at_or_before(cut)
@@ -243,14 +242,14 @@ class Cuts:
             self._user_firsts = [span[0] for span in self._users]
         at = bisect_right(self._user_firsts, cut)
         span = self._users[at - 1] if at else self._opener_otherwise(cut)
-        if span is None or span[0] == cut or self._request._must_stay(span):
+        if span is None or span[0] == cut or span_stays(self._request, span):
             return ()
         return (span[0],)
 
     def _opener_otherwise(self, cut: int) -> Span | None:
         """Return what a cut in no user's turn needs in front, where it may not come first."""
         openers, span = self._openers, self._span_from(cut)
-        if openers is None or self._says < cut or span is None or self._request._must_stay(span):
+        if openers is None or self._says < cut or span is None or span_stays(self._request, span):
             return None
         unit = openers.of(unit_of(span))
         return None if unit is None else span_of(unit)

@@ -97,10 +97,10 @@ def _fitting(request: EvictionRequest, units: list[Unit], free: list[Unit]) -> i
     if request.additive:
         there: dict[int, set[int]] = {}
         leading = min([*stays[:1], *free[:1]], key=lambda unit: unit.indices, default=None)
-        room = request.limit_tokens - request._fixed_tokens_of(span_of(leading) if leading else None)
-        used = sum(request._added_tokens(unit, there) for unit in stays)
+        room = request.limit_tokens - request.costs.fixed_tokens(span_of(leading) if leading else None)
+        used = sum(request.costs.unit(unit, there) for unit in stays)
         for count, unit in enumerate(free):
-            used += request._added_tokens(unit, there)
+            used += request.costs.unit(unit, there)
             if used > room:
                 return count
         return len(free)

@@ -11,8 +11,8 @@ from trimtab.conversation import Unit
 from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import Span, span_of, unit_of
 from trimtab.strategies.base import EvictionRequest, EvictionResult
-from trimtab.strategies.openers import place_of_message, speaks_in
-from trimtab.strategies.rows import unit_key
+from trimtab.strategies.openers import kept_in_order, place_of_message, speaks_in
+from trimtab.strategies.rows import places_that_stay, unit_key
 
 __all__ = ["must_stay", "take_best"]
 
@@ -25,7 +25,7 @@ def must_stay(request: EvictionRequest) -> tuple[list[int], list[Unit], Eviction
     """
     request.count_each()
     row = request.row
-    stays = request._places_that_stay()
+    stays = places_that_stay(request)
     staying = [unit_of(row[at]) for at in stays]
     if request.fits(staying):
         return stays, staying, None
@@ -59,8 +59,8 @@ class _Places:
 
     def __init__(self, request: EvictionRequest, stays: list[int]) -> None:
         self._request = request
-        self._row, self._tokens = request.row, request._tokens_of_row()
-        self._openers = request._openers
+        self._row, self._openers = request.row, request.openers
+        self._tokens = request.costs.row(self._row)
         self._taken = set(stays)
         self._made: dict[int, Unit] = {}
         self._used = sum(self._tokens[at] for at in stays)
@@ -100,17 +100,17 @@ class _Places:
         """Return what a request costs beside its units that begins at a place; behind all: has none."""
         span = self._row[first] if first < len(self._row) else None
         if self._request.insertions or span is None:
-            return self._request._fixed_tokens_of(span)
+            return self._request.costs.fixed_tokens(span)
         tokens = self._fixed_by_kind.get(span[3])
         if tokens is None:
-            tokens = self._fixed_by_kind[span[3]] = self._request._fixed_tokens_of(span)
+            tokens = self._fixed_by_kind[span[3]] = self._request.costs.fixed_tokens(span)
         return tokens
 
     def _pass(self, ranked: list[int]) -> list[int]:
         """Take what fits, best first; return what did not."""
         tokens, taken, skipped = self._tokens, self._taken, list[int]()
-        room = self._request.limit_tokens - self._request._least_fixed_tokens
-        plain = self._openers is None and not self._request._fixed_tokens_vary
+        least, most = self._request.costs.fixed_range_tokens()
+        room, plain = self._request.limit_tokens - least, self._openers is None and least == most
         for at in ranked:
             if at in taken:
                 continue
@@ -160,7 +160,7 @@ class _Places:
 
     def _out_of_place(self, places: list[int], *, led: bool = False) -> frozenset[int]:
         """Return the messages of these units that the provider would refuse where they stand."""
-        return self._request._in_order(self._units(places), led=led)[1]
+        return kept_in_order(self._request, self._units(places), led=led)[1]
 
 
 def _is_row(unit: Unit) -> bool:
@@ -183,7 +183,7 @@ class _Greedy:
 
     def __init__(self, request: EvictionRequest, stays: list[Unit]) -> None:
         self._request = request
-        self._openers = request._openers
+        self._openers = request.openers
         self._turn = _turn_of(request)
         self._begin(stays)
         at = None if self._openers is None else self._openers.front(map(span_of, self._chosen.values()))
@@ -199,7 +199,7 @@ class _Greedy:
             units = [unit for unit in request.units if unit_key(unit) in keys]
         self._there: dict[int, set[int]] = {}
         """Parts of shared messages that were taken."""
-        self._used = sum(request._added_tokens(unit, self._there) for unit in units)
+        self._used = sum(request.costs.unit(unit, self._there) for unit in units)
         self._chosen = {id(unit): unit for unit in units}
         self._first = span_of(units[0]) if units else None
         turn = self._turn
@@ -213,7 +213,7 @@ class _Greedy:
         if self._openers is None or not skipped:
             return list(self._chosen.values())
         skipped = self._pass(skipped)
-        staying, left = self._request._in_order(self._in_place())
+        staying, left = kept_in_order(self._request, self._in_place())
         if left:
             lost = [unit for unit in ranked if id(unit) in self._chosen and not left.isdisjoint(unit.indices)]
             self._begin(staying)
@@ -226,7 +226,7 @@ class _Greedy:
     def _try(self, unit: Unit) -> None:
         """Take a unit if there is room, and nothing is refused then where it would stand."""
         before = self._used, self._front, self._first, self._said, dict(self._there), dict(self._chosen)
-        if self._fits(unit) and self._request._in_order(self._in_place())[1]:
+        if self._fits(unit) and kept_in_order(self._request, self._in_place())[1]:
             self._used, self._front, self._first, self._said, self._there, self._chosen = before
 
     def _in_place(self) -> list[Unit]:
@@ -253,9 +253,9 @@ class _Greedy:
         there = {i: self._there[i] for one in wanted for i in one.parts if i in self._there}
         used, first = self._used, self._first
         for one in wanted:
-            used += self._request._added_tokens(one, there)
+            used += self._request.costs.unit(one, there)
             first = span_of(one) if first is None or one.first < first[0] else first
-        if self._request._fixed_tokens_of(first) + used > self._request.limit_tokens:
+        if self._request.costs.fixed_tokens(first) + used > self._request.limit_tokens:
             return False
         self._used, self._front, self._first, self._said = used, front, first, said
         self._there.update(there)

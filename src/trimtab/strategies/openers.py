@@ -15,14 +15,18 @@ from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import Span, Stretch, span_of, unit_of
 from trimtab.formats import Step, mapping_of
 from trimtab.formats.structure import head_of_turn
+from trimtab.strategies.costs import Edits
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
+    from trimtab.strategies.base import EvictionRequest
 
 __all__ = [
     "Openers",
+    "fit_in_order",
     "headless",
     "in_order",
+    "kept_in_order",
     "place_of_message",
     "speaks_in",
     "with_thinking",
@@ -230,6 +234,44 @@ def in_order(
     staying = [unit for at, unit in enumerate(chosen) if at not in gone]
     left = {index for unit in staying for index in unit.indices}
     return staying, frozenset(i for unit in kept for i in unit.indices if i not in left)
+
+
+def kept_in_order(
+    request: EvictionRequest,
+    units: Sequence[Unit],
+    insertions: Sequence[Insertion] = (),
+    *,
+    led: bool = False,
+) -> tuple[list[Unit], frozenset[int]]:
+    """Let go of units of a request that the provider refuses behind what stays.
+
+    Args:
+        request: What is asked.
+        units: Units of it that stay, in order.
+        insertions: Messages to put in, beside those of earlier steps.
+        led: Whether something stays in front of these units that may come first.
+
+    Returns:
+        The units that stay, and the messages of the others.
+    """
+    return in_order(
+        request.history,
+        units,
+        (*request.insertions, *insertions),
+        may_leave=lambda unit: not request.stays(unit),
+        led=led or request.led,
+    )
+
+
+def fit_in_order(
+    request: EvictionRequest,
+    units: Sequence[Unit],
+    edits: Edits | None = None,
+    insertions: Sequence[Insertion] = (),
+) -> bool:
+    """Tell whether units fit since the provider's order has some leave: no strategy knows of these."""
+    staying, gone = kept_in_order(request, units, insertions)
+    return bool(gone) and request.costs.total(staying, edits, insertions) <= request.limit_tokens
 
 
 def _all_stand(history: History, units: Sequence[Unit], *, led: bool) -> bool:

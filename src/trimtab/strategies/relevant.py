@@ -19,6 +19,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.relevance.ranker import RankCall, RankerLike, check_ranker
 from trimtab.strategies.base import EvictionRequest, EvictionResult
 from trimtab.strategies.greedy import must_stay, take_best
+from trimtab.strategies.rows import span_stays
 from trimtab.strategies.scores import (
     MIXTURE,
     SCORE_NAMES,
@@ -159,7 +160,7 @@ class Relevant:
         room = (request.limit_tokens - request.total(staying)) * self.recent_ratio
         oldest = None
         for at in range(len(row) - 1, -1, -1):
-            if not request._must_stay(row[at]):
+            if not span_stays(request, row[at]):
                 room -= request.size(unit_of(row[at]))
                 if room < 0:
                     break
@@ -167,7 +168,7 @@ class Relevant:
                 oldest = row[at][0]
         if oldest is not None and (user := request.history.user_at_or_before(oldest)) is not None:
             at = bisect_left(row, user, key=_first_of)
-            if at < len(row) and row[at][0] == user < oldest and not request._must_stay(row[at]):
+            if at < len(row) and row[at][0] == user < oldest and not span_stays(request, row[at]):
                 found.append(at)
         return found
 
@@ -196,7 +197,7 @@ class _Gap:
         """Lines of earlier fits that may leave, by position, and for how many messages each stands."""
         for span in request.row:
             at = span[0]
-            if span[1] == at + 1 and history.kind(at) == "user" and not request._must_stay(span):
+            if span[1] == at + 1 and history.kind(at) == "user" and not span_stays(request, span):
                 match = known.fullmatch(history.format.full_text(request.message(at)))
                 if match is not None:
                     digits = re.sub(r"\D", "", match[1]) if known.groups else ""
@@ -238,7 +239,7 @@ def _with_lines(
     best: tuple[list[Unit], list[Insertion]] | None = None
     most = reserved = 0
     for _ in range(_ROUNDS):
-        kept = take_best(request._with_less_room(reserved), stays, ranked)
+        kept = take_best(request.within(request.limit_tokens - reserved), stays, ranked)
         lines = list(_lines(request, kept, gap))
         tokens = request.total(kept, insertions=lines)
         if most < tokens <= request.limit_tokens:

@@ -6,13 +6,16 @@ Who reads the newest alone is shown those near the cut: of 10,000 messages in a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.units import Span, Stretch, span_of, unit_of
 from trimtab.strategies.openers import Openers
 
-__all__ = ["Rows", "first_of_run", "unit_key"]
+if TYPE_CHECKING:
+    from trimtab.strategies.base import EvictionRequest
+
+__all__ = ["Rows", "first_of_run", "places_that_stay", "span_stays", "unit_key"]
 
 
 class Rows:
@@ -289,6 +292,17 @@ class Walked(Sequence[Unit]):
         if not isinstance(first, int) or not -self._run <= first < 0:
             self.asked_for_more = True
         return self._units[at]
+
+
+def span_stays(request: EvictionRequest, span: Span) -> bool:
+    """Tell whether a unit may not leave, without making it."""
+    return span[2] != "free" or span[0] in request.protected
+
+
+def places_that_stay(request: EvictionRequest) -> list[int]:
+    """List the places of the units that may not leave among those that are told apart."""
+    protected = request.protected
+    return [at for at, span in enumerate(request.told) if span[2] != "free" or span[0] in protected]
 
 
 def unit_key(unit: Unit) -> tuple[object, ...]:

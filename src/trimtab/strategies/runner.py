@@ -21,9 +21,9 @@ from trimtab.conversation.units import Span, unit_of
 from trimtab.errors import BudgetExceededError, ContextError, FormatError, StrategyContractError
 from trimtab.formats import Kind, Path, Structure
 from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy
-from trimtab.strategies.openers import headless
+from trimtab.strategies.openers import fit_in_order, headless, kept_in_order
 from trimtab.strategies.promises import has_last_word, waits
-from trimtab.strategies.rows import unit_key
+from trimtab.strategies.rows import places_that_stay, span_stays, unit_key
 from trimtab.strategies.summarizer import drive
 from trimtab.strategies.truncate_text import shorten_held
 
@@ -387,7 +387,7 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
         first, stop, _, kind, unit = span
         if unit is not None and (unit.parts or unit.indices[-1] >= cut):
             return None
-        if first in also or request._must_stay(span):
+        if first in also or span_stays(request, span):
             leads = leads if before else kind
             before += range(first, stop) if unit is None else unit.indices
             if (kept := also.pop(first, None)) is not None and not _is_same(span, kept):
@@ -398,7 +398,7 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
     tokens += sizes.total(cut, request.history.count)
     before.sort()  # something else may stand between the messages of a unit
     edits = _edits_beside(request, {*before}, result, name)
-    edited_tokens = {index: request.size_with(index, texts) for index, texts in edits.items()}
+    edited_tokens = {index: request.costs.with_texts(index, texts) for index, texts in edits.items()}
     tokens += sum(edited_tokens.values()) - sizes.sum([*edits])
     if edits and (last := max(edits)) >= cut:
         before += range(cut, last + 1)
@@ -447,12 +447,12 @@ def _settle_units(request: EvictionRequest, result: EvictionResult, name: str) -
             **{index: one.reason for one in insertions for index in one.covers},
             **dict.fromkeys(misplaced, "cannot_lead"),
         },
-        inserted_tokens=[request.inserted_tokens(insertion) for insertion in insertions],
-        tokens=request._sum(kept, edits, insertions),
+        inserted_tokens=[request.costs.insertion(insertion) for insertion in insertions],
+        tokens=request.costs.total(kept, edits, insertions),
         needed_tokens=needed,
     )
     settled.edited_tokens = {
-        index: request._size_of(index, edits.get(index), partial.get(index)) for index in settled.changed
+        index: request.costs.rest(index, edits.get(index), partial.get(index)) for index in settled.changed
     }
     return settled
 
@@ -477,10 +477,10 @@ def _in_order(
     """
     complete = request.with_openers(kept, result.insertions)
     if len(complete) > len(kept):
-        tokens = request._sum(complete, edits, result.insertions)
+        tokens = request.costs.total(complete, edits, result.insertions)
         kept = list(complete) if tokens <= request.limit_tokens or not result.fits else kept
-    result = replace(result, fits=result.fits or request._fits_in_order(kept, edits, result.insertions))
-    kept, misplaced = request._in_order(kept, result.insertions)
+    result = replace(result, fits=result.fits or fit_in_order(request, kept, edits, result.insertions))
+    kept, misplaced = kept_in_order(request, kept, result.insertions)
     if not result.fits or len(kept) == len(request.told):
         return kept, misplaced, None
     kept, gone, needed = _begun_with_thinking(request, kept, edits, result)
@@ -509,7 +509,7 @@ def _begun_with_thinking(
             break  # it stands there, or was of no help
         there.add(between.first)
         kept = sorted([*kept, between], key=lambda unit: unit.indices)
-        tokens = request._sum(kept, edits, result.insertions)
+        tokens = request.costs.total(kept, edits, result.insertions)
         if tokens > request.limit_tokens:
             return kept, frozenset(), tokens
     return kept, frozenset(gone.difference(*(unit.indices for unit in kept))), None
@@ -529,7 +529,7 @@ def _checked_units(request: EvictionRequest, result: EvictionResult, name: str) 
         if any(a >= b for a, b in pairwise(places)):
             breach(name, "changed the order of units, or kept one twice")
         chosen = set(places)
-        for place in request._places_that_stay():
+        for place in places_that_stay(request):
             if place not in chosen:
                 span = request.told[place]
                 state = "protected by an earlier step" if span[2] == "free" else span[2]

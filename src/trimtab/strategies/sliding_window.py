@@ -171,7 +171,7 @@ class SlidingWindow:
     def _cut_behind(self, request: EvictionRequest, front: list[Unit]) -> EvictionResult:
         """Cut behind what a mark has cached; into that only when nothing behind it can go any more."""
         held = request.hold(unit.first for unit in front)
-        behind = self._cut(held, front_tokens=request._units_tokens(front))
+        behind = self._cut(held, front_tokens=request.costs.units(front))
         if behind.fits:
             return behind
         left = request.after(replace(behind, protected=frozenset()))
@@ -275,7 +275,7 @@ def _turn_border(request: EvictionRequest, cuts: Cuts, cut: int) -> int:
     if user is None or following is None:
         return cut
     alone = _units_of_turn(request, user, following)
-    if alone is None or request._sum(alone) > request.constant_limit_tokens:
+    if alone is None or request.costs.total(alone) > request.constant_limit_tokens:
         return cut
     return cuts.at_or_after(following)
 
@@ -299,14 +299,25 @@ def _units_of_turn(request: EvictionRequest, user: int, following: int) -> list[
         if user < history.walked_from:
             request.sizes.walk(history, user, limit)
         # What was walked over and is not odd stands with its call: the turn is at least these messages.
-        if not history.walked.odd and request.passes(
-            user, following, limit_tokens=request.constant_limit_tokens
-        ):
+        if not history.walked.odd and _pass(request, user, following):
             return None
         turn = history.part(user, history.count, at=user, few=following + 1 - user)
         head = [span for span in row if span[0] < history.head]
         row = request.row if turn is None else [*head, *(span for span in turn if span[0] >= user)]
     return [unit_of(span) for span in row if span[0] < history.head or user <= span[0] <= following]
+
+
+_AT_ONCE = 64
+"""Messages counted in one go, on the way back to a limit: one by one each takes longer."""
+
+
+def _pass(request: EvictionRequest, start: int, stop: int) -> bool:
+    """Tell whether neighboring messages alone pass the constant limit; counts back until they do."""
+    left_tokens = request.constant_limit_tokens
+    while stop > start and left_tokens >= 0:
+        newer, stop = stop, max(start, stop - _AT_ONCE)
+        left_tokens -= sum(request.costs.each(stop, newer))
+    return left_tokens < 0
 
 
 def _is_told(row: Sequence[Span], start: int, last: int) -> bool:

@@ -186,10 +186,10 @@ def _strides_from(request: EvictionRequest, place: int) -> Strides:
     grid = max(_LEAST_GRID_MESSAGES, request.constant_limit_tokens // 16)
     head = request.history.head
     start = head + max(0, place - head) // grid * grid
-    strides = request._strides.get(start)
-    if strides is None:
-        strides = request._strides[start] = Strides(request.history, request.sizes.counter, start, grid)
-    return strides
+    known: dict[int, Strides] = request.memory.setdefault(Strides, {})
+    if start not in known:
+        known[start] = Strides(request.history, request.sizes.counter, start, grid)
+    return known[start]
 
 
 def first_mark(

@@ -230,7 +230,7 @@ class Summarize:
         gone = {*map(unit_key, covered), *map(unit_key, unread)}
         kept = [unit for unit in request.units if unit_key(unit) not in gone]
         made = self._summary(request, covered, kept, text)
-        tokens = request.inserted_tokens(made)
+        tokens = request.costs.insertion(made)
         if tokens > cap or tokens >= sum(map(request.size, covered)):
             return None
         if not request.fits(kept, insertions=(made,)):
@@ -277,7 +277,7 @@ class Summarize:
             SummaryError: There is none, or none that can be used.
         """
         made = self._summary(request, covered, kept, "")
-        text_tokens = cap - request.inserted_tokens(made)
+        text_tokens = cap - request.costs.insertion(made)
         if text_tokens < 0:
             raise SummaryError(f"a summary of at most {cap:,} tokens has no room for text")
         text = yield SummaryCall(self.summarizer, self._request(request, covered, known, text_tokens))
@@ -287,7 +287,7 @@ class Summarize:
         if not text.strip():
             raise SummaryError(f"{name} answered an empty summary")
         made = self._summary(request, covered, kept, text)
-        tokens, replaced = request.inserted_tokens(made), sum(map(request.size, covered))
+        tokens, replaced = request.costs.insertion(made), sum(map(request.size, covered))
         if tokens > cap or tokens >= replaced:
             most = f"its cap of {cap:,}" if tokens > cap else f"the {replaced:,} it stands for"
             raise SummaryError(f"{name} wrote a summary of {tokens:,} tokens, too many for {most}")

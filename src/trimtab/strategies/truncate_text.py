@@ -179,12 +179,14 @@ class _Search:
         self._cut: dict[int, Mapping[Path, str]] = {}
         apart = only and request.additive and not any(unit.parts for unit in only)
         self._part = only if apart else units
-        self._rest_tokens = request._sum(units) - request._sum(self._part) if apart else 0
+        self._rest_tokens = request.costs.total(units) - request.costs.total(self._part) if apart else 0
         self._asks = _BLACK_BOX_ASKS
 
     def tokens(self, edits: Mapping[int, Mapping[Path, str]]) -> int:
         """Return the size of the request with these cuts and those of earlier stages."""
-        return self._rest_tokens + self._request._sum(self._part, merge_edits(self._cut, edits.items()))
+        return self._rest_tokens + self._request.costs.total(
+            self._part, merge_edits(self._cut, edits.items())
+        )
 
     def edits(self, cut: Mapping[int, Mapping[Path, str]]) -> list[Edit]:
         """Write cuts, and those of earlier stages, as edits."""
@@ -315,7 +317,7 @@ class _Run:
         self.free = free
         self._request = request
         self._stages = stages
-        self._openers = request._openers
+        self._openers = request.openers
         self._stays = [unit for unit in units if request.stays(unit)]
         self._there: dict[int, set[int]] = {}
         self._shortest: dict[int, Mapping[int, Mapping[Path, str]]] = {}
@@ -339,10 +341,10 @@ class _Run:
         """Return how many of the oldest free units must go for the rest to fit; at least 1."""
         request, free = self._request, self.free
         if request.additive:
-            used = sum(request._added_tokens(unit, self._there) for unit in self._stays)
+            used = sum(request.costs.unit(unit, self._there) for unit in self._stays)
             there = dict(self._there)
             for count in range(len(free), 1, -1):
-                used += request._added_tokens(free[count - 1], there)
+                used += request.costs.unit(free[count - 1], there)
                 if used + self._beside_tokens(count - 1) > request.limit_tokens:
                     return count
             return 1
@@ -359,12 +361,12 @@ class _Run:
         """Return the least that stands beside the units once so many have gone, their opener included."""
         request, opener = self._request, self.opener(dropped)
         first = min([opener or self.free[dropped], *self._stays[:1]], key=lambda unit: unit.indices)
-        fixed_tokens = request._fixed_tokens_of(span_of(first))
+        fixed_tokens = request.costs.fixed_tokens(span_of(first))
         if opener is None:
             return fixed_tokens
         edits = merge_edits(request.edits, self._shortest_of(opener).items())
         there = {index: self._there[index] for index in opener.parts if index in self._there}
-        return fixed_tokens + request._added_tokens(opener, there, edits)
+        return fixed_tokens + request.costs.unit(opener, there, edits)
 
     def _shortest_of(self, opener: Unit | None) -> Mapping[int, Mapping[Path, str]]:
         """Return a unit's texts at their shortest."""
