@@ -593,10 +593,10 @@ class Format(ABC):
 
     @abstractmethod
     def matches(self, message: Dict, /) -> bool:
-        """Tell whether a message has a shape that occurs in this wire form only; see `told_by`.
+        """Tell whether a message has a shape that occurs in this wire form only.
 
         Args:
-            message: The message, as a dict.
+            message: The message, as a dict. Which keys it may tell them by, `told_by` says.
         """
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
