@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from click.testing import Result
 from jsonschema import Draft202012Validator
 
 from tests.test_cli import CALL, CHAT, QUESTION, RESULT, SYSTEM, answers, lines, run
+from trimtab import Session
 from trimtab.policy import load_policy, policy_schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -405,6 +407,24 @@ def test_a_policy_or_the_schema_is_asked_for(arguments: tuple[str, ...], why: st
     found = run("policy", *arguments)
     assert (found.exit_code, found.stdout) == (2, "")
     assert why in found.stderr
+
+
+def test_the_schema_of_a_session_describes_each_option_as_its_help_does() -> None:
+    """An option of a session is written once: an editor says what `help(Session)` says, and its default."""
+    options = json.loads(run("policy", "--schema", "session").stdout)["properties"]
+    told = " ".join((inspect.getdoc(Session) or "").split())
+    for name in options.keys() - {"kind", "$schema"}:
+        words = options[name]["description"]
+        assert words
+        assert words.replace("left out", "None").replace('"none"', "None") in told.partition(f" {name}: ")[2]
+    assert options["summarize_threshold_messages"] | {"description": ""} == {
+        "description": "",
+        "default": 6,
+        "type": "integer",
+        "minimum": 1,
+    }
+    assert options["summary_role"]["enum"] == ["system", "user"]
+    assert options["min_recent_tokens"]["minimum"] == 0
 
 
 ALONE: list[tuple[dict[str, Any], dict[str, Any]]] = [

@@ -293,7 +293,11 @@ SESSIONS = (
             "self.budget_tokens if self.context is None else self.constant_tokens",
             "self.budget_tokens",
         ),
-        ("", '    "max_result_ratio": None,\n', '    "max_result_ratio": "auto",\n'),
+        (
+            "",
+            "_result_ratio_given, policy=True, before=None",
+            '_result_ratio_given, policy=True, before="auto"',
+        ),
     ),
     module(
         "session/core.py",

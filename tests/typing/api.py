@@ -39,7 +39,7 @@ from trimtab.counting import Count, CounterLike, FixedCounter, measure
 from trimtab.errors import InvalidHistoryError
 from trimtab.formats import ToolSchema
 from trimtab.history import evict_messages, within
-from trimtab.session import SessionHooks
+from trimtab.session import UNSET, SessionHooks
 from trimtab.strategies import EvictionRequest, EvictionResult, Strategy
 from trimtab.summaries import (
     AsyncOpenAISummarizer,
@@ -63,6 +63,19 @@ def fractions_of_a_token(messages: list[dict[str, object]]) -> None:
     fit(messages, 8_192 * 0.7)
     Context(8_192 * 0.7).fit(99.5)
     Session(8_192 * 0.7).set_budget(100.5)
+
+
+class OfTenant(Session):
+    """A class of one's own, which is what its class methods make."""
+
+
+async def options_of_a_session(data: dict[str, Any]) -> None:
+    Session(8_192, system=UNSET, summary_mode="rolling", store="chats.db", id="a", max_result_ratio=None)
+    Session("8k", sistem="Be brief.")  # type: ignore[call-arg]
+    Session("8k", summary_mode="other")  # type: ignore[arg-type]
+    assert_type(OfTenant.restore(data, system=None, background=True, id="a"), OfTenant)
+    assert_type(await OfTenant.arestore(data=data, budget=500, store="chats.db"), OfTenant)
+    Session.restore(data, background="yes")  # type: ignore[arg-type]
 
 
 def the_messages_of_a_client(client: OpenAI, messages: list[ChatCompletionMessageParam]) -> str | None:

@@ -17,7 +17,7 @@ _BELOW = re.compile(r"\n\n(?:Returns|Raises|Example):\n|\Z")
 
 
 def args_of(source: Callable[..., Any], /) -> Callable[[F], F]:
-    """Show the Args of a function or a class in the help of a function that takes them, too.
+    """Show the Args of a function or a class in the help of a function or a class that takes them, too.
 
     They are put in the order of its parameters, after what its own docstring says of others. Where Python
     keeps no docstrings (`python -OO`) there is nothing to show.
@@ -44,7 +44,7 @@ def _with_args(given: str, own: str, function: Callable[..., Any]) -> str:
         above, below = own[:at] + "\n\n", own[at:]
     theirs, _ = _cut(given.partition(_SECTION)[2])
     lines = {one[1]: one[0] for text in (theirs, mine) for one in _OPTION.finditer(text)}
-    taken = [lines[name] for name in function.__code__.co_varnames if name in lines]
+    taken = [lines[name] for name in inspect.signature(function).parameters if name in lines]
     return "".join((above, _SECTION, "\n".join(taken), below))
 
 

@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 from trimtab._fitting.allocation import Ties
 from trimtab._fitting.blocks import Block, Tier
 from trimtab._shared.checks import unknown_name
+from trimtab._shared.options import Check, OneOf, Whole, about_options
 from trimtab._shared.plugins import plugin_names
 from trimtab.budget import WORDS_PATTERN, Budget, is_words
 from trimtab.counting.door import WORDS, as_counter, counter_in_words
@@ -487,19 +488,22 @@ def _kind(hint: object) -> _Kind:
 _ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.M)
 
 
-def _keys(
-    made: type, names: Collection[str], /, kinds: Mapping[str, _Kind], *, doc: str | None = None
-) -> dict[str, Key]:
-    """Make keys of these fields of a dataclass, in the words of its docstring, or of another."""
-    # A policy leaves out what is None in Python. Without docstrings (python -OO) an editor shows no words.
-    told = re.sub(r"\bNone\b", "left out", (inspect.getdoc(made) if doc is None else doc) or "")
-    words = {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(told)}
+def _without_none(about: str, kind: _Kind) -> str:
+    """Say how a policy has what is None in Python: it leaves it out, or has a word for it."""
+    return re.sub(r"\bNone\b", '"none"' if "'none'" in kind.what else "left out", about)
+
+
+def _keys(made: type, names: Collection[str], /, kinds: Mapping[str, _Kind]) -> dict[str, Key]:
+    """Make keys of these fields of a dataclass, in the words of its docstring."""
+    # Without docstrings (python -OO) an editor shows no words.
+    words = {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(inspect.getdoc(made) or "")}
     hints = get_type_hints(made)
     keys: dict[str, Key] = {}
     for one in fields(made):
         if one.name in names:
             kind = kinds.get(one.name) or _kind(hints[one.name])
-            about = words.get(one.name, "") + (" Its name in names=." if isinstance(kind, _Named) else "")
+            about = _without_none(words.get(one.name, ""), kind)
+            about += " Its name in names=." if isinstance(kind, _Named) else ""
             default = one.default.name if isinstance(one.default, (Strategy, CachePricing)) else one.default
             default = default.to_data() if isinstance(default, Weights) else default
             plain = default if isinstance(default, (str, int, float, dict)) else None
@@ -697,26 +701,29 @@ _KINDS_OF_SESSIONS: Mapping[str, _Kind] = {
             _FRACTION,
         )
     ),
-    "min_recent_tokens": _whole(0),
-    "pending_first": _FLAG,
     "summarizer": _choice("extractive"),
-    "summary_mode": _choice("incremental", "rolling", "anchored"),
-    "summary_role": _choice("system", "user"),
-    "trust_summaries": _FLAG,
-    "max_summary_tokens": _whole(1),
-    "max_anchor_tokens": _whole(1),
-    "summarize_threshold_tokens": _whole(1),
-    "summarize_threshold_messages": _whole(1),
 }
-"""Those options of a session that say how, not what, and that are no functions of a program."""
+"""Of the options whose type and check do not say all."""
 
 
-def session_table(made: type, doc: str, /) -> Table:
-    """Make the keys of a session of the class of its options, in the words of a docstring."""
+def _kind_of_check(check: Check | None) -> _Kind | None:
+    match check:
+        case Whole(least):
+            return _whole(least)
+        case OneOf(words):
+            return _choice(*words)
+        case _:
+            return None
+
+
+def session_table(made: type, /) -> Table:
+    """Make the keys of a session of the class of its options: those that a policy may hold."""
+    told = {name: about for name, about in about_options(made).items() if about.policy}
+    by_check = {name: kind for name, about in told.items() if (kind := _kind_of_check(about.check))}
     return Table(
         {
             "kind": Key(_choice("session"), "Of these options a session is made.", required=True),
-            **_keys(made, _KINDS_OF_SESSIONS, _KINDS_OF_SESSIONS, doc=doc),
+            **_keys(made, told, {**by_check, **_KINDS_OF_SESSIONS}),
             "$schema": Key(_ANY_TEXT, "Where editors find the schema of this file."),
         },
         made=made,

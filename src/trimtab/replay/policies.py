@@ -31,7 +31,7 @@ from trimtab.replay.players import (
 )
 from trimtab.replay.record import Messages
 from trimtab.session import Session
-from trimtab.session.options import Options
+from trimtab.session.options import SessionOptions
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
 from trimtab.strategies.data import ALIASES, PRESETS
 from trimtab.summaries import ExtractiveSummarizer
@@ -63,7 +63,7 @@ class SessionPolicy:
 @cache
 def session_keys() -> Table:
     """Return the keys of a session as data: those options of `Session` that are no functions."""
-    return session_table(Options, inspect.getdoc(Session.__init__) or "")
+    return session_table(SessionOptions)
 
 
 def name_of(policy: PolicyLike, /) -> str:

@@ -13,6 +13,7 @@ from trimtab.errors import (
     VersionConflictError,
 )
 from trimtab.formats import Dict, OriginName
+from trimtab.models import CachePricing
 from trimtab.session.core import Core, new_event_id, warn
 from trimtab.session.effects import Steps
 from trimtab.session.extract import extract_if_due
@@ -170,7 +171,8 @@ def add_messages(
 def add_one(core: Core, working_set: WorkingSet, batch: _Batch, said: Dict, event_id: str) -> Steps[None]:
     """Take one message, and let older ones wait if the budget is passed now."""
     version = working_set.version + len(batch.events) + 1
-    cold = core.in_force.strategy is not None and (yield from _is_cold(core, working_set))
+    strategy = core.in_force.strategy
+    cold = strategy is not None and (yield from _is_cold(core, working_set, strategy.pricing))
     data, unit = yield from place_message(
         core, working_set, said, version=version, id=event_id, known=batch.seen
     )
@@ -192,15 +194,14 @@ def add_one(core: Core, working_set: WorkingSet, batch: _Batch, said: Dict, even
     working_set.truncate()
 
 
-def _is_cold(core: Core, working_set: WorkingSet) -> Steps[bool]:
+def _is_cold(core: Core, working_set: WorkingSet, pricing: CachePricing) -> Steps[bool]:
     """Tell whether so long passed since the latest message that no prompt cache has anything left."""
     last = working_set.state.last
     if not last:
         return False
     if working_set.said_at is None:
         working_set.said_at = (yield from event_at(core.session, last, "message")).time
-    cold: bool = core.in_force.strategy.pricing.is_cold(core.clock() - working_set.said_at)
-    return cold
+    return pricing.is_cold(core.clock() - working_set.said_at)
 
 
 def cut_down(core: Core, working_set: WorkingSet, events: list[Event]) -> list[SessionUnit]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, cast, get_args
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from trimtab._fitting.blocks import Block
 from trimtab._fitting.breakpoints import check_breakpoints
@@ -13,17 +12,26 @@ from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.request import counter_of, within
 from trimtab._shared.checks import (
     answers_later,
-    check_choice,
     check_flag,
     check_fraction,
     check_model,
     check_parameters,
     check_tools,
     check_trim,
-    check_whole,
     name_of,
     number_of,
     system_of,
+)
+from trimtab._shared.options import (
+    UNSET,
+    OneOf,
+    Option,
+    Whole,
+    about_options,
+    by_default,
+    check_each,
+    held_after,
+    held_as,
 )
 from trimtab.budget import Budget, BudgetLike
 from trimtab.context import Context
@@ -43,6 +51,7 @@ from trimtab.models import Framing
 from trimtab.relevance.ranker import RankCall, RankerLike, check_ranker
 from trimtab.session.in_context import NO_ROOM, Room, constant_room, require_context, room_for_history
 from trimtab.session.plain import plain_message
+from trimtab.stores import Retry, StoreLike
 from trimtab.strategies.cheapest import Cheapest
 from trimtab.strategies.clamp_results import share_of
 from trimtab.strategies.data import create_strategy
@@ -72,13 +81,13 @@ class Clamp(NamedTuple):
     """What is shown of it."""
 
 
-def clamp_for(ratio: float | Literal["auto"] | None, whole_tokens: int, /) -> Clamp | None:
+def clamp_for(ratio: ResultRatio, whole_tokens: int, /) -> Clamp | None:
     """Return what `max_result_ratio` means of a budget; None: no result is cut."""
     if ratio is None:
         return None
     if ratio == "auto":
         return Clamp(whole_tokens, share_of(None, AUTO_RESULT_RATIO, whole_tokens))
-    share_tokens = share_of(None, _check_result_ratio(ratio), whole_tokens)
+    share_tokens = share_of(None, check_fraction("max_result_ratio", ratio), whole_tokens)
     return Clamp(share_tokens, share_tokens)
 
 
@@ -93,18 +102,8 @@ def session_budget(value: Any, counter: Any, tools: Any = None, /, *, model: str
     return budget
 
 
-class Unset(Enum):
-    """What an option is that was left out: None is a value, and takes away what a log remembers."""
-
-    UNSET = "left out"
-
-    def __repr__(self) -> str:
-        """Show the name it is written by."""
-        return self.name
-
-
-UNSET: Final = Unset.UNSET
-"""An option that is left out: as the log has it, or by default where the session begins."""
+ResultRatio: TypeAlias = float | Literal["auto"] | None
+"""The largest share of a view that one result has; see `SessionOptions`."""
 
 SummaryMode = Literal["incremental", "rolling", "anchored"]
 """How a summary is continued; see `Session`."""
@@ -201,86 +200,236 @@ HooksLike: TypeAlias = SessionHooks | Mapping[str, Callable[..., object]]
 """What `hooks=` takes: a `SessionHooks`, or a mapping of its names to functions."""
 
 
-class SessionOptions(TypedDict, total=False):
-    """The options of a session, as `Session` has them; one that is left out stays as the log has it."""
-
-    budget: BudgetLike | None
-    system: SystemLike | None
-    summarizer: SummarizerLike | None
-    summary_mode: SummaryMode
-    max_summary_tokens: int | None
-    min_recent_tokens: int | None
-    summarize_threshold_tokens: int | None
-    summarize_threshold_messages: int
-    model: str | None
-    counter: CounterLike | None
-    message_overhead: int
-    summary_role: str
-    trust_summaries: bool
-    anchors: Sequence[Any]
-    max_anchor_tokens: int | None
-    max_summary_rounds: int
-    summary_instructions: str | None
-    summary_timeout_seconds: float | None
-    hooks: HooksLike | None
-    background: bool
-    pending_first: bool
-    target_ratio: float
-    strategy: Cheapest | str | Mapping[str, Any] | None
-    breakpoints: bool | Mapping[str, Any]
-    tools: Sequence[ToolSchema] | None
-    format: str | Format
-    context: Context | None
-    on_trim: OnTrim | None
-    max_result_ratio: float | Literal["auto"] | None
-    recall_ratio: float
-    ranker: RankerLike | None
-    max_candidates: int | None
-    fact_extractor: FactExtractorLike | None
-    max_fact_tokens: int | None
+def _anchors_given(name: str, value: Any) -> list[Any]:
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
+        raise ConfigurationError(f"{name} is a list of messages, not {value!r:.80}", argument=name)
+    return [plain_message(one) for one in value]
 
 
-OPTIONS = tuple(SessionOptions.__annotations__)
+def _text_given(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name} is a text, not {value!r:.80}", argument=name)
+    return value
 
 
-@dataclass(slots=True, kw_only=True)
-class Options:
-    """Everything a session was made with."""
+def _seconds_given(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ConfigurationError(f"{name} is a number above 0, not {value!r:.80}", argument=name)
+    return value
 
-    budget: BudgetLike | None = None
-    system: Any = None
-    summarizer: Any = None
-    summary_mode: SummaryMode = "incremental"
-    max_summary_tokens: int | None = None
-    min_recent_tokens: int | None = None
-    summarize_threshold_tokens: int | None = None
-    summarize_threshold_messages: int = 6
-    model: str | None = None
-    counter: Any = None
-    message_overhead: int = 4
-    summary_role: str = "user"
-    trust_summaries: bool = False
-    anchors: Sequence[Any] = ()
-    max_anchor_tokens: int | None = None
-    max_summary_rounds: int = 5
-    summary_instructions: str | None = None
-    summary_timeout_seconds: float | None = None
-    hooks: Any = None
-    background: bool = False
-    pending_first: bool = False
-    target_ratio: float = TARGET_RATIO
-    strategy: Any = None
-    breakpoints: Any = None
-    tools: Any = None
-    format: Any = "auto"
-    context: Context | None = None
-    on_trim: OnTrim | None = None
-    max_result_ratio: float | Literal["auto"] | None = "auto"
-    recall_ratio: float = 0.0
-    ranker: RankerLike | None = None
-    max_candidates: int | None = None
-    fact_extractor: Any = None
-    max_fact_tokens: int | None = None
+
+def _result_ratio_given(name: str, value: Any) -> Any:
+    if value in (None, "auto"):
+        return value
+    try:
+        return check_fraction(name, value)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{error}; 'auto' cuts only what no view could hold, None cuts no result", argument=name
+        ) from None
+
+
+def _recall_given(name: str, value: Any) -> float:
+    number = number_of(value)
+    if number is None or not 0 <= number < 1:
+        raise ConfigurationError(
+            f"{name} must be a number from 0 to below 1, not {value!r}: the share of a view for what"
+            " is recalled; 0 recalls nothing",
+            argument=name,
+        )
+    return number
+
+
+@dataclass(slots=True)
+class SessionOptions:
+    """The options of a session: each with its types, what holds where it is left out, and its check.
+
+    One that is left out stays as the log has it. Of two types the second is what is held.
+
+    Args:
+        budget: Room for the view, at least 100 tokens; as for `fit`. None:
+            as the log has it; where there is no such session yet, the window of
+            the model less its output reserve.
+        system: System text; never leaves. By default none.
+        summarizer: A function of messages (and of the summary so far), or a
+            `Summarizer`; may be async. None, the default: what finds no room is
+            out of view, and stays in the log.
+        summary_mode: "incremental", the default: given the new messages and the
+            summary so far. "rolling": the summary so far is the first of the
+            messages. "anchored": anchors, or the first summary, stay word for
+            word, and the rest rolls.
+        max_summary_tokens: Cap of the summary. None, the default: 0.3 of the
+            budget in force.
+        min_recent_tokens: What is kept of recent messages, if that can be.
+            None, the default: 0.3 of it.
+        summarize_threshold_tokens: Waiting tokens that ask for a summary. None,
+            the default: 0.1 of it.
+        summarize_threshold_messages: The same in messages, with half of those
+            tokens; 6 by default.
+        model: Name of the model, for its tokenizer.
+        counter: What counts tokens; None, the default: the model's own, or an
+            estimate that errs high.
+        message_overhead: Tokens charged for each message, where tokens are
+            estimated; 4 by default. An error beside `counter` and `model`,
+            which charge their own.
+        summary_role: Role of the messages of summary and facts: "user", the
+            default, or "system". As system text they are written only where no
+            tool and no document is among their sources, else as the user's.
+        trust_summaries: Write them in that role whatever their sources are;
+            False by default.
+        anchors: Messages that stand after the system text and never leave; none
+            by default.
+        max_anchor_tokens: Their cap. None, the default: 0.4 of the summary's.
+        max_summary_rounds: How often a summary that is too long is asked for
+            again; 5 by default.
+        summary_instructions: What the summarizer is told to keep or to leave
+            out.
+        summary_timeout_seconds: Most seconds for an answer. None, the default:
+            no limit.
+        hooks: A `SessionHooks`, or a mapping of their names to functions.
+        background: Summarize ahead of time, beside the conversation; `add`
+            never waits for it; False by default. After `add` that is in a
+            thread, where an async summarizer runs in an event loop of its own:
+            its client must not belong to another loop. After `aadd` it is in a
+            task.
+        pending_first: Show what waits before the summary; False by default.
+        target_ratio: What the messages in view come down to where the budget
+            was passed, as a share of their room, 0 < target_ratio <= 1; 0.5 by
+            default. Until the budget is passed again nothing leaves, so that a
+            prompt cache keeps what it has. 1: no more leaves than must.
+        strategy: "cheapest" or a `Cheapest`: how deep a cut goes follows from
+            what a prompt cache costs and how fast the conversation grows, in
+            place of `target_ratio`; and where so long passed since the last
+            message that the cache is cold, what is to leave soon leaves then.
+        breakpoints: True marks each view for a provider whose prompt cache
+            stores marked prefixes only; a mapping is the mark itself; see
+            `fit`. False by default.
+        tools: Tool schemas that every request carries; counted.
+        format: Name of the wire form of the messages. "auto": the log's; Chat
+            where it begins.
+        context: A `Context` the history becomes one block of, the one named
+            "history"; it has the budget.
+        on_trim: Called with a `TrimContext` of each view before it is given;
+            what it removes is not in that view, and stays in the log. Given
+            again each time, as no log can keep it.
+        max_result_ratio: The largest share of the budget that the text of one
+            tool result has in a view, 0 < ratio <= 1; both ends of a larger one
+            are shown, and `view_of` gives all of it. The budget is the one
+            given when the session was made or opened. "auto", the default: a
+            result larger than all of it, which no view could hold, is shown at
+            a quarter; every other stays whole. None: no limit.
+        recall_ratio: The share of a view, beside system text and anchors, for
+            what the log knows about the newest question, marked as earlier
+            text; 0, the default, up to below 1. It is kept free once something
+            has left the recent messages.
+        ranker: A function `(query, messages)` that answers a score for each,
+            higher is better; may be async. None, the default: what is recalled
+            is found by words.
+        max_candidates: How many messages the ranker is given, the best by
+            words. None, the default: all that are out of view, 256 at a time,
+            so that it finds what shares no word with the question. Without a
+            ranker it waits for one: a stored session may be opened with it
+            later.
+        fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may
+            be async. What leaves the view is read once more for facts, and the
+            newest that fit stand behind the anchors. It is asked when a
+            summarizer would be, and waited for as long. None, the default: no
+            facts.
+        max_fact_tokens: Cap of the facts in view. None, the default: 0.1 of the
+            budget, rounded down. Without a fact extractor it waits for one, as
+            `max_candidates` for a ranker.
+    """
+
+    budget: BudgetLike | None = by_default(None, kept=False)
+    _: KW_ONLY
+    system: Option[SystemLike | None, Any] = by_default(None, held_as(system_of))
+    summarizer: Option[SummarizerLike | None, Any] = by_default(
+        None, held_as(require_summarizer), kept=False, policy=True
+    )
+    summary_mode: Option[SummaryMode] = by_default("incremental", OneOf.literal(SummaryMode), policy=True)
+    max_summary_tokens: Option[int | None] = by_default(None, Whole(1), policy=True)
+    min_recent_tokens: Option[int | None] = by_default(None, Whole(0), policy=True)
+    summarize_threshold_tokens: Option[int | None] = by_default(None, Whole(1), policy=True)
+    summarize_threshold_messages: Option[int] = by_default(6, Whole(1), policy=True)
+    model: Option[str | None] = by_default(None, held_after(check_model))
+    counter: Option[CounterLike | None, Any] = by_default(None, kept=False)
+    message_overhead: Option[int] = by_default(4, Whole(0))
+    summary_role: Option[str] = by_default("user", OneOf(("system", "user")), policy=True)
+    trust_summaries: Option[bool] = by_default(False, check_flag, policy=True, before=False)
+    anchors: Option[Sequence[Any]] = by_default((), _anchors_given)
+    max_anchor_tokens: Option[int | None] = by_default(None, Whole(1), policy=True)
+    max_summary_rounds: Option[int] = by_default(5, Whole(0))
+    summary_instructions: Option[str | None] = by_default(None, _text_given)
+    summary_timeout_seconds: Option[float | None] = by_default(None, _seconds_given)
+    hooks: Option[HooksLike | None, Any] = by_default(None, kept=False)
+    background: Option[bool] = by_default(False, check_flag)
+    pending_first: Option[bool] = by_default(False, check_flag, policy=True)
+    target_ratio: Option[float] = by_default(TARGET_RATIO, check_fraction, policy=True, before=TARGET_RATIO)
+    strategy: Option[Cheapest | str | Mapping[str, Any] | None, Cheapest | None] = by_default(
+        None, policy=True, before=None
+    )
+    breakpoints: Option[bool | Mapping[str, Any], Any] = by_default(
+        None, held_as(check_breakpoints), policy=True, before=None
+    )
+    tools: Option[Sequence[ToolSchema] | None, Any] = by_default(None, held_after(check_tools))
+    format: str | Format = by_default("auto", kept=False)
+    context: Option[Context | None] = by_default(None, kept=False)
+    on_trim: Option[OnTrim | None] = by_default(None, held_after(check_trim), kept=False)
+    max_result_ratio: Option[float | Literal["auto"] | None, ResultRatio] = by_default(
+        "auto", _result_ratio_given, policy=True, before=None
+    )
+    recall_ratio: Option[float] = by_default(0.0, _recall_given, policy=True, before=0.0)
+    ranker: Option[RankerLike | None] = by_default(None, check_ranker, kept=False)
+    max_candidates: Option[int | None] = by_default(None, Whole(1), before=None)
+    fact_extractor: Option[FactExtractorLike | None, Any] = by_default(
+        None, held_as(require_fact_extractor), kept=False
+    )
+    max_fact_tokens: Option[int | None] = by_default(None, Whole(1), before=None)
+
+    def __post_init__(self) -> None:
+        """Check every value by itself."""
+        check_each(self)
+
+
+@dataclass(slots=True)
+class SessionArguments(SessionOptions):
+    """What a `Session` is made with: its options, and what holds for one object of it."""
+
+    store: StoreLike | None = field(default=None, kw_only=True)
+    id: str | None = field(default=None, kw_only=True)
+    retry: Retry | None = field(default=None, kw_only=True)
+    allow_missing: bool = field(default=False, kw_only=True)
+
+
+@dataclass(slots=True)
+class RestoreArguments(SessionArguments):
+    """What a session is made of a snapshot with."""
+
+    budget: BudgetLike | None = field(default=None, kw_only=True)
+    data: Mapping[str, Any]
+
+
+_ABOUT = about_options(SessionOptions)
+
+OPTIONS = tuple(_ABOUT)
+"""Names of the options, in their order."""
+
+
+def given_in(options: Mapping[str, Any], function: str, /) -> dict[str, Any]:
+    """Return the options that are not left out.
+
+    Raises:
+        TypeError: There is no such option; as Python says it of a function.
+    """
+    for name in options:
+        if name not in _ABOUT:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+    return {name: one for name, one in options.items() if one is not UNSET}
+
+
+@dataclass(slots=True)
+class Options(SessionOptions):
+    """Everything a session was made with, and what follows from it."""
 
     budget_tokens: int = field(init=False, default=0)
     """Input tokens of the budget; 0 where the log says it."""
@@ -297,34 +446,12 @@ class Options:
     """What the context leaves for the history at most, whatever its other blocks hold."""
 
     def __post_init__(self) -> None:
-        """Check every value."""
-        check_model(self.model)
-        self.system = None if self.system == "" else system_of(self.system)
-        check_tools(self.tools)
+        """Check every value, then those that hang together."""
+        check_each(self)
+        self.hooks = SessionHooks.of(self.hooks)
+        self.strategy = _cheapest_given(self.strategy, self.target_ratio)
         self._take_context()
         self.wire_format = format_of([], self.format, self.model)
-        if self.summarizer is not None:
-            self.summarizer = require_summarizer(self.summarizer)
-        if self.fact_extractor is not None:
-            self.fact_extractor = require_fact_extractor(self.fact_extractor)
-        check_choice("summary_mode", self.summary_mode, get_args(SummaryMode))
-        check_choice("summary_role", self.summary_role, ("system", "user"))
-        check_flag("trust_summaries", self.trust_summaries)
-        whole = {
-            "max_summary_tokens": (self.max_summary_tokens, 1),
-            "summarize_threshold_tokens": (self.summarize_threshold_tokens, 1),
-            "max_anchor_tokens": (self.max_anchor_tokens, 1),
-            "max_fact_tokens": (self.max_fact_tokens, 1),
-            "min_recent_tokens": (self.min_recent_tokens, 0),
-            "summarize_threshold_messages": (self.summarize_threshold_messages, 1),
-            "max_summary_rounds": (self.max_summary_rounds, 0),
-            "message_overhead": (self.message_overhead, 0),
-            "max_candidates": (self.max_candidates, 1),
-        }
-        for name, (value, least) in whole.items():
-            if value is not None or name in _NEVER_NONE:
-                setattr(self, name, check_whole(name, value, least=least))
-        self._check_rest()
         for at, anchor in enumerate(self.anchors):
             check_anchor(self.wire_format, anchor, at)
         self.tokens_by = self._counter()
@@ -335,44 +462,6 @@ class Options:
         if self.max_result_ratio is not None and self.context is not None:
             self.constant_tokens = constant_room(self)
 
-    def _check_rest(self) -> None:
-        if isinstance(self.anchors, (str, Mapping)) or not isinstance(self.anchors, Sequence):
-            raise ConfigurationError(
-                f"anchors is a list of messages, not {self.anchors!r:.80}", argument="anchors"
-            )
-        self.anchors = [plain_message(one) for one in self.anchors]
-        check_flag("background", self.background)
-        check_flag("pending_first", self.pending_first)
-        self.target_ratio = check_fraction("target_ratio", self.target_ratio)
-        self.strategy = _cheapest_given(self.strategy, self.target_ratio)
-        if self.max_result_ratio not in (None, "auto"):
-            self.max_result_ratio = _check_result_ratio(self.max_result_ratio)
-        self.breakpoints = check_breakpoints(self.breakpoints)
-        if self.breakpoints is not None and self.context is not None:
-            raise ConfigurationError(
-                "breakpoints is of the whole request, which is the Context's: Context(breakpoints=True)",
-                argument="breakpoints",
-            )
-        self.recall_ratio = _check_recall(self.recall_ratio)
-        if self.ranker is not None:
-            check_ranker("ranker", self.ranker)
-        seconds = self.summary_timeout_seconds
-        if seconds is not None and (
-            isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0
-        ):
-            raise ConfigurationError(
-                f"summary_timeout_seconds is a number above 0, not {seconds!r:.80}",
-                argument="summary_timeout_seconds",
-            )
-        if self.summary_instructions is not None and not isinstance(self.summary_instructions, str):
-            raise ConfigurationError(
-                f"summary_instructions is a text, not {self.summary_instructions!r:.80}",
-                argument="summary_instructions",
-            )
-        self.hooks = SessionHooks.of(self.hooks)
-        if self.on_trim is not None:
-            check_trim(self.on_trim)
-
     def _take_context(self) -> None:
         """Take from the context what it says of all blocks; the budget is what it leaves for the history."""
         if self.context is None:
@@ -381,8 +470,13 @@ class Options:
             raise ConfigurationError(
                 "budget is given twice: by budget= and by the Context", argument="budget"
             )
-        self.context = require_context(self.context, self).clone()
-        self.format = self.context.policy.format
+        if self.breakpoints is not None:
+            raise ConfigurationError(
+                "breakpoints is of the whole request, which is the Context's: Context(breakpoints=True)",
+                argument="breakpoints",
+            )
+        context = require_context(self.context, self).clone()
+        self.context, self.format = context, context.policy.format
 
     def measure_context(self) -> None:
         """Find the room the other blocks leave for the history."""
@@ -485,29 +579,19 @@ class Options:
 
 _AWAIT_RANKER = "await aadd(...) instead of calling add(...), and arecall(...) instead of recall(...)"
 
-FUNCTIONS = ("summarizer", "fact_extractor", "counter", "context", "ranker", "on_trim", "hooks")
+FUNCTIONS = [name for name, about in _ABOUT.items() if not about.kept and name not in ("budget", "format")]
 """What no log can keep, and no session that was made with it goes on without in silence (SPEC E12b)."""
 
-_DATA = [name for name in OPTIONS if name not in ("budget", "format", *FUNCTIONS)]
+_DATA = [name for name, about in _ABOUT.items() if about.kept]
 """What a log keeps as it is."""
 
-_SINCE: Mapping[str, Any] = {
-    "max_result_ratio": None,
-    "target_ratio": TARGET_RATIO,
-    "strategy": None,
-    "breakpoints": None,
-    "trust_summaries": False,
-    "recall_ratio": 0.0,
-    "max_candidates": None,
-    "max_fact_tokens": None,
-    "over_limit": False,
-}
-"""Options that older logs do not know, and what holds there."""
+_BEFORE = {name: about.before for name, about in _ABOUT.items() if about.before is not UNSET}
+"""What holds where a log is older than an option."""
 
 
 def known_options(data: Mapping[str, Any], /) -> dict[str, Any]:
     """Return the options a log or a snapshot remembers, those that came later by default."""
-    return {**_SINCE, **data}
+    return {**_BEFORE, "over_limit": False, **data}
 
 
 def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:
@@ -596,26 +680,6 @@ def _cheapest_given(value: Any, target_ratio: float) -> Cheapest | None:
     return made
 
 
-def _check_result_ratio(ratio: Any) -> float:
-    try:
-        return check_fraction("max_result_ratio", ratio)
-    except ConfigurationError as error:
-        raise ConfigurationError(
-            f"{error}; 'auto' cuts only what no view could hold, None cuts no result"
-        ) from None
-
-
-def _check_recall(ratio: Any) -> float:
-    number = number_of(ratio)
-    if number is None or not 0 <= number < 1:
-        raise ConfigurationError(
-            f"recall_ratio must be a number from 0 to below 1, not {ratio!r}: the share of a view for what"
-            " is recalled; 0 recalls nothing",
-            argument="recall_ratio",
-        )
-    return number
-
-
 def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
     """Refuse an anchor that no view could be sent with."""
     check_message(anchor, format.name)
@@ -639,10 +703,7 @@ _INSTEAD = {
     "id": "fork(id=…) copies the session under another",
     "store": "fork(store=…) copies the session into another",
 }
-_NEVER_NONE = ("summarize_threshold_messages", "max_summary_rounds", "message_overhead")
-"""Options that are whole numbers, and have no None."""
-
-_FIXED = {*OPTIONS, "id", "store", "retry", "allow_missing"}
+_FIXED = {one.name for one in fields(SessionArguments)}
 
 
 def refuse_set(base: type, cls: type, name: str, /) -> None:

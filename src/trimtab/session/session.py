@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self
 
 from trimtab._fitting.callbacks import OnTrim
 from trimtab._fitting.fitted import Fitted
 from trimtab._shared.checks import check_flag
+from trimtab._shared.docstrings import args_of
+from trimtab._shared.options import amakes, makes, takes
 from trimtab.budget import BudgetLike
 from trimtab.context import Context
 from trimtab.counting import CounterLike
-from trimtab.formats import Format, OriginName, SystemLike, ToolSchema
+from trimtab.formats import Format, OriginName
 from trimtab.relevance.ranker import RankerLike
 from trimtab.session.add import add_messages, check_messages
 from trimtab.session.change import (
@@ -25,14 +27,12 @@ from trimtab.session.change import (
 )
 from trimtab.session.core import Core, new_event_id
 from trimtab.session.options import (
-    FUNCTIONS,
-    OPTIONS,
-    UNSET,
     HooksLike,
+    RestoreArguments,
+    SessionArguments,
     SessionOptions,
-    SummaryMode,
-    Unset,
     function_name,
+    given_in,
     refuse_set,
 )
 from trimtab.session.plain import copy_plain
@@ -59,11 +59,11 @@ from trimtab.session.view import (
 from trimtab.session.working_set import WorkingSet
 from trimtab.session.zones import TokenBreakdown, Zones
 from trimtab.stores import Event, Found, Retry, Store, StoreLike, acopy_session, copy_session
-from trimtab.strategies.cheapest import Cheapest
 from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
 from trimtab.strategies.summarizer import SummarizerLike
 
 
+@args_of(SessionOptions)
 class Session(RunnerHolder):
     """A conversation in an append-only log, and a view of it that always fits.
 
@@ -89,97 +89,6 @@ class Session(RunnerHolder):
     as it is by default.
 
     Args:
-        budget: Room for the view, at least 100 tokens; as for `fit`. None:
-            as the log has it; where there is no such session yet, the window of
-            the model less its output reserve.
-        system: System text; never leaves. By default none.
-        summarizer: A function of messages (and of the summary so far), or a
-            `Summarizer`; may be async. None, the default: what finds no room is
-            out of view, and stays in the log.
-        summary_mode: "incremental", the default: given the new messages and the
-            summary so far. "rolling": the summary so far is the first of the
-            messages. "anchored": anchors, or the first summary, stay word for
-            word, and the rest rolls.
-        max_summary_tokens: Cap of the summary. None, the default: 0.3 of the
-            budget in force.
-        min_recent_tokens: What is kept of recent messages, if that can be.
-            None, the default: 0.3 of it.
-        summarize_threshold_tokens: Waiting tokens that ask for a summary. None,
-            the default: 0.1 of it.
-        summarize_threshold_messages: The same in messages, with half of those
-            tokens; 6 by default.
-        model: Name of the model, for its tokenizer.
-        counter: What counts tokens; None, the default: the model's own, or an
-            estimate that errs high.
-        message_overhead: Tokens charged for each message, where tokens are
-            estimated; 4 by default. An error beside `counter` and `model`,
-            which charge their own.
-        summary_role: Role of the messages of summary and facts: "user", the
-            default, or "system". As system text they are written only where no
-            tool and no document is among their sources, else as the user's.
-        trust_summaries: Write them in that role whatever their sources are;
-            False by default.
-        anchors: Messages that stand after the system text and never leave; none
-            by default.
-        max_anchor_tokens: Their cap. None, the default: 0.4 of the summary's.
-        max_summary_rounds: How often a summary that is too long is asked for
-            again; 5 by default.
-        summary_instructions: What the summarizer is told to keep or to leave
-            out.
-        summary_timeout_seconds: Most seconds for an answer. None, the default:
-            no limit.
-        hooks: A `SessionHooks`, or a mapping of their names to functions.
-        background: Summarize ahead of time, beside the conversation; `add`
-            never waits for it; False by default. After `add` that is in a
-            thread, where an async summarizer runs in an event loop of its own:
-            its client must not belong to another loop. After `aadd` it is in a
-            task.
-        pending_first: Show what waits before the summary; False by default.
-        target_ratio: What the messages in view come down to where the budget
-            was passed, as a share of their room, 0 < target_ratio <= 1; 0.5 by
-            default. Until the budget is passed again nothing leaves, so that a
-            prompt cache keeps what it has. 1: no more leaves than must.
-        strategy: "cheapest" or a `Cheapest`: how deep a cut goes follows from
-            what a prompt cache costs and how fast the conversation grows, in
-            place of `target_ratio`; and where so long passed since the last
-            message that the cache is cold, what is to leave soon leaves then.
-        breakpoints: True marks each view for a provider whose prompt cache
-            stores marked prefixes only; a mapping is the mark itself; see
-            `fit`. False by default.
-        tools: Tool schemas that every request carries; counted.
-        format: Name of the wire form of the messages. "auto": the log's; Chat
-            where it begins.
-        context: A `Context` the history becomes one block of, the one named
-            "history"; it has the budget.
-        on_trim: Called with a `TrimContext` of each view before it is given;
-            what it removes is not in that view, and stays in the log. Given
-            again each time, as no log can keep it.
-        max_result_ratio: The largest share of the budget that the text of one
-            tool result has in a view, 0 < ratio <= 1; both ends of a larger one
-            are shown, and `view_of` gives all of it. The budget is the one
-            given when the session was made or opened. "auto", the default: a
-            result larger than all of it, which no view could hold, is shown at
-            a quarter; every other stays whole. None: no limit.
-        recall_ratio: The share of a view, beside system text and anchors, for
-            what the log knows about the newest question, marked as earlier
-            text; 0, the default, up to below 1. It is kept free once something
-            has left the recent messages.
-        ranker: A function `(query, messages)` that answers a score for each,
-            higher is better; may be async. None, the default: what is recalled
-            is found by words.
-        max_candidates: How many messages the ranker is given, the best by
-            words. None, the default: all that are out of view, 256 at a time,
-            so that it finds what shares no word with the question. Without a
-            ranker it waits for one: a stored session may be opened with it
-            later.
-        fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may
-            be async. What leaves the view is read once more for facts, and the
-            newest that fit stand behind the anchors. It is asked when a
-            summarizer would be, and waited for as long. None, the default: no
-            facts.
-        max_fact_tokens: Cap of the facts in view. None, the default: 0.1 of the
-            budget, rounded down. Without a fact extractor it waits for one, as
-            `max_candidates` for a ranker.
         store: Where the log is kept: a Store, the path of a SQLite file, or a
             URL, as for `open_store`. None: in memory.
         id: Name of the session in the store. None: a new one, in memory only.
@@ -206,50 +115,18 @@ class Session(RunnerHolder):
         9
     """
 
-    # SPEC E2 fixes the options.
+    @takes(SessionArguments)  # SPEC E2 fixes the options
     def __init__(
         self,
         budget: BudgetLike | None = None,
         *,
-        system: SystemLike | Unset | None = UNSET,
-        summarizer: SummarizerLike | Unset | None = UNSET,
-        summary_mode: SummaryMode | Unset = UNSET,
-        max_summary_tokens: int | Unset | None = UNSET,
-        min_recent_tokens: int | Unset | None = UNSET,
-        summarize_threshold_tokens: int | Unset | None = UNSET,
-        summarize_threshold_messages: int | Unset = UNSET,
-        model: str | Unset | None = UNSET,
-        counter: CounterLike | Unset | None = UNSET,
-        message_overhead: int | Unset = UNSET,
-        summary_role: str | Unset = UNSET,
-        trust_summaries: bool | Unset = UNSET,
-        anchors: Sequence[Any] | Unset = UNSET,
-        max_anchor_tokens: int | Unset | None = UNSET,
-        max_summary_rounds: int | Unset = UNSET,
-        summary_instructions: str | Unset | None = UNSET,
-        summary_timeout_seconds: float | Unset | None = UNSET,
-        hooks: HooksLike | Unset | None = UNSET,
-        background: bool | Unset = UNSET,
-        pending_first: bool | Unset = UNSET,
-        target_ratio: float | Unset = UNSET,
-        strategy: Cheapest | str | Mapping[str, Any] | Unset | None = UNSET,
-        breakpoints: bool | Mapping[str, Any] | Unset = UNSET,
-        tools: Sequence[ToolSchema] | Unset | None = UNSET,
-        format: str | Format = "auto",
-        context: Context | Unset | None = UNSET,
-        on_trim: OnTrim | Unset | None = UNSET,
-        max_result_ratio: float | Literal["auto"] | Unset | None = UNSET,
-        recall_ratio: float | Unset = UNSET,
-        ranker: RankerLike | Unset | None = UNSET,
-        max_candidates: int | Unset | None = UNSET,
-        fact_extractor: FactExtractorLike | Unset | None = UNSET,
-        max_fact_tokens: int | Unset | None = UNSET,
         store: StoreLike | None = None,
         id: str | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,
+        **options: Any,
     ) -> None:
-        given = {name: one for name, one in locals().items() if name in OPTIONS and one is not UNSET}
+        given = given_in({"budget": budget, **options}, "Session.__init__")
         self._runner = Runner(
             given, begins=True, store=store, id=id, retry=retry, allow_missing=allow_missing
         )
@@ -294,7 +171,16 @@ class Session(RunnerHolder):
                 first used.
             UnknownNameError: There is no such session; when it is first used.
         """
-        given = {name: one for name, one in locals().items() if name in FUNCTIONS and one is not None}
+        functions = {
+            "summarizer": summarizer,
+            "fact_extractor": fact_extractor,
+            "counter": counter,
+            "hooks": hooks,
+            "context": context,
+            "on_trim": on_trim,
+            "ranker": ranker,
+        }
+        given = {name: one for name, one in functions.items() if one is not None}
         runner = Runner(given, begins=False, store=store, id=id, retry=retry, allow_missing=allow_missing)
         return cls._of(runner)
 
@@ -360,6 +246,7 @@ class Session(RunnerHolder):
         return await self._runner.arun(snapshot_of, history=history)
 
     @classmethod
+    @makes(RestoreArguments)
     def restore(
         cls,
         data: Mapping[str, Any],
@@ -368,7 +255,7 @@ class Session(RunnerHolder):
         id: str | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,
-        **options: Unpack[SessionOptions],
+        **options: Any,
     ) -> Self:
         """Make a session of a snapshot, which goes on as the first would.
 
@@ -397,6 +284,7 @@ class Session(RunnerHolder):
         return cls._of(runner)
 
     @classmethod
+    @amakes(RestoreArguments)
     async def arestore(
         cls,
         data: Mapping[str, Any],
@@ -405,7 +293,7 @@ class Session(RunnerHolder):
         id: str | None = None,
         retry: Retry | None = None,
         allow_missing: bool = False,
-        **options: Unpack[SessionOptions],
+        **options: Any,
     ) -> Self:
         """Make a session of a snapshot; see `restore`."""
         runner, source = read_snapshot(

@@ -25,7 +25,7 @@ from trimtab.session.effects import Steps
 from trimtab.session.facts import next_links
 from trimtab.session.log import Pages, event_at, events_at, newest_hidden, state_of
 from trimtab.session.messages import SessionUnit
-from trimtab.session.options import Options, SessionOptions, as_given, missing_functions
+from trimtab.session.options import Options, as_given, given_in, missing_functions
 from trimtab.session.plain import copy_plain, plain_message
 from trimtab.session.runner import Runner
 from trimtab.session.schema import check_log, check_options
@@ -294,7 +294,7 @@ class Restored(NamedTuple):
 
 def read_snapshot(
     data: Mapping[str, Any],
-    options: SessionOptions,
+    options: Mapping[str, Any],
     *,
     store: StoreLike | None,
     id: str | None,
@@ -302,10 +302,7 @@ def read_snapshot(
     allow_missing: bool,
 ) -> Restored:
     """Make a session of a snapshot; see `Session.restore`."""
-    unknown = sorted(options.keys() - SessionOptions.__annotations__)
-    if unknown:
-        raise TypeError(f"restore() got an unexpected keyword argument {unknown[0]!r}")
-    given: dict[str, Any] = {**options}
+    given = given_in(options, "restore")
     name, last_options, events = events_from(data)
     name = name if id is None else check_session_name(id)
     known = next((event.data.get("options") for event in reversed(events) if event.kind == "options"), None)
