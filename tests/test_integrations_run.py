@@ -14,7 +14,7 @@ CLIENTS = {"anthropic", "bedrock", "google_genai", "openai", "openai_compatible"
     "path",
     [
         "src/trimtab/_fit.py",
-        "src/trimtab/_fitting/settle_context.py",
+        "src/trimtab/_fitting/settle.py",
         "src/trimtab/integrations/base.py",
         "src/trimtab/strategies/__init__.py",
         "tests/guards/public_signatures.txt",

@@ -11,18 +11,18 @@ from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.objects import ListedObjects, ReadsSeveral
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, keep_all
-from trimtab._fitting.settle_fit import settle_fit
+from trimtab._fitting.settle import settle_fit
 from trimtab._fitting.settlement import Settlement
 from trimtab._shared import observers
 from trimtab._shared.docstrings import args_of
-from trimtab._shared.steps import rerun
+from trimtab._shared.steps import drive, rerun
 from trimtab.budget import BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_awaited
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.formats.origin import OriginOf
 from trimtab.strategies.door import StrategyLike
-from trimtab.strategies.summarizer import adrive, drive
+from trimtab.strategies.summarizer import adrive
 
 __all__ = ["Fitted", "afit", "fit"]
 
@@ -234,12 +234,12 @@ def fit(
 def _fit_once(ask: Ask, read: Any, write: Any) -> Fitted[Any]:
     if read is None and write is None:
         work = prepare(ask)
-        return fitted_for(drive(settle_fit(work, work.budget)))
+        return fitted_for(drive(settle_fit(work)))
     objects = ListedObjects(ask, read, write)
     while True:
         try:
             work = prepare(objects.ask())
-            return fitted_for(objects.show(drive(settle_fit(work, work.budget))))
+            return fitted_for(objects.show(drive(settle_fit(work))))
         except ReadsSeveral:
             objects.read_all()
 
@@ -383,4 +383,4 @@ async def _asettle(ask: Ask) -> Settlement:
         before = await rerun(lambda: prepare(replace(ask, on_trim=keep_all)))
         await rerun(before.sizes.count_each)  # a callback is run once, and may ask for any size
     work = await rerun(lambda: prepare(replace(ask)))
-    return await adrive(lambda: settle_fit(work, work.budget))
+    return await adrive(lambda: settle_fit(work))

@@ -10,17 +10,17 @@ from typing import Any, Self, cast
 
 from trimtab._fitting.allocation import Allocation, Claim, Offer, Ties, allocate, offers
 from trimtab._fitting.blocks import Block, Tier, TrimBehavior
-from trimtab._fitting.breakpoints import with_breakpoints
 from trimtab._fitting.callbacks import MessageElement, OnTrim, TrimContext
 from trimtab._fitting.fitted import Fitted, fitted_for
+from trimtab._fitting.fold import settle_blocks
 from trimtab._fitting.layout import Policy, check_policy, compose
 from trimtab._fitting.objects import check_read_write
 from trimtab._fitting.objects_in_blocks import ObjectsInBlocks
 from trimtab._fitting.request import keep_all, known_budget
-from trimtab._fitting.settle_context import settle_context
 from trimtab._shared import observers
 from trimtab._shared.checks import unknown_name
 from trimtab._shared.docstrings import args_of
+from trimtab._shared.steps import drive, rerun
 from trimtab.budget import BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.counting.door import as_awaited
@@ -29,7 +29,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.formats.origin import OriginOf
 from trimtab.strategies.door import StrategyLike
-from trimtab.strategies.summarizer import adrive, drive
+from trimtab.strategies.summarizer import adrive
 
 __all__ = [
     "Allocation",
@@ -381,8 +381,7 @@ class Context:
 
     def _fit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
         policy, objects = _read(self._snapshot(budget))
-        composition = compose(policy)
-        settlement = with_breakpoints(drive(settle_context(composition)), policy.breakpoints)
+        settlement = drive(settle_blocks(compose(policy)))
         return fitted_for(settlement if objects is None else objects.show(settlement))
 
     async def afit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
@@ -401,8 +400,6 @@ class Context:
         return fitted
 
     async def _afit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
-        from trimtab._shared.steps import rerun  # not above: only who awaits needs it
-
         policy, objects = _read(self._snapshot(budget))
         counter = await as_awaited(policy.counter)
         policy = replace(policy, counter=counter)
@@ -412,8 +409,7 @@ class Context:
             for sizes in (whole, *(part.sizes for part in before.parts)):
                 await rerun(sizes.count_each)  # a callback is run once, and may ask for any size
         composition = await rerun(lambda: compose(policy))
-        plain, mark = await adrive(lambda: settle_context(composition)), policy.breakpoints
-        settlement = await rerun(lambda: with_breakpoints(plain, mark))
+        settlement = await adrive(lambda: settle_blocks(composition))
         return fitted_for(settlement if objects is None else objects.show(settlement))
 
     def _snapshot(self, budget: BudgetLike | None) -> Policy:

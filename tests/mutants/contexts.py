@@ -114,7 +114,7 @@ CONTEXTS = (
         ("_pins", 'if not block.pinned and "origin" in rest:', "if False:"),
     ),
     module(
-        "_fitting/settle_context.py",
+        "_fitting/fold.py",
         "test_context_in_adapters.py",
         ("_begins_with_system", " or 0 in first.history.pins", ""),
     ),
@@ -155,7 +155,7 @@ CONTEXTS = (
         ("Composition.body", "system=None if self.lead else policy.system", "system=policy.system"),
     ),
     module(
-        "_fitting/settle_context.py",
+        "_fitting/fold.py",
         "test_context.py test_context_ranks.py test_context_bonds.py test_context_report.py"
         " properties/test_marks.py",
         ("_Fold._claim", "must = min(need, cap) if caps else need", "must = min(need, cap)"),
@@ -176,12 +176,6 @@ CONTEXTS = (
             "if False:",
         ),
         ("_Fold.run", "if self.room < 0:", "if False:"),
-        (
-            "_need_tokens",
-            "elif count_back(history, sizes, room_tokens) > 0:",
-            "elif count_back(history, sizes, room_tokens) > 1:",
-        ),
-        ("_need_tokens", "return room_tokens + 1", "return room_tokens"),
         ("_Fold._settle", "        if need <= limit_tokens:\n", "        if need < limit_tokens:\n"),
         ("_Fold._claim", "need_tokens=need + mark,", "need_tokens=need,"),
         ("_Fold._settle", "decision.charge_mark(limit_tokens)", "decision.charge_mark(None)"),
@@ -221,6 +215,17 @@ CONTEXTS = (
             "needed_tokens=beside + error.needed_tokens",
             "needed_tokens=error.needed_tokens",
         ),
+    ),
+    module(
+        "_fitting/settle.py",
+        "test_context.py test_context_ranks.py test_context_bonds.py test_context_report.py"
+        " properties/test_marks.py",
+        (
+            "need_tokens",
+            "room_tokens) > history.head:",
+            "room_tokens) > history.head + 1:",
+        ),
+        ("need_tokens", "return room_tokens + 1", "return room_tokens"),
     ),
     module(
         "_fitting/seams.py",

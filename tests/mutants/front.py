@@ -251,23 +251,20 @@ FRONT = (
             "for sizes in (work.source_sizes,):",
         ),
         ("FitOutcome.count_all", "if sizes is work.sizes:", "if sizes is not work.sizes:"),
+    ),
+    module(
+        "_fitting/settle.py",
+        "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py"
+        " test_front_door_errors.py",
+        ("_settle_history", "if need <= limit:", "if need < limit:"),
         (
-            "_settle_within",
-            "if total is not None and total <= limit:",
-            "if total is not None and total < limit:",
+            "_settle_history",
+            "move_to_source(error, lead=work.lead, origin=work.origin)\n        raise\n    if bound",
+            "raise\n    if bound",
         ),
+        ("need_tokens", "room_tokens) > history.head:", "room_tokens) > 0:"),
         (
-            "_settle_within",
-            "move_to_source(error, lead=work.lead, origin=work.origin)\n        raise\n    outcome",
-            "raise\n    outcome",
-        ),
-        (
-            "_total_if_known",
-            "if counted is None or counted > history.head:",
-            "if counted is None or counted > 0:",
-        ),
-        (
-            "_total_if_known",
+            "_whole_tokens",
             "return sizes.fixed_tokens(history.leads_system) + sizes.total",
             "return sizes.total",
         ),

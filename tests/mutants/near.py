@@ -116,15 +116,15 @@ NEAR = (
         ("Walked.__getitem__", "            self.asked_for_more = True\n", "            pass\n"),
     ),
     module(
-        "_fitting/portion.py",
+        "_fitting/settle.py",
         "test_near_cut.py test_reads.py",
-        ("ask", "if _is_sure(request, settled):", "if True:"),
+        ("ask_portion", "if _is_sure(request, settled):", "if True:"),
         ("_is_sure", "settled.fits and _is_newest_sure(request, settled)", "settled.fits"),
         ("_is_sure", "settled.fits and _is_newest_sure(request, settled)", "True"),
         ("_is_sure", "not request.reads_newest and not _is_run(request, settled)", "False"),
         ("_is_newest_sure", "index >= newest", "index > newest"),
         ("_is_newest_sure", "not cut or ", ""),
-        ("ask", "reads_newest=reads_newest(strategy, history)", "reads_newest=True"),
+        ("ask_portion", "reads_newest=reads_newest(strategy, history)", "reads_newest=True"),
     ),
     module(
         "_fitting/layout.py",

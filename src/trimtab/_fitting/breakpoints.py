@@ -46,13 +46,11 @@ def check_breakpoints(value: object, /) -> Mark | None:
     )
 
 
-def with_breakpoints(settlement: Settlement, mark: Mark | None, /) -> Settlement:
-    """Return a settlement whose output is marked; the same where nothing is asked for, or does not fit.
+def with_breakpoints(settlement: Settlement, mark: Mark, /) -> Settlement:
+    """Return a settlement whose output is marked; the same where it does not fit.
 
     Settled for another budget it is marked as well.
     """
-    if mark is None:
-        return settlement
     settlement = replace(settlement, mark=partial(_with_breakpoints, mark=mark))
     return _with_breakpoints(settlement, mark=mark)
 

@@ -207,8 +207,6 @@ class Part(Portion):
     block: Block
     joint: Joint | None
     """How its documents become one message; None where each is a message of its own."""
-    whole: bool
-    """True: it stays whole if its cap allows, whatever its rank (SPEC D7), or whatever its cap (pinned)."""
 
     @property
     def given(self) -> list[Any]:
@@ -278,6 +276,21 @@ class Composition:
     def source(self) -> list[Any]:
         """All messages of all blocks as given, in the order of the request."""
         return list(chain.from_iterable([part.source for part in self.parts]))
+
+    @property
+    def everything(self) -> list[Any]:
+        """All messages before anything is decided."""
+        return [*self.lead, *self.source]
+
+    @property
+    def mark(self) -> Any:
+        """The mark to set for the provider's prompt cache; None: none was asked for."""
+        return self.policy.breakpoints
+
+    @property
+    def tools(self) -> Any:
+        """Tool schemas."""
+        return self.policy.tools
 
     @property
     def body(self) -> Request:

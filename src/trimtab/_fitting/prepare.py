@@ -66,9 +66,8 @@ class Work(Portion):
     format: Format
     counter: Any
     strategy: Strategy
-    budget: Budget | None
-    """None: there is none, and the callback alone decides."""
-    """As asked for: its margin may be "auto" still."""
+    asked: Budget | None
+    """The budget as asked for: its margin may be "auto" still. None: there is none, and callbacks decide."""
     tools: Any
     notes: tuple[str, ...] = ()
     """What the report should say beside its numbers."""
@@ -87,6 +86,16 @@ class Work(Portion):
         """Note what of the messages that left a repair would have taken out."""
         if self.unmended and not self.gone:
             self.gone = _repair(self.ask, self.format, self.source)[2]
+
+    @property
+    def everything(self) -> list[Any]:
+        """All messages before anything is decided."""
+        return self.history.originals
+
+    @property
+    def mark(self) -> Any:
+        """The mark to set for the provider's prompt cache; None: none was asked for."""
+        return self.ask.breakpoints
 
     @property
     def given(self) -> list[Any]:
@@ -187,7 +196,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         origin=origin,
         gone=gone,
         mended=mended,
-        budget=budget,
+        asked=budget,
         tools=fixed.tools,
         notes=notes,
         unmended=unmended,
@@ -318,7 +327,7 @@ def _edits(change: Change) -> bool:
 def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
     """Run the callback and go on with what it leaves."""
     history = work.history
-    budget = None if work.budget is None else within(work.budget, work.counter, work.tools)
+    budget = None if work.asked is None else within(work.asked, work.counter, work.tools)
     if budget is None:
         work.notes = (*work.notes, no_budget_note(capped=False))
     context = TrimContext(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext
 from trimtab._shared import observers
@@ -18,13 +18,12 @@ from trimtab._shared.checks import (
     check_trim,
     system_of,
 )
-from trimtab._shared.steps import Steps
 from trimtab.budget import Budget, BudgetLike, HeldBudget, window_budget
 from trimtab.conversation.units import pins_given
 from trimtab.counting import EstimateCounter, counter_for
 from trimtab.counting.base import RequestCounter
 from trimtab.counting.door import as_counter
-from trimtab.counting.margin import known_margin, margin_of, unsure_of
+from trimtab.counting.margin import unsure_of
 from trimtab.counting.measurement import near_words
 from trimtab.errors import (
     ROOM,
@@ -34,7 +33,7 @@ from trimtab.errors import (
     option,
     phrase,
 )
-from trimtab.formats import Format, Request, get_format, mapping_of
+from trimtab.formats import Format, Request, get_format
 from trimtab.formats.origin import OriginOf
 from trimtab.models import find_facts, model_in
 from trimtab.strategies.door import StrategyLike
@@ -45,7 +44,6 @@ __all__ = [
     "budget_of",
     "check",
     "counter_of",
-    "hold_margin",
     "keep_all",
     "known_budget",
     "leading_system",
@@ -346,55 +344,8 @@ def leading_system(system: str | list[Any] | None, format: Format) -> list[Any]:
     return [format.message("system", [system] if isinstance(system, str) else list(system))]
 
 
-# A margin that holds for what comes out: what nobody can know of a request is known once it is fitted.
-
-
-T = TypeVar("T")
-
-Decided = tuple[bool, int, Callable[[], Iterable[Any]]]
-"""Whether it fits, tokens of the whole, and what gives its messages."""
-
-
 def within(budget: Budget, counter: RequestCounter, tools: Any, /) -> Budget:
     """Resolve a budget for a request of which its tools alone are known."""
     if budget.margin != "auto":
         return budget
     return budget.resolved(counter, unsure_tokens=unsure_of(counter, tools, ()) or 0)
-
-
-def hold_margin(
-    budget: Budget,
-    counter: RequestCounter,
-    tools: Any,
-    format: Format,
-    /,
-    *,
-    decide: Callable[[Budget], Steps[T]],
-    decided: Callable[[T], Decided],
-    everything: Callable[[], Iterable[Any]],
-) -> Steps[T]:
-    """Decide for a budget so that its margin holds for what stays.
-
-    With the tools' part of it first; if what stays has more that nobody can know, again with that, and
-    then with all there is in the input, of which what stays can only be a part.
-    """
-    made = yield from decide(within(budget, counter, tools))
-    if budget.margin != "auto" or known_margin(counter, 0) is None or counter.unsure_tokens(None) is None:
-        return made
-    room_tokens = replace(budget, margin=0).input_tokens
-
-    def unsure_in(messages: Iterable[Any]) -> int:
-        pieces = [format.pieces(mapping_of(message)) for message in messages]
-        return unsure_of(counter, tools, pieces) or 0
-
-    for widest in (False, True):
-        fits, tokens, messages = decided(made)
-        if not fits:
-            return made  # and with less room it would not either
-        unsure_tokens = unsure_in(messages())
-        if tokens + margin_of(counter, tokens) + unsure_tokens <= room_tokens:
-            return made
-        if widest:
-            unsure_tokens = unsure_in(everything())
-        made = yield from decide(budget.resolved(counter, unsure_tokens=unsure_tokens))
-    return made

@@ -102,7 +102,7 @@ def fill_room(
     limit_tokens: int,
     strategy: Strategy,
 ) -> Steps[tuple[EvictionRequest, Settled]]:
-    """Ask a strategy; where thinking is bound, what goes stale makes room for more.
+    """Ask a strategy of a portion whose thinking is bound: what goes stale makes room for more.
 
     It is asked again with as much more room as that, by the share it has of what stays, then by halves. A
     strategy that asks a model is asked again only where its answer does not fit.
@@ -115,8 +115,6 @@ def fill_room(
         strategy: Who is asked.
     """
     request, settled = yield from within(limit_tokens)
-    if not portion.history.thinking.bound:
-        return request, settled
     whole, made = settled, fresh(request, settled)
     low, high = limit_tokens, 0
     for _ in range(_ROUNDS):

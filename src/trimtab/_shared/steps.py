@@ -26,6 +26,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterable
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -86,6 +87,22 @@ def run(steps: Steps[T], answer: Callable[[Any], Any]) -> T:
         return value
     finally:
         steps.close()
+
+
+def drive(steps: Steps[T], /, *, planned: bool = False) -> T:
+    """Run an algorithm to its end, with summarizers and rankers that answer at once.
+
+    Args:
+        steps: The algorithm; it yields calls.
+        planned: Ask no model: no summarizer, and no ranker that has to be awaited.
+
+    Raises:
+        ConfigurationError: A summarizer or a ranker is async.
+    """
+    return run(steps, _PLAN if planned else _NOW)
+
+
+_NOW, _PLAN = methodcaller("now"), methodcaller("for_plan")
 
 
 async def arun(

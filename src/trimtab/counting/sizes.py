@@ -174,8 +174,9 @@ class Sizes:
 
     def count_each(self) -> None:
         """Count every message nobody asked about yet."""
-        for index in range(len(self.messages)):
-            self.of(index)
+        for index, size in enumerate(self.known):
+            if size is None:
+                self.of(index)
 
     def message(self, message: Any, index: int | None = None, /) -> int:
         """Count a message that may not be of the conversation (an edited one)."""

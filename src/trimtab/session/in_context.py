@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._fitting.allocation import Claim, allocate
 from trimtab._fitting.blocks import Block, Tier
+from trimtab._fitting.fold import claims_of
 from trimtab._fitting.layout import compose, ties_of
-from trimtab._fitting.settle_context import claims_of
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.errors import (

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from trimtab._fitting.fitted import Fitted, fitted_for
 from trimtab._fitting.prepare import prepare
 from trimtab._fitting.request import Ask, window_note
-from trimtab._fitting.settle_fit import settle_fit
+from trimtab._fitting.settle import settle_fit
 from trimtab._shared import observers
 from trimtab._shared.checks import check_whole
+from trimtab._shared.steps import drive
 from trimtab.budget import Budget
 from trimtab.conversation.order import newest_inside
 from trimtab.conversation.repairs import Change, mend
@@ -35,7 +36,6 @@ from trimtab.session.recollection import Recalled
 from trimtab.session.state import State
 from trimtab.session.working_set import WorkingSet
 from trimtab.stores import Event
-from trimtab.strategies.summarizer import drive
 
 if TYPE_CHECKING:
     from trimtab._fitting.observation import FitWatch
@@ -138,7 +138,7 @@ def fit_working_set(
             notes=(*_notes(working_set, listed.units), *_notes_of_calls(listed.changes), *notes),
         )
     )
-    return fitted_for(drive(settle_fit(work, work.budget)))
+    return fitted_for(drive(settle_fit(work)))
 
 
 def listed_view(working_set: WorkingSet) -> Listed:

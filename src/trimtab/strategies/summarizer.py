@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar,
 
 from trimtab._shared.checks import answers_later, in_words, is_later, name_of, near_names
 from trimtab._shared.plugins import make_plugin, plugin_names
-from trimtab._shared.steps import Missing, Steps, arun, run
+from trimtab._shared.steps import Missing, Steps, arun, drive
 from trimtab.errors import ConfigurationError, FormatError, SummaryError, UnknownNameError
 from trimtab.formats import Format, OriginName, detect, mapping_of
 from trimtab.formats.origin import UNTRUSTED, Origins, from_attribute, sort_origins
@@ -379,23 +379,6 @@ T = TypeVar("T")
 
 Call: TypeAlias = "SummaryCall | RankCall"
 """What a strategy yields when it needs something from outside."""
-
-
-def drive(steps: Steps[T], /, *, planned: bool = False) -> T:
-    """Run an algorithm to its end, with summarizers and rankers that answer at once.
-
-    Args:
-        steps: The algorithm; it yields calls.
-        planned: Ask no model: no summarizer, and no ranker that has to be awaited.
-
-    Raises:
-        ConfigurationError: A summarizer or a ranker is async.
-    """
-
-    def answer(call: Call) -> Any:
-        return call.for_plan() if planned else call.now()
-
-    return run(steps, answer)
 
 
 async def adrive(make: Callable[[], Steps[T]], /) -> T:

@@ -1,20 +1,23 @@
-"""What stays of each block within a budget: the fold of `allocation.py`, answered by strategies."""
+"""What stays of several blocks: room is offered to each in turn, and strategies answer.
+
+The order and the numbers are those of `allocation.py`; what leaves of one block may take something of another
+along (`seams.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from trimtab._fitting.allocation import Claim, offers
 from trimtab._fitting.layout import Composition, Part
 from trimtab._fitting.outcome import BlockDecision, Outcome, mark_tokens_of
-from trimtab._fitting.portion import ask, in_block, said_of
+from trimtab._fitting.portion import in_block, said_of
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
-from trimtab._fitting.request import hold_margin
 from trimtab._fitting.seams import let_go_misplaced, let_go_of_last_turn, let_go_stale, let_go_together
+from trimtab._fitting.settle import ask_portion, counted_back, fresh_of, give_way, need_tokens, settle
 from trimtab._fitting.settlement import Settlement
-from trimtab._fitting.stale import fill_room, first_change, without_stale
 from trimtab._shared.steps import Steps
 from trimtab.budget import Budget
 from trimtab.conversation import History
@@ -22,46 +25,26 @@ from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError
 from trimtab.strategies.base import EvictionRequest, latest_words
-from trimtab.strategies.cuts import count_back
 from trimtab.strategies.drop import Strict
 from trimtab.strategies.promises import asks_model
 from trimtab.strategies.runner import Settled, run
-from trimtab.strategies.summarizer import drive
 from trimtab.strategies.truncate_text import TruncateText
 
-__all__ = ["claims_of", "settle_context"]
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["claims_of", "settle_blocks"]
 
 
-def settle_context(composition: Composition) -> Steps[Settlement]:
-    """Settle what stays of a request within the budget that was asked for."""
-    outcome = yield from _settle_blocks(composition, composition.asked)
-    return Settlement.of(outcome, partial(_settle_again, composition))
-
-
-def _settle_again(composition: Composition, budget: Budget) -> Outcome:
-    """Settle for another budget; callbacks hold, and no summarizer is asked."""
-    return drive(_settle_blocks(composition, budget), planned=True)
+def settle_blocks(composition: Composition, /) -> Steps[Settlement]:
+    """Settle what stays of the blocks of a `Context`; see `settle`."""
+    return settle(composition, _settle_blocks)
 
 
 def _settle_blocks(composition: Composition, budget: Budget | None) -> Steps[Outcome]:
-    """Settle what stays of each block, whatever the margin; yields what it needs from outside.
-
-    Without a budget all of it stays but what passes a cap in tokens.
-    """
+    """Settle what stays of each block of a `Context`."""
     if budget is None:
-        return _settle_without_end(composition)
-    return hold_margin(
-        budget,
-        composition.counter,
-        composition.policy.tools,
-        composition.format,
-        decide=lambda resolved: _settle_within(composition, resolved),
-        decided=lambda outcome: (outcome.fits, outcome.tokens, outcome.output),
-        everything=lambda: [*composition.lead, *composition.source],
-    )
-
-
-def _settle_within(composition: Composition, budget: Budget) -> Steps[Outcome]:
+        return (yield from _settle_without_end(composition))
     outcome = yield from _Fold(composition, budget).run()
     if _may_be_torn(outcome) and composition.bind_blocks():
         outcome = yield from _Fold(composition, budget).run()
@@ -84,7 +67,7 @@ def _may_be_torn(outcome: Outcome) -> bool:
 
 def _settle_without_end(composition: Composition) -> Steps[Outcome]:
     """Settle in more room than any request takes, and go by what came of it."""
-    outcome = yield from _settle_within(composition, composition.budget)
+    outcome = yield from _settle_blocks(composition, composition.budget)
     outcome.budget = Budget(max(1, outcome.tokens))
     for decision in outcome.decisions:
         decision.room_tokens = None
@@ -179,7 +162,7 @@ class _Fold:
         if not self._composition.is_bound:
             for part in self._parts:
                 with in_block(part.name):
-                    count_back(part.history, part.sizes, self._reach(part))
+                    counted_back(part.history, part.sizes, self._reach(part))
             if self._composition.look_for_bonds():
                 self._parts = [self._composition.parts[at] for at in self._composition.adding]
         claims = []
@@ -207,7 +190,7 @@ class _Fold:
 
     def _claim(self, part: Part) -> Claim:
         block, room = part.block, self._budget.input_tokens
-        need, cap = _need_tokens(part, self._reach(part)), self._caps[part.name]
+        need, cap = need_tokens(part, self._reach(part)), self._caps[part.name]
         caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
         if part.whole:
             must = min(need, cap) if caps else need
@@ -231,11 +214,10 @@ class _Fold:
         if need <= limit_tokens:
             decision = _all_of(part, self._request(part, limit_tokens), tokens=need)
         else:
-            fresh = partial(_fresh, part)
-            strategy = part.block.gives_way_by
-            request, settled = yield from fill_room(
-                part, partial(self._ask, part), fresh, limit_tokens=limit_tokens, strategy=strategy
-            )
+            strategy, led, cap = part.block.gives_way_by, self._is_led(part), self._caps[part.name]
+            ask = partial(ask_portion, part, strategy, always=cap, led=led, question=self._question)
+            fresh = partial(fresh_of, part)
+            request, settled = yield from give_way(part, strategy, limit_tokens, ask, fresh)
             if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
                 settled.reason = "over_cap"
             decision = BlockDecision(
@@ -243,18 +225,6 @@ class _Fold:
             )
         decision.charge_mark(limit_tokens)
         return decision
-
-    def _ask(self, part: Part, limit_tokens: int) -> Steps[tuple[EvictionRequest, Settled]]:
-        additive = part.sizes.additive
-        return ask(
-            part.block.gives_way_by,
-            part,
-            limit_tokens=limit_tokens,
-            constant_limit_tokens=self._caps[part.name],
-            counted=count_back(part.history, part.sizes, limit_tokens) if additive else None,
-            led=self._is_led(part),
-            question=self._question,
-        )
 
     def _request(self, part: Part, limit_tokens: int) -> EvictionRequest:
         return EvictionRequest(
@@ -320,7 +290,7 @@ class _Fold:
     def _least(self, part: Part, claim: Claim) -> BlockDecision:
         """Decide about a block that no room was left for: what must stay of it, at its shortest."""
         request = self._request(part, claim.must_tokens)
-        need = _need_tokens(part, claim.must_tokens)
+        need = need_tokens(part, claim.must_tokens)
         if need <= claim.must_tokens:
             return _all_of(part, request, tokens=need)
         settled = run(DEFAULT_STRATEGY, request)
@@ -369,18 +339,6 @@ class _Fold:
             needed_tokens=needed + sum(claim.must_tokens for claim in claims),
             limit_tokens=room,
         )
-
-
-def _need_tokens(part: Part, room_tokens: int) -> int:
-    """Return a block's size; counted only until it passes the room, unless all of it must stay."""
-    history, sizes = part.history, part.sizes
-    if isinstance(sizes, Shares):
-        return sizes.whole(history.originals)
-    if part.whole:
-        sizes.count_each()
-    elif count_back(history, sizes, room_tokens) > 0:
-        return room_tokens + 1
-    return sizes.total(0, len(history))
 
 
 def _all_of(part: Part, request: EvictionRequest, *, tokens: int) -> BlockDecision:
@@ -433,11 +391,6 @@ def _beside_tokens(composition: Composition, *, leads_system: bool) -> int:
     if isinstance(sizes, Shares):
         return sizes.request_tokens(lead) if lead else sizes.base_tokens()
     return sizes.fixed_tokens(leads_system) + sum(map(sizes.of, range(len(lead))))
-
-
-def _fresh(part: Part, request: EvictionRequest, settled: Settled) -> Settled:
-    """Return what stays of a block without thinking that went stale by what left of itself."""
-    return without_stale(part, request, settled, start=first_change(part, settled))
 
 
 def _add_up(outcome: Outcome) -> None:
