@@ -78,7 +78,7 @@ def lines_of(client: TestClient, path: str) -> int:
     return lines[0]
 
 
-@pytest.mark.few(3)
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/", "/timeline", "/rows?start=40&count=100", "/?budget=3000"])
 @pytest.mark.parametrize("summarizes", [True, False])
 def test_a_first_page_costs_what_it_shows(path: str, summarizes: bool) -> None:

@@ -45,6 +45,7 @@ def test_no_test_enters_but_by_a_door() -> None:
     assert [path.relative_to(ROOT).as_posix() for path, tree in files if _enters_inside(path, tree)] == []
 
 
+@pytest.mark.long
 def test_every_hook_is_used_and_none_is_added() -> None:
     """One that no test needs any more goes, and nothing of ours takes one."""
     assert len(hooks.__all__) <= MOST_HOOKS
