@@ -291,7 +291,7 @@ class TextCounter(AdditiveCounter):
             per_result_tokens=framing.per_result_tokens,
             thoughts_counted=framing.thoughts_counted if thinks else None,
             sealed_chars_per_token=framing.sealed_chars_per_token,
-            write_json=self._reader._write_json,
+            write_json=self._reader.write_json,
             sealed_free_chars=framing.sealed_free_chars,
         )
 

@@ -307,8 +307,8 @@ class Format(ABC):
     """What errors call it, if not by its name."""
     rules: Rules = Rules()
     """What it demands of a conversation."""
-    _write_json: Callable[[Any], str] = staticmethod(compact_json)
-    """Writes what a message holds as an object, to be counted: arguments, what a tool returned."""
+    write_json: Callable[[Any], str] = staticmethod(compact_json)
+    """Writes what a message holds as an object, to be counted: arguments of calls, what a tool returned."""
     _write_sent: Callable[[Any], str] = staticmethod(ascii_json)
     """Writes the same where a framework sends it as text in another wire form, as LiteLLM does: others leave
     what is not ASCII as it is, which is shorter."""
@@ -319,7 +319,7 @@ class Format(ABC):
         """Return this form for messages sent in another: there objects may be text, and not all may lead."""
         as_text = sent.rules.arguments_are_text and not self.rules.arguments_are_text
         ordered = sent.rules.ordered and not self.rules.ordered
-        told: Dict = {"_write_json": self._write_sent} if as_text else {}
+        told: Dict = {"write_json": self._write_sent} if as_text else {}
         told |= {"_sent": sent, "rules": replace(self.rules, ordered=True)} if ordered else {}
         return self._with(told) if told else self
 

@@ -195,7 +195,12 @@ def arguments_of(value: Any, /) -> Any:
 
 
 def compact_json(value: Any) -> str:
-    """Write a value as JSON without spaces or escapes; objects JSON lacks are written by `str`.
+    """Write a value as JSON without spaces or escapes.
+
+    Objects JSON lacks are written by `str`.
+
+    Args:
+        value: Plain data.
 
     Raises:
         FormatError: It contains itself, or is nested too deep.

@@ -257,7 +257,7 @@ class Anthropic(Format):
         return {call_id: str(item_of(blocks[at], "name") or "") for at, call_id in calls_in(message)}
 
     def pieces(self, message: Dict, /) -> Pieces:
-        return pieces_of(message, self._write_json)
+        return pieces_of(message, self.write_json)
 
     def full_text(self, message: Dict, /) -> str:
         try:

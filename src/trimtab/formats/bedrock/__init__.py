@@ -244,7 +244,7 @@ class Bedrock(Format):
         }
 
     def pieces(self, message: Dict, /) -> Pieces:
-        return pieces_of(message, self._write_json)
+        return pieces_of(message, self.write_json)
 
     def full_text(self, message: Dict, /) -> str:
         try:

@@ -215,7 +215,7 @@ class Gemini(Format):
         return {call.id: call.name for call in calls_of(parts_in(message))}
 
     def pieces(self, message: Dict, /) -> Pieces:
-        return pieces_of(message, self._write_json)
+        return pieces_of(message, self.write_json)
 
     def full_text(self, message: Dict, /) -> str:
         try:
