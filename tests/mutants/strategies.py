@@ -119,7 +119,7 @@ STRATEGIES = (
         ("SlidingWindow._kept_beside", "if user != first))", "if user == first))"),
         ("_count_remaining", "u.first >= cut or u.first in beside or", "u.first in beside or"),
         ("_count_remaining", "or u.first in beside or request.stays(u))", "or u.first in beside)"),
-        ("as_planned_for", 'request.protecting(getattr(step, "protect_roles", ()))', "request"),
+        ("as_planned_for", "request.protecting(protect_roles(step))", "request"),
         ("as_planned_for", "request.hold(staying) if staying else request", "request"),
         ("_turn_border", "> request.constant_limit_tokens", ">= request.constant_limit_tokens"),
         ("_turn_border", "> request.constant_limit_tokens", "> request.limit_tokens"),

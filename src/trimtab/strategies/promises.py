@@ -13,6 +13,7 @@ __all__ = [
     "follows_plan",
     "has_last_word",
     "landmarks",
+    "protect_roles",
     "reads_newest",
     "waits",
 ]
@@ -61,6 +62,12 @@ def asks_model(strategy: object, /) -> bool:
 def follows_plan(strategy: object, /) -> bool:
     """Tell whether a strategy cuts at `planned_cut` where that fits."""
     return bool(_word(strategy, "follows_plan", False))
+
+
+def protect_roles(strategy: object, /) -> Collection[str]:
+    """List the roles of which no message leaves by a strategy."""
+    roles: Collection[str] = _word(strategy, "protect_roles", ())
+    return roles
 
 
 def waits(strategy: object, /) -> bool:

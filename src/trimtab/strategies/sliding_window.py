@@ -12,7 +12,7 @@ from trimtab.conversation import History, Unit
 from trimtab.conversation.units import Span, unit_of
 from trimtab.strategies.base import EvictionRequest, EvictionResult, Reads, kept_units
 from trimtab.strategies.cuts import Cuts
-from trimtab.strategies.promises import landmarks
+from trimtab.strategies.promises import landmarks, protect_roles
 from trimtab.strategies.rows import first_of_run
 from trimtab.strategies.strides import first_mark
 
@@ -230,7 +230,7 @@ class SlidingWindow:
 
 def as_planned_for(step: object, request: EvictionRequest, /) -> EvictionRequest:
     """Return a request in which what a window keeps by its options stays, for the step that plans its cut."""
-    request = request.protecting(getattr(step, "protect_roles", ()))
+    request = request.protecting(protect_roles(step))
     staying = landmarks(step, request.history)
     return request.hold(staying) if staying else request
 
