@@ -282,6 +282,8 @@ def _is_sure(request: EvictionRequest, settled: Settled) -> bool:
 
 def _is_newest_sure(request: EvictionRequest, settled: Settled) -> bool:
     """Tell whether what was cut of the newest unit is of no other: near a cut, ids are not looked at."""
+    if not settled.edits:
+        return True
     history, newest = request.history, request.told[-1][0]
     cut = any(index >= newest for index in settled.edits)
     return not cut or is_paired(history.format, history.messages[newest:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -226,12 +227,15 @@ class History(Transcript):
 
     def _landmarks(self, start: int, end: int, also: Collection[int]) -> set[int]:
         """List the messages whose units must be told apart wherever they stand."""
-        asked = {index for index in (*self.pins, *also) if index >= self.head}
+        asked = {*self.pins, *also}
         if self.protect:
-            asked.update(self.holds if self.latest_user is None else (*self.holds, self.latest_user))
-        if 0 <= self.compaction < (self.count if self.walked.odd else self._walked_from):
-            self.structure.kept = {self.compaction}  # what was before is in it; walked over, it is odd
-            asked.add(self.compaction)
+            user = self.latest_user
+            asked.update(self.holds if user is None else (*self.holds, user))
+        if self.format.rules.keeps_messages:
+            at = self.compaction
+            if 0 <= at < (self.count if self.walked.odd else self._walked_from):
+                self.structure.kept = {at}  # what was before is in it; walked over, it is odd
+                asked.add(at)
         if self.pending_calls:
             asked.update(self.walked.unanswered)
         # Each of them, and what is cut into, stays together with the message that opens its turn.
@@ -288,7 +292,8 @@ class History(Transcript):
         waiting, head = set(self.pending_calls), self.head
         found: list[Span] = []
         if stop == self.count:
-            found.extend((index, index + 1, "pinned", self.kind(index), None) for index in range(head))
+            for index in range(head):
+                found.append((index, index + 1, "pinned", self.kind(index), None))
             self._marks = self._find_marks()
         at = start
         for first, end in _join(spans):
@@ -312,14 +317,16 @@ class History(Transcript):
 
     def _find_marks(self) -> list[tuple[int, State]]:
         """List messages that decide on the state of their unit, the strongest first."""
-        marks: list[tuple[int, State]] = [(index, "pinned") for index in self.pins]
-        if self.protect and self.latest_user is not None:
-            marks.append((self.latest_user, "pinned"))
-        if self.structure.kept:
-            marks.append((max(self.structure.kept), "held"))
+        user = self.latest_user if self.protect else None
+        pinned = [*self.pins] if user is None else [*self.pins, user]
+        held = [max(self.structure.kept)] if self.structure.kept else []
         if self.protect:
-            marks.append((self.count - 1, "held"))
-        marks.extend((index, "held") for index in self.holds)
+            held.append(self.count - 1)
+        marks: list[tuple[int, State]] = []
+        for index in pinned:
+            marks.append((index, "pinned"))
+        for index in (*held, *self.holds):
+            marks.append((index, "held"))
         return marks
 
     def _border_at_or_before(self, index: int) -> int:
@@ -437,8 +444,9 @@ class History(Transcript):
             return False  # one of the results behind it answers a call further back than its own
         if walked.bound and (start - 1 in walked.bound or stop - 1 in walked.bound):
             return False
-        apart = (walked.odd, walked.unanswered) if walked.odd or walked.unanswered else ()
-        return not any(start <= index < stop for found in apart for index in found)
+        if not walked.odd and not walked.unanswered:
+            return True
+        return not any(start <= index < stop for index in chain(walked.odd, walked.unanswered))
 
     def _meets(self, start: int) -> bool:
         """Tell whether the oldest results walked over answer the call a little further back."""

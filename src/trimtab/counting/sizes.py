@@ -123,7 +123,10 @@ class Sizes:
             leads_system: Whether the first of its messages is system text. What comes out says so, not what
                 went in: a later system message or a summary may have become the first.
         """
-        return 0 if self._is_part else self._fixed_count(leads_system).tokens
+        if self._is_part:
+            return 0
+        known = self._fixed_counts.get(leads_system or bool(self._fixed.system))
+        return (self._fixed_count(leads_system) if known is None else known).tokens
 
     def _fixed_count(self, leads_system: bool) -> FixedCount:
         """Ask, once, for all there is to say: a report is read without asking a counter."""
@@ -162,7 +165,7 @@ class Sizes:
         """Sum the sizes of some messages."""
         known: Any = self.known
         try:
-            return int(sum([known[index] for index in indices]))
+            return int(sum(map(known.__getitem__, indices)))
         except TypeError:  # one is not known
             return sum(map(self.of, indices))
 

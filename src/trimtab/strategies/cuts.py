@@ -5,14 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, takewhile
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.units import Span, span_of, unit_of
 from trimtab.counting.sizes import Sizes
-from trimtab.strategies.rows import span_stays
+from trimtab.strategies.rows import span_stays, spans_that_stay
 
 if TYPE_CHECKING:
+    from trimtab.conversation.turns import LastTurn
     from trimtab.strategies.base import EvictionRequest
 
 Also = Callable[[int], tuple[int, ...]]
@@ -39,17 +41,19 @@ class Cuts:
         request = self._request
         self._row = row = request.told
         self._end = request.history.count
-        self._all_firsts = firsts = [span[0] for span in row]
-        self._stay = [span for span in row if span_stays(request, span)]
+        self._all_firsts: list[int] = [*map(_first_of, row)]
+        self._stay = spans_that_stay(request)
         made = [span[4] for span in row if span[4] is not None]
-        self._shared = any([unit.parts for unit in made])
+        self._shared = any(map(_parts_of, made))
         self._in_row = request.is_whole and not self._shared and not any(map(_is_torn, made))
         """Whether what is there from a cut on is all that stays beside what stays anyway."""
-        self._firsts = firsts[bisect_left(firsts, self._from) :]
+        self._firsts = self._all_firsts[bisect_left(self._all_firsts, self._from) :]
         if self._shared:
             self._firsts = sorted(set(self._firsts))
         self._users: list[Span] | None = None
         self._user_firsts: list[int] = []
+        self._openers_at: dict[int, tuple[int, ...]] = {}
+        """What each cut needs in front of it, as far as units are told apart now."""
         self._free: list[Span] = []
         self._free_firsts: list[int] | None = None
         self._stay_tokens: int | None = None
@@ -216,16 +220,19 @@ class Cuts:
         """
         if cut >= self._end:
             return ()
-        user, thinking = self._user_before(cut), self._thinking_before(cut)
-        if not thinking:
-            return user
-        return tuple(dict.fromkeys((*user, *thinking, *self._user_before(thinking[0]))))
+        openers = self._openers_at.get(cut)
+        if openers is None:
+            user, turn = self._user_before(cut), self._request.history.last_turn
+            thinking = () if turn is None else self._thinking_before(cut, turn)
+            more = self._user_before(thinking[0]) if thinking else ()
+            openers = tuple(dict.fromkeys((*user, *thinking, *more))) if thinking else user
+            self._openers_at[cut] = openers
+        return openers
 
-    def _thinking_before(self, cut: int) -> tuple[int, ...]:
+    def _thinking_before(self, cut: int, turn: LastTurn) -> tuple[int, ...]:
         """Return the unit of the thinking that has to open what a cut leaves of the last turn."""
-        turn = self._request.history.last_turn
-        index = None if turn is None else turn.thinking_for(cut)
-        if turn is None or index is None:
+        index = turn.thinking_for(cut)
+        if index is None:
             return ()
         before = (span[0] for span in self._stay if span[3] == "assistant" and span[0] < cut)
         if any(map(turn.holds, before)):  # something older opens it, which has what it needs
@@ -287,8 +294,7 @@ def _is_torn(unit: Unit) -> bool:
     return unit.indices[-1] - unit.indices[0] + 1 != len(unit.indices)
 
 
-def _first_of(span: Span) -> int:
-    return span[0]
+_first_of, _parts_of = itemgetter(0), attrgetter("parts")
 
 
 SMALL_SHARE = 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from trimtab.conversation import History
 
@@ -28,40 +27,35 @@ def reads_newest(strategy: object, history: History | None = None, /) -> bool:
         strategy: The strategy.
         history: The conversation; None: whether it is so of any.
     """
-    reads_in = None if history is None else _word(strategy, "reads_in", None)
-    return bool((_word(strategy, "reads", "all") if reads_in is None else reads_in(history)) == "newest")
+    reads_in = None if history is None else getattr(strategy, "reads_in", None)
+    return bool((getattr(strategy, "reads", "all") if reads_in is None else reads_in(history)) == "newest")
 
 
 def landmarks(strategy: object, history: History, /) -> Collection[int]:
     """List messages that have a say for a strategy that reads the newest, however old they are."""
-    find = _word(strategy, "landmarks", None)
+    find = getattr(strategy, "landmarks", None)
     found: Collection[int] = () if find is None else find(history)
     return found
 
 
-def _word(strategy: object, word: str, default: object) -> Any:
-    """Return what a strategy says of itself, of which most say nothing."""
-    return getattr(strategy, word, default)
-
-
 def clears_results(strategy: object, /) -> bool:
     """Tell whether a strategy makes results smaller where that is needed, and lets nothing leave."""
-    return bool(_word(strategy, "clears_results", False))
+    return bool(getattr(strategy, "clears_results", False))
 
 
 def has_last_word(strategy: object, /) -> bool:
     """Tell whether nothing is to be tried behind a strategy: not even the newest unit is cut."""
-    return bool(_word(strategy, "has_last_word", False))
+    return bool(getattr(strategy, "has_last_word", False))
 
 
 def asks_model(strategy: object, /) -> bool:
     """Tell whether a strategy may ask a model, or a function of the caller's, which is asked once."""
-    return bool(_word(strategy, "asks_model", False))
+    return bool(getattr(strategy, "asks_model", False))
 
 
 def follows_plan(strategy: object, /) -> bool:
     """Tell whether a strategy cuts at `planned_cut` where that fits."""
-    return bool(_word(strategy, "follows_plan", False))
+    return bool(getattr(strategy, "follows_plan", False))
 
 
 def protect_roles(strategy: object, /) -> Collection[str]:
@@ -72,4 +66,4 @@ def protect_roles(strategy: object, /) -> Collection[str]:
 
 def waits(strategy: object, /) -> bool:
     """Tell whether a strategy may need something from outside, and is asked by its generator `evicting`."""
-    return hasattr(strategy, "evicting") and bool(_word(strategy, "asks_model", True))
+    return hasattr(strategy, "evicting") and bool(getattr(strategy, "asks_model", True))

@@ -299,6 +299,12 @@ def span_stays(request: EvictionRequest, span: Span) -> bool:
     return span[2] != "free" or span[0] in request.protected
 
 
+def spans_that_stay(request: EvictionRequest) -> list[Span]:
+    """List the units that may not leave among those that are told apart."""
+    protected = request.protected
+    return [span for span in request.told if span[2] != "free" or span[0] in protected]
+
+
 def places_that_stay(request: EvictionRequest) -> list[int]:
     """List the places of the units that may not leave among those that are told apart."""
     protected = request.protected

@@ -179,7 +179,8 @@ def _check_words(result: EvictionResult, name: str) -> None:
     for word, places in (("protected", result.protected), ("cannot_lead", result.cannot_lead)):
         if not isinstance(places, (frozenset, set)):
             breach(name, f"answers {places!r} as {word}; it is a set of positions of messages")
-    if type(result.notes) is not tuple or not all([isinstance(note, str) for note in result.notes]):
+    notes = result.notes
+    if notes != () and not (type(notes) is tuple and all([isinstance(note, str) for note in notes])):
         breach(name, f"answers {result.notes!r} as notes; it is a tuple of sentences")
     if not isinstance(result.cause, Exception | None):
         breach(name, f"answers {result.cause!r:.80} as cause; it is an exception")
