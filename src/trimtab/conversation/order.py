@@ -108,6 +108,8 @@ def find_misplaced(
     Returns:
         The owners that leave.
     """
+    # A linked list and a heap of places: who leaves makes two rows neighbors, of which the second alone is
+    # looked at again; and always the oldest first, as in a pass from the front.
     line, gone = _Line(format, rows, first), dict[int, None]()
     while (at := line.next()) is not None:
         before = line.before(at)

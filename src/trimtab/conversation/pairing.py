@@ -93,7 +93,7 @@ def pair(structure: Structure, indices: range) -> Pairing:
     calls, answers = structure.calls, structure.answers
     for index in indices:
         if index in calls or index not in answers:
-            if index - 1 not in structure.bound:
+            if index - 1 not in structure.bound:  # else it is one turn, whose calls wait together
                 met.pass_by()
             met.make(index, calls.get(index, ()))
         if index in answers:

@@ -41,6 +41,7 @@ class Transcript:
         self.format = format
         self._kind_of = format.kind
         self._results_are_messages = format.rules.results_are_messages
+        # One object: what a walk noted is not read again. They part where all is asked for (`_forget_turns`).
         self.structure = self.walked = Structure(self.count)
         """What was read of its messages; until all units are asked for, what was noted while walking, too."""
         self.structure.elsewhere = self.elsewhere = elsewhere
@@ -157,7 +158,9 @@ class Transcript:
         Args:
             index: Of a message, as it stands in `messages`.
         """
-        back = self.walked.kinds_back
+        back = (
+            self.walked.kinds_back
+        )  # newest first: a walk appends, which costs nothing at the end of a list
         if back and index >= self._walked_from:
             return back[self.count - 1 - index]
         message = self.messages[index]
@@ -177,7 +180,7 @@ class Transcript:
         if back and start >= self._walked_from:
             return back[count - stop : count - start][::-1]
         messages = self.messages[start:stop]
-        if set(map(type, messages)) == {dict}:
+        if set(map(type, messages)) == {dict}:  # half the time of a loop that asks each
             return self.format.kinds(messages)
         return [*map(self.kind, range(start, stop))]
 
@@ -261,6 +264,8 @@ class Transcript:
         """
         high, (times, by) = self._walked_from, prices.scale
         span = range(high - 1, start - 1, -1)
+        # It counts before the scale, so the room is divided by that; then each size is scaled and rounded, as
+        # the counter rounds a message, and if the sum came to less than the room it goes on.
         room = room_tokens * by // times
         low = self.format.count_back(self.messages, span, room, sizes, self.walked, prices)
         if low is None:

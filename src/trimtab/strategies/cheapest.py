@@ -29,7 +29,7 @@ __all__ = ["Cheapest"]
 _DEFAULT = pricing_for(DEFAULT_PRICING)
 
 _MOST_FREE = 0.75
-"""No cut frees more of the room than this, however fast a conversation grows."""
+"""No cut frees more of the room than this, however fast a conversation grows (design/026)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -338,7 +338,7 @@ def _texts(blanks: _Blanks) -> dict[int, Mapping[Path, str]]:
 
 
 _WHOLE = 0.95
-"""Share of the room for what stands whole; older messages, results cleared, have the rest."""
+"""Share of the room for what stands whole; older messages, results cleared, have the rest (design/003)."""
 
 
 class _Plan:

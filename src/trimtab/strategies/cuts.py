@@ -30,7 +30,7 @@ class Cuts:
     def __init__(self, request: EvictionRequest) -> None:
         self._request, self._costs = request, request.costs
         self._row = request.told  # which says what the oldest cut is
-        self._few = 8
+        self._few = 8  # units that a look further back tells apart; four times as many each time
         self._known_from = max(request.oldest_cut, request.planned_cut)
         self._from = max(self._known_from, request.history.head)
         """A cut before this message is none; neither is one at the system text in front."""
@@ -93,6 +93,7 @@ class Cuts:
         if self._free_firsts is None:
             self._free = [span for span in self._row if not span_stays(request, span)]
             self._free_firsts = [span[0] for span in self._free]
+        # Summed from the newest on, and only as far as somebody asks: a cut needs one step more, or none.
         newer, sums = len(self._free) - bisect_left(self._free_firsts, cut), self._sums
         while len(sums) <= newer:
             newest = unit_of(self._free[-len(sums)])
@@ -159,6 +160,7 @@ class Cuts:
         if self._firsts and any([span[3] is None for span in self._row]):
             first, limit = self._firsts[0], self._request.limit_tokens
             cuts = range(first, self._end)
+            # Between messages, not units: a unit has no fewer tokens than its messages behind the cut.
             self._from = first + bisect_left(cuts, True, key=lambda cut: self.tokens(cut) <= limit)
             self.part(self._from, few=4)
             self._list()

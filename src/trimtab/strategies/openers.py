@@ -58,13 +58,15 @@ class Openers:
             users = [at for at, span in enumerate(row) if span[3] == "user"]
             firsts = [span[0] for span in row]
             self._leading = ([firsts[at] for at in users], users), (firsts, [*range(len(row))])
+        # The user's come first, which nearly always may lead; what may not is taken off, so that each of many
+        # that are refused is looked at once, whoever asks.
         for firsts, places in self._leading:
             at = bisect_left(firsts, index)
             while at:
                 at -= 1
                 if self.leads(row[places[at]]):
                     return places[at]
-                del firsts[at], places[at]  # it is looked at once
+                del firsts[at], places[at]
         return None
 
     def lead_of(self, at: int) -> int | None:

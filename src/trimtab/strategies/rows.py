@@ -127,6 +127,7 @@ class Rows:
         self._near = None
         if self.is_near:
             row = self.history.spans
+            # Up to the request the strategy was asked with: `is_sure` is asked of that one.
             one: Rows | None = self
             while one is not None and one.is_near:
                 one._row, one._alive, one._made_openers = row, None, None
@@ -317,4 +318,7 @@ def unit_key(unit: Unit) -> tuple[object, ...]:
 
 
 _SURELY_PASSED = 8
-"""Neighbors that a strategy keeps which chose by anything else than the way back hardly ever are so many."""
+"""Neighbors that a strategy keeps which chose by anything else than the way back hardly ever are so many.
+
+One that keeps half of its units by their words would keep eight in a row once in 256 walks.
+"""

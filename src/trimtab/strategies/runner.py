@@ -554,7 +554,7 @@ def _place_of_cut(request: EvictionRequest, cut: int, name: str) -> int:
 def _places(row: Sequence[Span], kept: Iterable[Unit], name: str) -> list[int]:
     """Find where kept units stand among those of the request; ones made again are known by what they hold."""
     places, at, firsts = [], 0, [span[0] for span in row]
-    for unit in kept:
+    for unit in kept:  # in order, mostly neighbors: the next place is tried before it is looked for
         first = unit.indices[0]
         if at == len(row) or firsts[at] > first or row[at][1] <= first:  # else it is the next one
             at = bisect_left(firsts, first)

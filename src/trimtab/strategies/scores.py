@@ -312,7 +312,7 @@ def places(request: EvictionRequest, indices: Sequence[int], /) -> tuple[Place, 
 
 
 _MOST = 150.0
-"""What the newest message of the user scores by role."""
+"""What the newest message of the user scores by role (`BANDS`): by this no part of a mixture passes 1."""
 
 
 class OneByOne(NamedTuple):

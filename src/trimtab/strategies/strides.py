@@ -22,8 +22,10 @@ from trimtab.strategies.base import EvictionRequest
 __all__ = ["first_mark", "marks_back"]
 
 _HALVINGS = 4
-"""How often the stride is halved when no mark leaves enough."""
+"""How often the stride is halved when no mark leaves enough: the first mark is nearly always taken, and fewer
+halvings change no number of the chats they were measured on (design/003)."""
 _LEAST_GRID_MESSAGES = 64
+"""How far fixed places are from one another at least: up to so many messages are weighed before a cut."""
 
 
 class Strides:
@@ -183,6 +185,8 @@ def _strides_from(request: EvictionRequest, place: int) -> Strides:
 
     The constant limit of the request says how far fixed places are from one another.
     """
+    # By the limit that is the same from call to call: a grid that moved would move every mark behind it. So
+    # many messages of 16 tokens fill that limit.
     grid = max(_LEAST_GRID_MESSAGES, request.constant_limit_tokens // 16)
     head = request.history.head
     start = head + max(0, place - head) // grid * grid
