@@ -60,7 +60,7 @@ def follows_plan(strategy: object, /) -> bool:
 
 def protect_roles(strategy: object, /) -> Collection[str]:
     """List the roles of which no message leaves by a strategy."""
-    roles: Collection[str] = _word(strategy, "protect_roles", ())
+    roles: Collection[str] = getattr(strategy, "protect_roles", ())
     return roles
 
 
