@@ -226,7 +226,7 @@ def test_text_of_a_message_is_no_part_of_the_value() -> None:
 def test_a_report_comes_back_from_json_as_it_was(made: Report) -> None:
     """Every field survives, with and without text."""
     for include_text in (False, True):
-        data = json.loads(json.dumps(made.to_dict(include_text=include_text)))
+        data = json.loads(json.dumps(made.to_dict(rows="messages", include_text=include_text)))
         back = Report.from_dict(data)
         assert back == made
         for entry in fields(Report):
@@ -240,7 +240,7 @@ def test_a_report_comes_back_from_json_as_it_was(made: Report) -> None:
 def test_the_dict_has_a_version_and_the_remainder(made: Report) -> None:
     """A reader of the JSON need not subtract."""
     data = made.to_dict()
-    assert data["schema"] == SCHEMA == 1
+    assert data["schema"] == SCHEMA == 2
     assert data["remaining_tokens"] == data["input_tokens"] - data["tokens_after"]
 
 
@@ -259,7 +259,7 @@ def test_unknown_numbers_stay_none_in_the_dict() -> None:
     blocks = (
         BlockReport(name="history", limit_tokens=9, offered_tokens=9, tokens_after=0, kept_message_count=0),
     )
-    data = report(messages=(evicted,), blocks=blocks).to_dict()
+    data = report(messages=(evicted,), blocks=blocks).to_dict(rows="messages")
     assert data["tokens_before"] is None
     assert data["system_tokens"] is None
     assert data["messages"][0]["tokens_before"] is None
@@ -276,10 +276,84 @@ def test_what_validate_lists_is_put_into_a_report_as_it_is() -> None:
     assert "message 0, orphan_result, call c1: " in made.to_text()
 
 
+# -- runs -----------------------------------------------------------------------------------------
+
+
+def test_neighbours_that_fared_alike_are_one_row() -> None:
+    """A run ends where fate, reason, block or pin change; what is changed is alone."""
+    made = report(
+        messages=(
+            row(0, state="pinned", tokens_before=4),
+            row(1, "evicted", tokens_before=3, role="assistant", call_ids=("a",), tool_names=("look",)),
+            row(2, "evicted", tokens_before=5, role="tool", unit=1, call_ids=("a",), tool_names=("look",)),
+            row(3, "evicted", tokens_before=None),
+            row(4, "changed", reason="truncation", tokens_before=9, tokens_after=2),
+            row(5, "changed", reason="truncation", tokens_before=8, tokens_after=2),
+            row(6, block="notes", label="a.md"),
+            row(7, block="notes", label="b.md"),
+        )
+    )
+    told = [(run.first, run.last, run.message_count, run.fate, run.block) for run in made.runs]
+    assert told == [
+        (0, 0, 1, "kept", "history"),
+        (1, 3, 3, "evicted", "history"),
+        (4, 4, 1, "changed", "history"),
+        (5, 5, 1, "changed", "history"),
+        (6, 7, 2, "kept", "notes"),
+    ]
+    assert [run.tokens_before for run in made.runs] == [4, None, 9, 8, None]
+    assert [run.tokens_after for run in made.runs] == [10, None, 2, 2, 20]
+    assert [dict(run.tools) for run in made.runs] == [{}, {"look": 1}, {}, {}, {}]
+    assert (made.runs[0].state, made.runs[4].labels, made.runs[4].roles) == (
+        "pinned",
+        ("a.md", "b.md"),
+        ("user", "user"),
+    )
+
+
+@given(reports)
+@settings(max_examples=60)
+def test_a_report_comes_back_from_its_runs(made: Report) -> None:
+    """It reads the same; rows of messages were not written, and to read them says so."""
+    data = json.loads(json.dumps(made.to_dict()))
+    assert "messages" not in data
+    back = Report.from_dict(data)
+    assert back == made
+    assert made == back
+    assert (back.runs, len(back.messages)) == (made.runs, len(made.messages))
+    assert back.to_text() == made.to_text()
+    assert back.to_dict() == made.to_dict()
+    assert "<!doctype html>" in back.to_html()
+    assert pickle.loads(pickle.dumps(back)) == back
+    with pytest.raises(ConfigurationError, match=r"report\.runs"):
+        list(back.messages) if made.messages else back.messages[0]
+
+
+def test_data_of_the_first_schema_is_read() -> None:
+    """It has a row for each message."""
+    made = report(messages=(row(0), row(1)))
+    assert Report.from_dict(made.to_dict(rows="messages") | {"schema": 1}) == made
+
+
+def test_what_a_row_is_of_is_one_of_two_words() -> None:
+    """Anything else is refused, and data with both kinds of rows, too."""
+    with pytest.raises(ConfigurationError, match="rows must be"):
+        report().to_dict(rows="units")  # type: ignore[arg-type]  # wrong on purpose
+    with pytest.raises(ConfigurationError, match="'runs' or 'messages'"):
+        Report.from_dict(report().to_dict() | {"messages": []})
+    with pytest.raises(ConfigurationError, match="'runs' must be a list"):
+        Report.from_dict(report().to_dict() | {"runs": {}})
+    with pytest.raises(ConfigurationError, match=r"runs\[0\]\.tools"):
+        Report.from_dict(
+            report().to_dict()
+            | {"runs": [{"first": 0, "last": 0, "message_count": 1, "fate": "kept", "tools": []}]}
+        )
+
+
 @pytest.mark.parametrize(
     ("path", "value", "named"),
     [
-        pytest.param(("schema",), 2, "'schema'", id="newer-schema"),
+        pytest.param(("schema",), 3, "'schema'", id="newer-schema"),
         pytest.param(("schema",), True, "'schema'", id="true-is-not-1"),
         pytest.param(("schema",), None, "'schema'", id="no-schema"),
         pytest.param(("extra",), 1, "'extra'", id="unknown-key"),
@@ -303,7 +377,7 @@ def test_a_malformed_dict_is_refused_by_the_key_that_is_wrong(
     path: tuple[str | int, ...], value: object, named: str
 ) -> None:
     """The error says which key, so that it can be mended."""
-    data: Any = json.loads(json.dumps(report(messages=(row(0),)).to_dict()))
+    data: Any = json.loads(json.dumps(report(messages=(row(0),)).to_dict(rows="messages")))
     place = data
     for step in path[:-1]:
         place = place[step]

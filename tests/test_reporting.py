@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 
 from tests.builders import assistant, call, conversations, result, talk, units, user
+from tests.properties.claims import the_runs_are_those_of_the_rows
 from trimtab import Context, SlidingWindow, Summarize, TruncateText, fit, validate
+from trimtab.counting import CharCounter
+from trimtab.errors import BudgetExceededError
 from trimtab.report import Report
 from trimtab.testing import WordCounter
 
@@ -221,3 +224,48 @@ def test_repair_mends_what_validate_finds_and_the_report_says_where(messages: li
     assert [one for one in validate(fitted.messages) if one.rule in PAIR_RULES] == []
     told = {row.index for row in fitted.report.messages if row.reason == "repair"}
     assert told == {one.index for one in found}
+
+
+def test_a_result_names_the_tool_of_the_call_it_answers() -> None:
+    """Ids come again in a long conversation, for calls of other tools."""
+    messages = [*called("look", "a"), *called("book", "a"), {"role": "user", "content": "and now?"}]
+    rows = fit(messages, budget=10_000, counter=CharCounter()).report.messages
+    assert [row.tool_names for row in rows] == [("look",), ("look",), ("book",), ("book",), ()]
+
+
+def called(tool: str, call_id: str) -> list[Any]:
+    """Write a call and its result."""
+    call = {"id": call_id, "type": "function", "function": {"name": tool, "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": "done"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param([*called("look", "a"), *called("book", "a"), *called("look", "b")], id="ids-again"),
+        pytest.param([*called("look", "a"), called("book", "c")[1]], id="result-without-a-call"),
+        pytest.param([called("look", "a")[0], *called("book", "a")], id="call-without-a-result"),
+        pytest.param([called("book", "c")[1], called("book", "c")[0], *called("a", "a")], id="result-first"),
+        pytest.param([called("look", "a")[0], called("book", "b")[0], called("look", "a")[1]], id="late"),
+        pytest.param([*called("", "a"), *called("book", "b")], id="call-without-a-name"),
+        pytest.param([*called("look", ""), *called("book", "b")], id="call-without-an-id"),
+        pytest.param([], id="nothing-of-it"),
+    ],
+)
+@pytest.mark.parametrize("budget", [1, 8, 30, 1_000])
+def test_runs_of_broken_calls_are_those_of_the_rows(messages: list[Any], budget: int) -> None:
+    """The tools are counted without units where that says the same."""
+    asked = [*messages, {"role": "user", "content": "and now?"}]
+    try:
+        fitted = fit(asked, budget, counter=CharCounter())
+    except BudgetExceededError as error:
+        fitted = error.attempt
+    the_runs_are_those_of_the_rows(fitted.report)
+
+
+def test_no_message_is_a_report_without_runs() -> None:
+    """Neither rows nor runs."""
+    assert fit([], budget=10, counter=CharCounter()).report.to_dict()["runs"] == []

@@ -582,6 +582,21 @@ def test_the_report_takes_linear_time(shape: str) -> None:
     assert_linear(case, (250, 1_000))
 
 
+def test_a_report_by_runs_tells_no_units_apart() -> None:
+    """Of what left one row says all: to look for violations is most of it; a row each is thrice as much."""
+
+    def case(count: int) -> Call:
+        fitted = fit(SHAPES["valid"](count), 2_000, counter=exact_counter())
+        return lambda _: fitted.report.to_dict()
+
+    few, many = (operations_of(case(count)).lines for count in (1_000, 4_000))
+    assert (many - few) / 3_000 < REPORT_LINES, f"{few}, {many}"
+
+
+REPORT_LINES = 60
+"""Lines run a message for a report that is written."""
+
+
 @pytest.mark.parametrize("shape", ["valid", "old_parallel", "late_results"])
 def test_a_callback_that_removes_one_message_at_a_time_takes_linear_time(shape: str) -> None:
     """Also where all of them are of one unit."""

@@ -253,12 +253,28 @@ CONTEXTS = (
         "_fitting/reporting.py",
         "test_context_report.py test_context_joint.py test_context_ranks.py test_context_trim.py"
         " properties/test_marks.py test_breakpoints.py",
-        ("_ContextRows._mark", "if tokens and not _ends_inserted(decision):", "if tokens:"),
+        ("report_of", "0 if _ends_inserted(one) else one.mark_tokens", "one.mark_tokens"),
         ("_with_mark", "if decision.mark_tokens and _ends_inserted(decision):", "if False:"),
-        ("_ContextRows._mark", 'there if rows[at].fate != "evicted")', "there)"),
+        ("_marks_in", "for at in marked | own if", "for at in marked if"),
+    ),
+    module(
+        "_fitting/notes.py",
+        "test_context_report.py test_context_joint.py test_context_ranks.py test_context_trim.py",
         ("_notes_of_floors", "0 if outcome.composition.asked is None else ", ""),
         ("_notes_of_floors", "floor > one.cap_tokens", "floor >= one.cap_tokens"),
-        ("_marks_in", "for at in marked | own if", "for at in marked if"),
+    ),
+    module(
+        "_fitting/rows.py",
+        "test_reporting.py test_context_report.py properties/test_properties.py properties/test_context.py"
+        " properties/test_marks.py test_breakpoints.py",
+        ("Rows._sizes_after", "last = max(self._output)", "last = min(self._output)"),
+        ("Rows._runs", "if not stays.keys() <= states.keys():", "if False:"),
+        ("Rows._runs", ' or one[0] == "changed":', ":"),
+        ("_Tools.between", "if owner < first and", "if"),
+        ("_tools_in", "if behind is None and len(callers) <", "if len(callers) <"),
+        ("_tools_in", "if behind is None and len(callers) < sum", "if False and 0 < sum"),
+        ("_calls", "if ids is not None or index not in found:", "if index not in found:"),
+        ("_calls", "            called.update(names)\n", ""),
     ),
     module(
         "_fitting/joint.py",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from tests.properties import oracle
 from tests.properties.cases import Case
 from trimtab import ClearToolResults
+from trimtab.report import MessageRow, Report
 from trimtab.strategies import CUT_MARKER
 
 PLACEHOLDER = ClearToolResults().placeholder
@@ -205,3 +208,46 @@ FREE_OF_FORM = (
     count_all_agrees_with_a_recount,
 )
 """What holds in every wire form, whatever a message looks like there."""
+
+
+def the_runs_are_those_of_the_rows(report: Report) -> None:
+    """A8: what is told of neighbours together is what is told of each; it is asked for before any row is."""
+    runs = report.to_dict()["runs"]
+    assert runs == [_told_together(list(rows)) for _, rows in groupby(report.messages, key=_fate)]
+
+
+def _fate(row: MessageRow) -> tuple[Any, ...]:
+    """Say what neighbours have alike that are told together; what is changed is told alone."""
+    alone = row.index if row.fate == "changed" else None
+    return row.fate, row.reason, row.block, row.state == "pinned", alone
+
+
+def _told_together(rows: list[MessageRow]) -> dict[str, Any]:
+    first, evicted = rows[0], rows[0].fate == "evicted"
+    calls: dict[tuple[int, str], str] = {}
+    for row in rows:
+        calls.update({(row.unit, one): name for one, name in zip(row.call_ids, row.tool_names, strict=False)})
+    names = list(calls.values())
+    return {
+        "first": first.index,
+        "last": rows[-1].index,
+        "message_count": len(rows),
+        "fate": first.fate,
+        "reason": first.reason,
+        "block": first.block,
+        "state": first.state,
+        "tokens_before": _added([row.tokens_before for row in rows]),
+        "tokens_after": None if evicted else _added([row.tokens_after for row in rows]),
+        "roles": [row.role for row in rows] if len(rows) <= 2 else [],
+        "labels": [row.label for row in rows if row.label],
+        "tools": {name: names.count(name) for name in names},
+        "answers": bool(names) and {row.role for row in rows} <= ANSWERING,
+    }
+
+
+ANSWERING = {"tool", "user", "function", "function_call_output", "custom_tool_call_output"}
+"""Roles, or words for entries, of what may hold results and no calls."""
+
+
+def _added(tokens: Sequence[int | None]) -> int | None:
+    return None if None in tokens else sum(size or 0 for size in tokens)

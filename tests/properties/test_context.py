@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.builders import units
 from tests.properties import oracle
 from tests.properties.cases import ADDITIVE, BLACK_BOXES, COUNTERS, WINDOWS, WORDS
+from tests.properties.claims import the_runs_are_those_of_the_rows
 from tests.properties.contexts import Asked, Case, Piece, Plain, context_cases
 from trimtab import Context, SlidingWindow, validate
 
@@ -167,6 +168,14 @@ def test_the_report_adds_up_and_limits_hold(case: Case) -> None:
 def test_blocks_are_settled_as_plainly_said(case: Case) -> None:
     """D5 in a second wording: limits, second offers, and what each strategy makes of them."""
     it_is_what_is_said_plainly(case)
+
+
+@given(context_cases(counters=STEADY))
+@settings(max_examples=settings.default.max_examples * 2)
+def test_runs_say_what_rows_say(case: Case) -> None:
+    """A8: grouped block by block without a row of each message, and from the rows."""
+    the_runs_are_those_of_the_rows(case.attempt.report)
+    the_runs_are_those_of_the_rows(case.attempt.count_all())
 
 
 @given(context_cases(counters=STEADY))

@@ -129,6 +129,14 @@ def test_only_a_strategy_that_gives_up_raises(case: Case) -> None:
 
 
 @given(cases())
+@settings(max_examples=settings.default.max_examples * 2)
+def test_runs_say_what_rows_say(case: Case) -> None:
+    """A8: grouped without a row of each message, and from the rows."""
+    claims.the_runs_are_those_of_the_rows(case.attempt.report)
+    claims.the_runs_are_those_of_the_rows(case.attempt.count_all())
+
+
+@given(cases())
 def test_the_objects_of_the_caller_are_never_changed(case: Case) -> None:
     """A5: compared with a deep copy, after the report was read and everything counted."""
     case.attempt.report.to_dict(include_text=True)

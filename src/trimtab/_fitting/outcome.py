@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any
 
-from trimtab._fitting.layout import Composition, Part
+from trimtab._fitting.layout import Composition, Part, faults_of
 from trimtab._fitting.portion import Decision
 from trimtab._fitting.settlement import Marks
 from trimtab.budget import Budget
@@ -18,7 +18,7 @@ from trimtab.formats import Format, Request, mapping_of
 from trimtab.strategies.drop import Strict
 
 if TYPE_CHECKING:
-    from trimtab.report import Reason, Report
+    from trimtab.report import Reason, Report, Violation
 
 __all__ = ["BlockDecision", "Outcome", "mark_tokens_of"]
 
@@ -257,17 +257,90 @@ class Outcome:
         kinds = (self.format.kind(mapping_of(message)) for message in self.output())
         return sum(1 for _ in takewhile(lambda kind: kind == "system", kinds))
 
+    # What the report asks of an outcome.
+
+    is_one_list = False
+    given_body = None
+    """The request body that was given: of blocks none is."""
+
+    @property
+    def request_sizes(self) -> Sizes:
+        """The table that knows what is beside the messages."""
+        return self.composition.request_sizes
+
+    @property
+    def tools(self) -> Any:
+        """Tool schemas."""
+        return self.composition.policy.tools
+
+    @property
+    def asked_notes(self) -> tuple[str, ...]:
+        """What is to be said whatever is decided."""
+        return self.composition.notes
+
+    @property
+    def lead_count(self) -> int:
+        """Messages in front of all blocks."""
+        return len(self.composition.lead)
+
+    @property
+    def is_black_box(self) -> bool:
+        """True if the counter tells the size of whole lists only."""
+        return self.composition.is_black_box
+
+    is_counted_whole = is_black_box
+
+    @property
+    def whole_tokens(self) -> int | None:
+        """What a black box said of all that was given."""
+        return self.composition.whole_tokens
+
+    def beside_tokens(self, lead_tokens: int) -> int:
+        """Return what was settled with a block and is none of it: nothing, whatever the lead costs."""
+        return 0
+
+    def lead_sizes(self) -> list[int]:
+        """List the sizes of messages before all blocks."""
+        sizes, lead = self.composition.request_sizes, self.composition.lead
+        if isinstance(sizes, Shares):
+            return sizes.split(lead, self.lead_tokens)
+        return [sizes.of(at) for at in range(len(lead))]
+
+    def blocks_dropped(self) -> tuple[str, ...]:
+        """List the blocks that left whole."""
+        return tuple([one.portion.name for one in self.decisions if not one.output()])
+
+    def units_across(self) -> dict[int, int]:
+        """Map messages of units that span blocks to the first message of the unit, as given."""
+        composition = self.composition
+        units = composition.units_across()
+        given: dict[int, int] = {}
+        for part, start in zip(composition.parts, composition.starts, strict=True):
+            for index in range(len(part.history)) if units else ():
+                given[start + index] = part.start + part.source_index(index)
+        return {given[index]: given[min(unit)] for unit in units for index in unit}
+
+    def violations(self) -> list[Violation]:
+        """List what the provider would refuse of the input."""
+        return faults_of(self.composition.policy, self.format, self.composition.source)
+
+    def notes_of_report(self) -> list[str]:
+        """List what a reader should know beside what was said on the way."""
+        from trimtab._fitting.notes import notes_of_context
+
+        return notes_of_context(self)
+
     def tokens_before(self) -> int | None:
         """Return the tokens of the request as it came in; None where that is not known."""
-        from trimtab._fitting.reporting import context_tokens_before_of
+        from trimtab._fitting.reporting import tokens_before_of
 
-        return context_tokens_before_of(self)
+        return tokens_before_of(self)
 
     def report(self, marks: Marks, /) -> Report:
         """Make the report, with marks that were set on the output."""
-        from trimtab._fitting.reporting import context_report_of  # not above: many fits are never reported
+        from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
 
-        return marks.charge(context_report_of(self, marks))
+        return marks.charge(report_of(self, marks))
 
     def tables(self) -> list[Sizes]:
         """List the tables of its sizes."""

@@ -11,10 +11,12 @@ from trimtab.conversation.assemble import put_in, tools_answered
 from trimtab.counting.awaited import CountsNeeded
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import CountingError, FormatError, HeaviestMessage, move_error
+from trimtab.formats import Format, mapping_of
 from trimtab.strategies.base import EvictionRequest
 from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:
+    from trimtab._fitting.joint import Joint
     from trimtab.report import Reason
 
 __all__ = ["Decision", "Portion", "in_block"]
@@ -46,12 +48,19 @@ class Portion:
     """Messages of `source` that left before anything was decided, and why."""
     whole: bool = False
     """True: it stays whole if its cap allows, whatever its rank (SPEC D7), or whatever its cap (pinned)."""
+    joint: Joint | None = None
+    """Makes one message of all of them, where they are documents that are joined."""
     mended: frozenset[int] = frozenset()
     """Messages of `source` that a repair edited or moved, or that lost a part to a callback."""
 
     def source_index(self, index: int) -> int:
         """Translate a position in the history to one in the caller's list."""
         return index - self.lead if self.origin is None else self.origin[index - self.lead]
+
+
+def leads_system(format: Format, messages: Sequence[Any]) -> bool:
+    """Tell whether messages begin with system text."""
+    return bool(messages) and format.kind(mapping_of(messages[0])) == "system"
 
 
 def said_of(heaviest: HeaviestMessage | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trimtab._fitting.portion import Decision, said_of
+from trimtab._fitting.portion import Decision, leads_system, said_of
 from trimtab._fitting.prepare import BLOCK, Work
 from trimtab._fitting.settlement import Marks
 from trimtab._shared.checks import move_to_source
@@ -17,7 +17,7 @@ from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.formats import Format, Request
 
 if TYPE_CHECKING:
-    from trimtab.report import Report
+    from trimtab.report import Report, Violation
 
 __all__ = ["FitOutcome"]
 
@@ -96,11 +96,118 @@ class FitOutcome(Decision[Work]):
         """Put the output together."""
         return self.settled.assemble(self.request)
 
+    # What the report asks of an outcome: this one is a block, and what stands beside it, too.
+
+    is_one_list = True
+    lead_count = 0
+    """Messages in front of the block; its own lead is in it."""
+    fixed_tokens = None
+    floors_ignored = False
+    notes = ()
+    cap_tokens = None
+    floor_tokens = floor_missed_tokens = freed_tokens = mark_tokens = 0
+
+    @property
+    def decisions(self) -> list[FitOutcome]:
+        """What was settled for each block."""
+        return [self]
+
+    @property
+    def request_sizes(self) -> Sizes:
+        """The table that knows what is beside the messages."""
+        return self.portion.sizes
+
+    @property
+    def tools(self) -> Any:
+        """Tool schemas."""
+        return self.portion.tools
+
+    @property
+    def given_body(self) -> Request | None:
+        """The request body that was given."""
+        return self.portion.body
+
+    @property
+    def asked_notes(self) -> tuple[str, ...]:
+        """What is to be said whatever is decided."""
+        return self.portion.notes
+
+    @property
+    def limit_tokens(self) -> int:
+        """What all of it had to keep to."""
+        return self.budget.input_tokens
+
+    offered_tokens = limit_tokens
+
+    @property
+    def is_black_box(self) -> bool:
+        """True if the counter tells the size of whole lists only."""
+        return isinstance(self.portion.sizes, Shares)
+
+    @property
+    def is_counted_whole(self) -> bool:
+        """True if what the provider does not read was counted all the same."""
+        return self.portion.ask.sizes is not None or not self.portion.sizes.additive
+
+    @property
+    def whole_tokens(self) -> int | None:
+        """What a black box said of all that was given."""
+        sizes = self.portion.source_sizes
+        return sizes.whole_tokens if isinstance(sizes, Shares) else None
+
+    @property
+    def leads_system(self) -> bool:
+        """True if the request begins with a system message."""
+        return leads_system(self.format, self.messages())
+
+    @property
+    def given_fixed_tokens(self) -> int:
+        """What stood beside the messages of the request as it was given."""
+        return self.portion.sizes.fixed_tokens(leads_system(self.format, self.portion.given))
+
+    def beside_tokens(self, lead_tokens: int) -> int:
+        """Return what was settled with the block and is none of it; its lead costs so much."""
+        return self.portion.sizes.fixed_tokens(self.leads_system) + lead_tokens
+
+    def lead_sizes(self) -> list[int]:
+        """List the sizes of messages before all blocks."""
+        return []
+
+    def output(self) -> list[Any]:
+        """Put the output together."""
+        return self.messages()
+
+    def entries(self) -> list[Any]:
+        """Put together what came out of the block."""
+        return self.messages()
+
+    def mark_places(self) -> frozenset[int]:
+        """List where the mark of a block stands: `fit` has none."""
+        return frozenset()
+
+    def blocks_dropped(self) -> tuple[str, ...]:
+        """List the blocks that left whole."""
+        return ()
+
+    def units_across(self) -> dict[int, int]:
+        """Map messages of units that span blocks to the first message of the unit."""
+        return {}
+
+    def violations(self) -> list[Violation]:
+        """List what the provider would refuse of the input."""
+        return self.portion.violations()
+
+    def notes_of_report(self) -> list[str]:
+        """List what a reader should know beside what was said on the way."""
+        from trimtab._fitting.notes import notes_of_fit
+
+        return notes_of_fit(self.portion, self.messages())
+
     def tokens_before(self) -> int | None:
         """Return the tokens of the request as it came in; None where that is not known."""
         from trimtab._fitting.reporting import tokens_before_of
 
-        return tokens_before_of(self.portion, self)
+        return tokens_before_of(self)
 
     def report(self, marks: Marks, /) -> Report:
         """Make the report, with marks that were set on the output."""

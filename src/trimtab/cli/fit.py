@@ -28,6 +28,7 @@ from trimtab.errors import ConfigurationError, FormatError, UnknownNameError
 from trimtab.formats import Request, detect, formats, get_format
 from trimtab.policy import policy_in, read_file, with_path
 from trimtab.policy.conversations import FittedRequest, fill, fit_conversation, write_fitted
+from trimtab.report.rows import ROWS, RowsOf
 from trimtab.report.text import fate_counts
 from trimtab.strategies.data import KINDS_ALONE
 
@@ -142,14 +143,14 @@ def _unknown(key: str, names: list[str], why: str = "") -> str:
     return f"no block is called {key!r}{why}; the policy has: {', '.join(names)}{hint}"
 
 
-def _answer(found: FittedRequest, *, only_report: bool, without_report: bool) -> Answer:
+def _answer(found: FittedRequest, *, only_report: bool, without_report: bool, rows: RowsOf) -> Answer:
     """Say what became of a conversation; its report is made where somebody reads it."""
     fitted, request = found
 
     def data() -> dict[str, Any]:
         what = "request" if isinstance(request, Mapping) else "messages"
         told = {} if only_report else {what: request}
-        return told if without_report else {**told, "report": fitted.report.to_dict()}
+        return told if without_report else {**told, "report": fitted.report.to_dict(rows=rows)}
 
     def row() -> str:
         report = fitted.report
@@ -228,9 +229,16 @@ Examples:
     is_flag=True,
     help="Leave the report out: messages or request, with file and line where there are many.",
 )
+@click.option(
+    "--rows",
+    type=click.Choice(ROWS),
+    default="runs",
+    show_default=True,
+    help="Rows of a report as JSON: one for neighbours that fared alike, or one a message.",
+)
 @bare_option
 def fit(
-    full: bool, bare: bool, without_report: bool, policy: str | None, **given: Any
+    full: bool, bare: bool, without_report: bool, rows: RowsOf, policy: str | None, **given: Any
 ) -> Callable[[Any], Answer]:
     """Fit conversations into a budget.
 
@@ -243,7 +251,7 @@ def fit(
             " report: give one"
         )
     fit_value = fit_by_options(given) if policy is None else PolicyFit(policy, given).fit
-    return lambda value: _answer(fit_value(value), only_report=full, without_report=without_report)
+    return lambda value: _answer(fit_value(value), only_report=full, without_report=without_report, rows=rows)
 
 
 def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:

@@ -39,6 +39,7 @@ from trimtab.errors import (
     MissingExtraError,
     Phrase,
 )
+from trimtab.report.rows import RowsOf
 from trimtab.report.text import plain, plural
 
 P = ParamSpec("P")
@@ -113,7 +114,7 @@ def usage(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def _no_answer(error: ContextError, *, with_report: bool) -> Answer:
+def _no_answer(error: ContextError, *, with_report: bool, rows: RowsOf) -> Answer:
     """Say what went wrong with one conversation, in the place of an answer.
 
     For programs the error with its numbers, and the report of the best attempt if there is one; for people
@@ -126,7 +127,7 @@ def _no_answer(error: ContextError, *, with_report: bool) -> Answer:
         heaviest = getattr(error, "heaviest", None)
         told |= {} if heaviest is None else {"heaviest": asdict(heaviest)}
         found = {"error": {"type": error_name(error), "message": in_options(error), **told}}
-        return found if report is None else {**found, "report": report.to_dict()}
+        return found if report is None else {**found, "report": report.to_dict(rows=rows)}
 
     return Answer(
         ok=False,
@@ -175,6 +176,8 @@ class Form:
     """Whether somebody reads how many tokens there are."""
     with_report: bool
     """Whether what does not fit has the report of the nearest attempt."""
+    rows: RowsOf
+    """What a row of that is of."""
 
     @property
     def render(self) -> Render:
@@ -215,6 +218,7 @@ def on_conversations(
                 parts=given.get("policy") is not None,
                 with_tokens=found.many,
                 with_report=not without_report,
+                rows=given.get("rows", "runs"),
             )
             progress = Progress(len(found.paths))
             asked = _read_all(found, progress, functools.partial(pieces, kind=kind))
@@ -310,7 +314,7 @@ def _replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked]
             ):
                 return Reply(refused=in_options(error))
             why = error if isinstance(error, ContextError) else FormatError("nested too deep")
-        failed = _no_answer(why, with_report=form.with_report)
+        failed = _no_answer(why, with_report=form.with_report, rows=form.rows)
         said = f"trimtab: {plain(place.label(asked.label))}: {plain(in_options(why))}"
         return Reply(render(failed, place), said=said)
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from trimtab._shared.checks import check_messages, check_model, check_pending_calls
 from trimtab.conversation.order import order_faults
-from trimtab.conversation.pairing import Pairing, last_turn_of, late_results, open_calls, pair
+from trimtab.conversation.pairing import Pairing, last_turn_of, late_results, open_calls, owners_behind, pair
 from trimtab.conversation.repairs import Change, Placed, mend
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, format_of, mapping_of, refuse_foreign
@@ -203,6 +203,8 @@ def _readable(messages: Sequence[Any]) -> tuple[list[Any], list[Violation]]:
     """Read every entry as a dict; one that is no message becomes an empty one and a violation."""
     items: list[Any] = []
     broken: list[Violation] = []
+    if set(map(type, messages)) <= {dict}:
+        return list(messages), broken
     for index, message in enumerate(messages):
         try:
             items.append(mapping_of(message))
@@ -231,6 +233,8 @@ def _where(fault: Fault) -> str:
 def _pair_violations(
     format: Format, items: list[Any], structure: Structure, pending_calls: Collection[str]
 ) -> Iterator[Violation]:
+    if owners_behind(structure, in_one=format.rules.results_in_one) is not None:
+        return
     pairing = pair(structure, range(structure.count))
     yield from _result_violations(format.rules, items, structure, pairing)
     last_turn = last_turn_of(structure.count, structure.kinds.get, structure.bound.__contains__)

@@ -13,11 +13,12 @@ from typing import Any, Self
 from trimtab._shared.checks import check_whole, unknown_name
 from trimtab._shared.lazy import public_dir
 from trimtab.errors import ConfigurationError, HeaviestMessage
-from trimtab.report.data import from_data, to_data
+from trimtab.report.data import from_data, runs_from, to_data
 from trimtab.report.rows import (
     ACTIONS,
     FATES,
     REASONS,
+    ROWS,
     STATES,
     Action,
     BlockReport,
@@ -25,10 +26,15 @@ from trimtab.report.rows import (
     InsertedRow,
     LiveRows,
     MessageRow,
+    OnlyRuns,
     Reason,
     ResultRow,
+    RowsOf,
+    RunRow,
+    RunRows,
     State,
     Violation,
+    runs_of,
 )
 
 __all__ = [
@@ -46,14 +52,20 @@ __all__ = [
     "Reason",
     "Report",
     "ResultRow",
+    "RunRow",
     "State",
     "Violation",
 ]
 
 __dir__ = public_dir(globals())
 
-SCHEMA = 1
-"""Version of the form `Report.to_dict` writes; raised when a reader of the old form would misread it."""
+SCHEMA = 2
+"""Version of the form `Report.to_dict` writes; raised when a reader of the old form would misread it.
+
+Since 2 there may be `runs` in place of `messages`.
+"""
+_READ = (1, SCHEMA)
+"""The versions that are read."""
 
 _MIN_COLUMNS = 60
 _DEFAULT_COLUMNS = 80
@@ -183,7 +195,16 @@ class Report:
         """True if a message left, or was changed by more than a mark for a cache."""
         if self.evicted_message_count or not self.changed_message_count:
             return self.evicted_message_count > 0
-        return any(row.fate == "changed" and row.reason != "cache_mark" for row in self.messages)
+        return any(run.fate == "changed" and run.reason != "cache_mark" for run in self.runs)
+
+    @property
+    def runs(self) -> Sequence[RunRow]:
+        """Neighbours with the same fate, reason and block, a row for all of them.
+
+        Made without a row of each message, where the report is of a fit that is at hand.
+        """
+        rows = self.messages
+        return rows.runs() if isinstance(rows, RunRows) else runs_of(rows)
 
     def block(self, name: str, /) -> BlockReport:
         """Return what became of the block of a name; of `fit` the one block is "history".
@@ -201,21 +222,35 @@ class Report:
         there = ", ".join(names) or "none"
         raise unknown_name(f"the report has no block {name!r}; there are: {there}", name, names)
 
-    def to_dict(self, *, include_text: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, rows: RowsOf = "runs", include_text: bool = False) -> dict[str, Any]:
         """Write the report as plain data for JSON.
 
         Holds `schema` and `remaining_tokens` as well.
 
         Args:
-            include_text: Also write the text of the messages, as far as it is at hand.
+            rows: "runs": neighbours that fared alike share a row under `runs`, which is short for a long
+                conversation, too; "messages": each message has a row of its own under `messages`.
+            include_text: Also write the text of the messages, as far as it is at hand: in rows of messages.
+
+        Raises:
+            ConfigurationError: `rows` is neither, or this report was read from runs and has no others.
         """
+        if rows not in ROWS:
+            raise ConfigurationError(f'rows must be "runs" or "messages", not {rows!r}')
         data: dict[str, Any] = {"schema": SCHEMA, "remaining_tokens": self.remaining_tokens}
-        data.update(to_data(_with_text(self) if include_text else self, include_text=include_text))
+        if rows == "messages" or include_text:
+            data.update(to_data(_with_text(self) if include_text else self, include_text=include_text))
+            return data
+        data.update(to_data(replace(self, messages=()), include_text=False))
+        del data["messages"]
+        data["runs"] = [{**to_data(run, include_text=False), "tools": dict(run.tools)} for run in self.runs]
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Self:
         """Read what `to_dict` wrote, also after a trip through JSON.
+
+        One that was written by runs has `runs`, and no `messages` to be read.
 
         Args:
             data: The mapping it wrote.
@@ -228,10 +263,16 @@ class Report:
             raise ConfigurationError(f"a report must be a mapping, not {type(data).__name__}")
         values = dict(data)
         schema = values.pop("schema", None)
-        if schema != SCHEMA or isinstance(schema, bool):
-            raise ConfigurationError(f"'schema' of the report is {schema!r}; this trimtab reads {SCHEMA}")
+        if schema not in _READ or isinstance(schema, bool):
+            known = " and ".join(map(str, _READ))
+            raise ConfigurationError(f"'schema' of the report is {schema!r}; this trimtab reads {known}")
         remaining_tokens = values.pop("remaining_tokens", None)
+        runs = values.pop("runs", None)
+        if runs is not None and "messages" in values:
+            raise ConfigurationError("a report has either 'runs' or 'messages'")
         report = from_data(cls, values, where="")
+        if runs is not None:
+            report = replace(report, messages=OnlyRuns(runs_from(runs)))
         if remaining_tokens not in (None, report.remaining_tokens):
             raise ConfigurationError(
                 f"'remaining_tokens' is {remaining_tokens!r}, but 'input_tokens' less 'tokens_after' is"
@@ -305,7 +346,9 @@ class Report:
         """Compare by value, whatever kind of sequence holds the rows."""
         if not isinstance(other, Report):
             return NotImplemented
-        return self.to_dict() == other.to_dict()
+        by_run = any(isinstance(one.messages, OnlyRuns) for one in (self, other))
+        rows: RowsOf = "runs" if by_run else "messages"
+        return self.to_dict(rows=rows) == other.to_dict(rows=rows)
 
     def __hash__(self) -> int:
         """Hash the totals, so that rows need not be built."""

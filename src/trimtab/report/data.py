@@ -18,6 +18,7 @@ from trimtab.report.rows import (
     InsertedRow,
     MessageRow,
     ResultRow,
+    RunRow,
     Violation,
 )
 
@@ -42,7 +43,11 @@ def _fields_of(
     kind: Hashable, include_text: bool
 ) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], tuple[str, ...]]:
     """Name the fields of a class of rows, what reads them all at once, and those that hold several."""
-    chosen = [entry for entry in fields(cast("Any", kind)) if entry.name != "text" or include_text]
+    chosen = [
+        entry
+        for entry in fields(cast("Any", kind))
+        if entry.name != "text" or (include_text and kind is not RunRow)
+    ]
     names = tuple(entry.name for entry in chosen)
     sequences = tuple(entry.name for entry in chosen if str(entry.type).startswith(("tuple[", "Sequence[")))
     return names, attrgetter(*names), sequences
@@ -98,6 +103,19 @@ def _rows(make: Callable[..., object]) -> Reader:
     return _many(lambda value, where: from_data(make, value, where=where))
 
 
+def _counts(value: object, where: str) -> object:
+    if not isinstance(value, Mapping):
+        raise _wrong(where, "a mapping", value)
+    return {str(key): _number(count, f"{where}.{key}") for key, count in value.items()}
+
+
+def runs_from(data: object) -> list[RunRow]:
+    """Read the runs of a report."""
+    if not isinstance(data, (list, tuple)):
+        raise _wrong("runs", "a list", data)
+    return [from_data(RunRow, value, where=f"runs[{place}]") for place, value in enumerate(data)]
+
+
 _number = _value("a whole number", is_whole)
 _string = _value("a string", lambda value: isinstance(value, str))
 _READERS: dict[str, Reader] = {
@@ -116,5 +134,6 @@ _READERS: dict[str, Reader] = {
     "tuple[InsertedRow, ...]": _rows(InsertedRow),
     "tuple[BlockReport, ...]": _rows(BlockReport),
     "Sequence[Violation]": _rows(Violation),
+    "Mapping[str, int]": _counts,
 }
 """By annotation, which `from __future__ import annotations` keeps as the string it was written as."""

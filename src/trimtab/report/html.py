@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from itertools import groupby
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from trimtab.report.rows import BlockReport, InsertedRow, MessageRow, Reason
+from trimtab.report.rows import BlockReport, InsertedRow, MessageRow, OnlyRuns, Reason, RunRow, run_of_one
 from trimtab.report.text import (
     cells_of,
     clip,
     deeds,
     facts_of,
-    fate_key,
     number,
     plain,
     plural,
@@ -262,10 +261,9 @@ def _colour(place: int) -> str:
 
 
 def _strip(report: Report) -> Iterator[str]:
-    rows = list(report.messages)
-    if not rows and not report.inserted:
+    if not report.messages and not report.inserted:
         return
-    cells = _join(list(_cells(rows, report.inserted)))
+    cells = _join(list(_cells(report)))
     width = _WIDTH / len(cells)
     gap = min(1.5, width / 5)
     drawn = [
@@ -273,15 +271,14 @@ def _strip(report: Report) -> Iterator[str]:
     ]
     there = {cell.kind for cell in cells}
     yield "<h3>The messages, oldest first</h3>"
-    yield _svg(drawn, f"{plural(len(rows), 'message')}, and what became of them")
+    yield _svg(drawn, f"{plural(len(report.messages), 'message')}, and what became of them")
     yield _key([(kind, name) for kind, name in _NAMES.items() if kind in there])
 
 
 def _table(report: Report, *, include_text: bool) -> Iterator[str]:
-    rows = list(report.messages)
-    if not rows and not report.inserted:
+    runs = report.runs
+    if not runs and not report.inserted:
         return
-    runs = [tuple(run) for _, run in groupby(rows, key=fate_key)]
     named = len(report.blocks) > 1
     table = [_run(run, named=named, include_text=include_text) for run in runs]
     heads = ('<th class="n">index</th>', "<th>fate</th>", '<th class="n">tokens</th>', "<th>why</th>")
@@ -292,16 +289,26 @@ def _table(report: Report, *, include_text: bool) -> Iterator[str]:
         yield f'<div class="scroll"><table class="lines">{head}{"".join(more)}</table></div></details>'
 
 
-def _cells(rows: Sequence[MessageRow], inserted: Sequence[InsertedRow]) -> Iterator[_Cell]:
+def _cells(report: Report) -> Iterator[_Cell]:
     """Give each message a cell, and each that was put in one before the message it stands before."""
-    waiting, place = list(inserted), 0
-    for row in rows:
-        while row.fate != "evicted" and waiting and waiting[0].position <= place:
+    waiting, place = list(report.inserted), 0
+    for stays, cell in _own_cells(report.messages):
+        while stays and waiting and waiting[0].position <= place:
             yield _Cell("inserted", _insertion(waiting.pop(0)))
             place += 1
-        yield _Cell(kind_of(row), _sentence(row))
-        place += row.fate != "evicted"
+        yield cell
+        place += stays
     yield from (_Cell("inserted", _insertion(row)) for row in waiting)
+
+
+def _own_cells(rows: Sequence[MessageRow]) -> Iterator[tuple[bool, _Cell]]:
+    """Give each of the caller's messages a cell, and say whether it stays; with runs alone, of its run."""
+    if isinstance(rows, OnlyRuns):
+        for run in rows.runs():
+            yield from repeat((run.fate != "evicted", _cell(run)), run.message_count)
+    else:
+        for row in rows:
+            yield row.fate != "evicted", _cell(run_of_one(row))
 
 
 def _join(cells: Sequence[_Cell]) -> Sequence[_Cell]:
@@ -318,7 +325,7 @@ def _join(cells: Sequence[_Cell]) -> Sequence[_Cell]:
     return found
 
 
-def kind_of(row: MessageRow) -> str:
+def kind_of(row: MessageRow | RunRow) -> str:
     """Say in one word what became of a message, as the strip does."""
     if row.fate == "evicted":
         told: Reason = "superseded_by_summary"
@@ -326,18 +333,18 @@ def kind_of(row: MessageRow) -> str:
     return "pinned" if row.fate == "kept" and row.state == "pinned" else row.fate
 
 
-def _sentence(row: MessageRow) -> str:
-    """Say of one message what the table says of several."""
-    _, fate, tokens, why = cells_of((row,))
-    what = ", ".join(filter(None, (fate, why, f"{tokens} tokens")))
-    return f"{row.index}, {what_of((row,))}: {what}"
-
-
-def _run(run: tuple[MessageRow, ...], *, named: bool, include_text: bool) -> str:
+def _cell(run: RunRow) -> _Cell:
+    """Say in a sentence what the table says in a line."""
     span, fate, tokens, why = cells_of(run)
-    why = reason_words(run[0]) or why
-    what = f"{run[0].block}: {what_of(run)}" if named else what_of(run)
-    said = run[0].text if include_text and len(run) == 1 else None
+    what = ", ".join(filter(None, (fate, why, f"{tokens} tokens")))
+    return _Cell(kind_of(run), f"{span}, {what_of(run)}: {what}")
+
+
+def _run(run: RunRow, *, named: bool, include_text: bool) -> str:
+    span, fate, tokens, why = cells_of(run)
+    why = reason_words(run) or why
+    what = f"{run.block}: {what_of(run)}" if named else what_of(run)
+    said = run.text if include_text else None
     text = f"<pre>{_lines(said[:_MOST_CHARS])}</pre>" if said else ""
     return (
         f'<tr><td class="n">{span}</td><td>{fate}</td><td class="n">{tokens}</td><td>{why}</td>'

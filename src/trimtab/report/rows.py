@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, get_args, overload
+
+from trimtab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from trimtab.report import Report
@@ -32,6 +36,9 @@ Reason = Literal[
 State = Literal["pinned", "held", "free"]
 """Pinned neither leaves nor changes, held does not leave but may be shortened, free is the rest."""
 
+RowsOf = Literal["runs", "messages"]
+"""What a row of written data is of: neighbours that fared alike, or one message."""
+
 Action = str
 """What was done to a block: one of `ACTIONS`, or the name of a user's strategy."""
 
@@ -39,6 +46,8 @@ FATES: tuple[Fate, ...] = get_args(Fate)
 """Every fate there is."""
 REASONS: tuple[Reason, ...] = get_args(Reason)
 """Every reason there is."""
+ROWS: tuple[RowsOf, ...] = get_args(RowsOf)
+"""Whatever a row of written data may be of."""
 STATES: tuple[State, ...] = get_args(State)
 """Every state there is."""
 ACTIONS: tuple[Action, ...] = (
@@ -122,7 +131,128 @@ class MessageRow:
     """Its text, if at hand. Leaves only with `include_text=True` and is no part of the value."""
 
 
-class LiveRows(Sequence[MessageRow]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """What became of neighbours that fared alike: of many messages, or of one.
+
+    They have the same fate, reason and block, and are pinned all or none. A changed message is alone.
+
+    Args:
+        first: Position of the first of them in the input, from 0.
+        last: Position of the last of them.
+        message_count: How many they are.
+        fate: What became of them.
+        reason: Why they were changed or evicted; None when they were kept as they are.
+        block: Name of the block they belong to; "history" in `fit`.
+        state: Whether they are pinned; of others the state of the first of them.
+        tokens_before: Their size as they came in; None where the fit did not need to know all of it.
+        tokens_after: Their size in the output; None for evicted messages, which are not in it.
+        roles: Their roles, in order, where they are one or two; empty for more.
+        labels: The words their block has for them, where it was given some.
+        tools: How often each tool is called, or answered, by them; the one most often called comes first.
+        answers: True if none of them calls: only results of these tools are among them.
+        text: Text of a run of one message, if at hand. It is no part of the value, and never leaves.
+    """
+
+    first: int
+    """Position of the first of them in the input, from 0."""
+    last: int
+    """Position of the last of them."""
+    message_count: int
+    """How many they are."""
+    fate: Fate
+    """What became of them."""
+    reason: Reason | None = None
+    """Why they were changed or evicted; None when they were kept as they are."""
+    block: str = "history"
+    """Name of the block they belong to; "history" in `fit`."""
+    state: State = "free"
+    """Whether they are pinned; of others the state of the first of them."""
+    tokens_before: int | None = None
+    """Their size as they came in; None where the fit did not need to know all of it."""
+    tokens_after: int | None = None
+    """Their size in the output; None for evicted messages, which are not in it."""
+    roles: tuple[str, ...] = ()
+    """Their roles, in order, where they are one or two; empty for more."""
+    labels: tuple[str, ...] = ()
+    """The words their block has for them, where it was given some."""
+    tools: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """How often each tool is called, or answered, by them; the one most often called comes first."""
+    answers: bool = False
+    """True if none of them calls: only results of these tools are among them."""
+    text: str | None = field(default=None, repr=False, compare=False)
+    """Text of a run of one message, if at hand. It is no part of the value, and never leaves."""
+
+
+NAMED_ROLES = 2
+"""Of so many messages a run says the roles."""
+_ANSWERING_ROLES = frozenset({"tool", "user", "function"})
+
+
+def runs_of(rows: Iterable[MessageRow], /) -> list[RunRow]:
+    """Group neighbours that fared alike."""
+    return [_run_of(tuple(run)) for _, run in groupby(rows, key=_fate_of)]
+
+
+def run_of_one(row: MessageRow, /) -> RunRow:
+    """Return the run of a single message."""
+    return _run_of((row,))
+
+
+def _fate_of(row: MessageRow) -> tuple[object, ...]:
+    """Return what neighbours have alike that are one run."""
+    own = row.index if row.fate == "changed" else None
+    return row.fate, row.reason, row.block, row.state == "pinned", own
+
+
+def _run_of(rows: tuple[MessageRow, ...]) -> RunRow:
+    first = rows[0]
+    # A call and its result name the same call; ids are used again in later units.
+    named = {
+        (row.unit, call_id): name
+        for row in rows
+        if row.tool_names
+        for call_id, name in zip(row.call_ids, row.tool_names, strict=False)
+    }
+    return RunRow(
+        first=first.index,
+        last=rows[-1].index,
+        message_count=len(rows),
+        fate=first.fate,
+        reason=first.reason,
+        block=first.block,
+        state=first.state,
+        tokens_before=sum_of([row.tokens_before for row in rows]),
+        tokens_after=None if first.fate == "evicted" else sum_of([row.tokens_after for row in rows]),
+        roles=tuple([row.role for row in rows]) if len(rows) <= NAMED_ROLES else (),
+        labels=tuple([row.label for row in rows if row.label]),
+        tools=dict(Counter(named.values()).most_common()),
+        answers=bool(named) and all(map(is_answer, [row.role for row in rows])),
+        text=first.text if len(rows) == 1 else None,
+    )
+
+
+def is_answer(role: str, /) -> bool:
+    """Tell whether what has a role may hold results, and no calls."""
+    return role in _ANSWERING_ROLES or role.endswith("_output")
+
+
+def sum_of(sizes: Sequence[int | None], /) -> int | None:
+    """Add up; None if one is not known."""
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+class RunRows(Sequence[MessageRow]):
+    """Rows of messages of which the runs are known."""
+
+    __slots__ = ()
+
+    def runs(self) -> list[RunRow]:
+        """Group neighbours that fared alike."""
+        raise NotImplementedError
+
+
+class LiveRows(RunRows):
     """Rows of a fit that is at hand: they know the texts, and can count what the fit did not need to."""
 
     __slots__ = ()
@@ -134,6 +264,40 @@ class LiveRows(Sequence[MessageRow]):
     def counted_report(self) -> Report | None:
         """Make the report without unknown numbers; None where to count them costs too much."""
         raise NotImplementedError
+
+
+class OnlyRuns(RunRows):
+    """Rows that nobody wrote down: of a report that was read back from runs."""
+
+    __slots__ = ("_runs",)
+
+    def __init__(self, runs: Iterable[RunRow]) -> None:
+        self._runs = tuple(runs)
+
+    def runs(self) -> list[RunRow]:
+        """Return the runs that were read."""
+        return list(self._runs)
+
+    def __len__(self) -> int:
+        return sum(run.message_count for run in self._runs)
+
+    @overload
+    def __getitem__(self, index: int) -> MessageRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[MessageRow]: ...
+    def __getitem__(self, index: int | slice) -> MessageRow | Sequence[MessageRow]:
+        """Refuse.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError(
+            "this report was written by runs and has no rows of single messages: read report.runs, or write"
+            ' it with to_dict(rows="messages")'
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return OnlyRuns, (self._runs,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, groupby, takewhile
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from unicodedata import east_asian_width
 
-from trimtab.report.rows import FATES, BlockReport, MessageRow
+from trimtab.report.rows import FATES, NAMED_ROLES, BlockReport, MessageRow, RunRow
 
 if TYPE_CHECKING:
     from trimtab.report import Report
     from trimtab.report.rows import Violation
 
 Tone = Literal["", "bold", "dim", "good", "warn", "bad"]
-Run = tuple[MessageRow, ...]
-"""Neighbouring messages with the same fate, reason and block; the first speaks for all of them."""
 
 _COLOURS: dict[Tone, str] = {"bold": "1", "dim": "2", "good": "32", "warn": "33", "bad": "31"}
 
@@ -315,27 +312,25 @@ def deeds(block: BlockReport, *, alone: bool) -> str:
 
 def _messages(report: Report, *, width: int, include_text: bool) -> Iterator[Line]:
     """Give each run of messages a line; of many, the middle is only counted."""
-    # A changed message is a run of its own.
-    runs = [tuple(run) for _, run in groupby(report.messages, key=fate_key)]
+    runs = report.runs
     if not runs:
         return
     head = len(runs) if len(runs) <= _MOST_RUNS else _MOST_RUNS - _LAST_RUNS
     hidden = runs[head:-_LAST_RUNS]
-    shown = runs[:head] + (runs[-_LAST_RUNS:] if hidden else [])
+    shown = [*runs[:head], *(runs[-_LAST_RUNS:] if hidden else ())]
     titles, *rows = align([("index", "fate", "tokens", "why"), *map(cells_of, shown)], right=(2,))
     yield Line("")
     yield Line(titles, "bold")
     for place, (run, row) in enumerate(zip(shown, rows, strict=True)):
         if hidden and place == head:
-            fates = [row.fate for run in hidden for row in run]
-            counts = _fates(map(fates.count, FATES))
-            said = f"{plural(len(hidden), 'more line')}: {plural(len(fates), 'message')}, {counts}"
+            counts = [sum(one.message_count for one in hidden if one.fate == fate) for fate in FATES]
+            said = f"{plural(len(hidden), 'more line')}: {plural(sum(counts), 'message')}, {_fates(counts)}"
             yield Line(f"  … {said}", "dim")
-        what = f"{_name(run[0].block)}: {what_of(run)}" if len(report.blocks) > 1 else what_of(run)
-        yield from _run_lines(row, _TONES.get(run[0].fate, ""), what=what, width=width)
-        if include_text and len(run) == 1 and run[0].text:
+        what = f"{_name(run.block)}: {what_of(run)}" if len(report.blocks) > 1 else what_of(run)
+        yield from _run_lines(row, _TONES.get(run.fate, ""), what=what, width=width)
+        if include_text and run.text:
             # Far more than any terminal is wide, so that a huge text is not made printable in full.
-            yield Line(f"      | {plain(run[0].text[:1000])}", "dim")
+            yield Line(f"      | {plain(run.text[:1000])}", "dim")
 
 
 def _run_lines(row: str, tone: Tone, *, what: str, width: int) -> Iterator[Line]:
@@ -347,30 +342,21 @@ def _run_lines(row: str, tone: Tone, *, what: str, width: int) -> Iterator[Line]
     yield from (Line(line, tone) for line in _wrap(what, width=width, first=row + "  ", rest=beside))
 
 
-# Rows of messages told in few lines: neighbours that fared alike become one run.
+# Runs of messages told in a line each.
 
 _NAMED_TOOLS = 3
-_NAMED_ROLES = 2
 _NAMED_LABELS = 3
 _WORD_COLUMNS = 32
 """More of a role or a tool's name is not shown; providers allow 64 characters, input may hold any."""
-_ANSWERING_ROLES = frozenset({"tool", "user", "function"})
 
 
-def fate_key(row: MessageRow) -> tuple[object, ...]:
-    """Return what neighbours have alike that share a line; a changed message has a line of its own."""
-    own = row.index if row.fate == "changed" else None
-    return row.fate, row.reason, row.block, row.state == "pinned", own
-
-
-def cells_of(run: Run) -> tuple[str, str, str, str]:
+def cells_of(run: RunRow) -> tuple[str, str, str, str]:
     """Give the indices of a run, as "12–398", its fate, its size, and why."""
-    first, last = run[0], run[-1].index
-    span = str(first.index) if first.index == last else f"{first.index}–{last}"
-    return span, first.fate, _tokens(run), first.reason or ("" if first.state == "free" else first.state)
+    span = str(run.first) if run.first == run.last else f"{run.first}–{run.last}"
+    return span, run.fate, _tokens(run), run.reason or ("" if run.state == "free" else run.state)
 
 
-def reason_words(row: MessageRow) -> str:
+def reason_words(row: MessageRow | RunRow) -> str:
     """Say in words why a message is not sent as it came; nothing where it is."""
     if row.reason is None:
         return ""
@@ -378,45 +364,34 @@ def reason_words(row: MessageRow) -> str:
     return changed.get(row.reason, _REASONS[row.reason])
 
 
-def _tokens(run: Run) -> str:
+def _tokens(run: RunRow) -> str:
     """Give the size of a run; "?" if it was not counted for every one of them."""
-    first = run[0]
-    if first.fate == "changed":
-        return f"{number(first.tokens_before)} → {number(first.tokens_after)}"
-    sizes = [row.tokens_after if first.fate == "kept" else row.tokens_before for row in run]
-    counts = [size for size in sizes if size is not None]
-    return number(sum(counts) if len(counts) == len(sizes) else None)
+    if run.fate == "changed":
+        return f"{number(run.tokens_before)} → {number(run.tokens_after)}"
+    return number(run.tokens_after if run.fate == "kept" else run.tokens_before)
 
 
-def what_of(run: Run) -> str:
+def what_of(run: RunRow) -> str:
     """Give roles or number of messages, the tools they call, and the labels they have."""
-    roles = " + ".join(_short(row.role) for row in run[:_NAMED_ROLES])
-    who = roles if len(run) <= _NAMED_ROLES else plural(len(run), "message")
-    labels = _first_few([_short(row.label) for row in run if row.label], _NAMED_LABELS)
+    roles = " + ".join(map(_short, run.roles))
+    who = roles if run.message_count <= NAMED_ROLES else plural(run.message_count, "message")
+    labels = _first_few(run.labels, _NAMED_LABELS)
     return ", ".join(filter(None, (who, _tools(run), labels)))
 
 
 def _first_few(words: Sequence[str], most: int) -> str:
     more = [f"{len(words) - most} more"] if len(words) > most else []
-    return ", ".join([*words[:most], *more])
+    return ", ".join([*map(_short, words[:most]), *more])
 
 
-def _tools(run: Run) -> str:
+def _tools(run: RunRow) -> str:
     """Say which tools are called; "result of" if only the answers are here."""
-    # A call and its result name the same call; ids are used again in later units.
-    named = {
-        (row.unit, call_id): name
-        for row in run
-        for call_id, name in zip(row.call_ids, row.tool_names, strict=False)
-    }
-    if not named:
+    if not run.tools:
         return ""
-    tools = [
-        _short(name) + (f"×{count}" if count > 1 else "")
-        for name, count in Counter(named.values()).most_common()
-    ]
-    answers = all(row.role in _ANSWERING_ROLES or row.role.endswith("_output") for row in run)
-    return ("result of " if answers else "calls ") + _first_few(tools, _NAMED_TOOLS)
+    tools = sorted(run.tools.items(), key=lambda tool: -tool[1])
+    named = [_short(name) + (f"×{count}" if count > 1 else "") for name, count in tools[:_NAMED_TOOLS]]
+    more = [f"{len(tools) - _NAMED_TOOLS} more"] if len(tools) > _NAMED_TOOLS else []
+    return ("result of " if run.answers else "calls ") + ", ".join([*named, *more])
 
 
 def _short(word: str) -> str:

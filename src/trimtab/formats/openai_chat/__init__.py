@@ -288,6 +288,12 @@ class OpenAIChat(Format):
         return found
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
+        # One plain call is by far the commonest shape, and this runs for every call of a long history.
+        calls = message.get("tool_calls") if "function_call" not in message else None
+        if type(calls) is list and len(calls) == 1 and type(calls[0]) is dict:
+            call_id, called = calls[0].get("id"), calls[0].get("function")
+            if type(call_id) is str and call_id and type(called) is dict and type(called.get("name")) is str:
+                return {call_id: called["name"]}
         return {call_id: call_text(call)[0] for call_id, call in _calls(message)}
 
     def pieces(self, message: Dict, /) -> Pieces:
