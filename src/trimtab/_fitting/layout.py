@@ -205,8 +205,6 @@ class Part(Portion):
     """One block of a request at work."""
 
     block: Block
-    joint: Joint | None
-    """How its documents become one message; None where each is a message of its own."""
 
     @property
     def given(self) -> list[Any]:

@@ -49,7 +49,7 @@ class Portion:
     whole: bool = False
     """True: it stays whole if its cap allows, whatever its rank (SPEC D7), or whatever its cap (pinned)."""
     joint: Joint | None = None
-    """Makes one message of all of them, where they are documents that are joined."""
+    """How its documents become one message; None where each is a message of its own."""
     mended: frozenset[int] = frozenset()
     """Messages of `source` that a repair edited or moved, or that lost a part to a callback."""
 
