@@ -383,6 +383,21 @@ def test_the_report_can_come_alone() -> None:
     assert (alone["report"]["tokens_after"], alone["report"]["evicted_message_count"]) == (29, 1)
 
 
+def test_rows_of_a_report_are_of_runs_or_of_messages() -> None:
+    """Also in the report of what does not fit."""
+    runs = fit("--budget", "33", "--report")["report"]["runs"]
+    rows = fit("--budget", "33", "--report", "--rows", "messages")["report"]["messages"]
+    assert [(run["fate"], run["message_count"]) for run in runs] == [
+        ("kept", 1),
+        ("evicted", 1),
+        ("kept", 2),
+        ("kept", 1),
+    ]
+    assert [row["fate"] for row in rows] == ["kept", "evicted", "kept", "kept", "kept"]
+    (over,) = answers(run("fit", "--budget", "1", "--rows", "messages", *CHARS, data=CHAT))
+    assert (over["report"]["fits"], len(over["report"]["messages"])) == (False, len(CHAT))
+
+
 def test_the_model_gives_counter_and_window() -> None:
     """The model's own tokenizer counts, and its window less its output is the room."""
     report = answers(run("fit", "--model", "gpt-4o", data=CHAT))[0]["report"]
