@@ -27,7 +27,7 @@ from trimtab.counting.estimate import EstimateCounter
 from trimtab.counting.schemas import split_beside
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import CountingError, FormatError
-from trimtab.formats import Prices, mapping_of
+from trimtab.formats import FREE, Prices, mapping_of
 
 __all__ = [
     "Fixed",
@@ -275,29 +275,6 @@ class Sizes:
             return sum(map(self.of, range(start, stop)))
 
 
-class _NoCounts(dict[Any, int]):
-    """Counts of texts that nobody reads: 0 each. As where texts are counted, other keys raise TypeError."""
-
-    def __missing__(self, text: Any) -> int:
-        if text is not None and not isinstance(text, str):
-            raise TypeError(f"a {type(text).__name__} is no text")
-        return 0
-
-
-def _free(prices: Prices) -> Prices:
-    """Return what messages cost that the provider does not read: nothing."""
-    return Prices(
-        bases=dict.fromkeys(prices.bases, 0),
-        counts=_NoCounts(),
-        in_full=lambda message: 0,
-        per_call_tokens=0,
-        name_factor=0,
-        parallel_tokens=0,
-        thoughts_counted=prices.thoughts_counted,
-        write_json=prices.write_json,
-    )
-
-
 class UnreadSizes(Sizes):
     """The same, where a compaction stands for a part of the messages, which costs nothing."""
 
@@ -312,7 +289,7 @@ class UnreadSizes(Sizes):
     def _walk(self, history: Walked, start: int, room_tokens: int, prices: Prices) -> int | None:
         """Count back over what is read, what is not and costs nothing, and what is in front of it."""
         unread, low = self.unread, history.walked_from
-        for stop, price in ((unread.stop, prices), (unread.start, _free(prices)), (0, prices)):
+        for stop, price in ((unread.stop, prices), (unread.start, FREE), (0, prices)):
             to, high = max(start, stop), low
             if to >= high:
                 continue

@@ -84,6 +84,27 @@ REGISTRY.update(
 )
 
 
+class _NoCounts(dict[Any, int]):
+    """Counts of texts that nobody reads: 0 each. As where texts are counted, other keys raise TypeError."""
+
+    def __missing__(self, text: Any) -> int:
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"a {type(text).__name__} is no text")
+        return 0
+
+
+FREE = Prices(
+    bases=dict.fromkeys(("system", "developer", "user", "assistant", "model", "tool", "reasoning"), 0),
+    counts=_NoCounts(),
+    in_full=lambda message: 0,
+    per_call_tokens=0,
+    name_factor=0,
+    parallel_tokens=0,
+    thoughts_counted=False,
+)
+"""What messages cost that are read for their structure alone, or that the provider does not read."""
+
+
 def formats() -> list[str]:
     """List the names of the wire forms, sorted.
 

@@ -406,7 +406,10 @@ def _back(history: History, sizes: Sizes, start: int, room_tokens: int) -> int:
     if left < 0:
         return count
     low = sizes.walk(history, start, left)
-    return sizes.back(start, count, room_tokens) if low is None else low
+    if low is None:
+        low = sizes.back(start, count, room_tokens)
+        history.look_back(low)
+    return low
 
 
 def _passed_at(known: Sequence[int | None], start: int, count: int, room_tokens: int) -> int:

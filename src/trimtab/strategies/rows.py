@@ -222,10 +222,11 @@ class Rows:
 
 def first_of_run(row: Sequence[Span]) -> int:
     """Return the place in a row from which on no message is missing between the units."""
-    at, low = len(row), row[-1][1] if row else 0
-    while at and row[at - 1][1] >= low:
-        at -= 1
-        low = min(low, row[at][0])
+    at = reach = 0
+    for place, span in enumerate(row):
+        if span[0] > reach:
+            at = place
+        reach = max(reach, span[1])  # a unit may stand inside another
     return at
 
 
