@@ -372,17 +372,12 @@ class Context:
             has tool calls.
         """
         if not observers.active:
-            return self._fit(budget)
+            return fit_policy(self._snapshot(budget))
         from trimtab._fitting.observation import FitWatch  # not above: only who is looked at needs it
 
         with FitWatch("context") as watch:
-            fitted = watch.fitted = self._fit(budget)
+            fitted = watch.fitted = fit_policy(self._snapshot(budget))
         return fitted
-
-    def _fit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
-        policy, objects = _read(self._snapshot(budget))
-        settlement = drive(settle_blocks(compose(policy)))
-        return fitted_for(settlement if objects is None else objects.show(settlement))
 
     async def afit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget, as `fit` does; awaits what is async.
@@ -392,25 +387,12 @@ class Context:
         Errors are those of `fit`.
         """
         if not observers.active:
-            return await self._afit(budget)
+            return await afit_policy(self._snapshot(budget))
         from trimtab._fitting.observation import FitWatch
 
         with FitWatch("context") as watch:
-            fitted = watch.fitted = await self._afit(budget)
+            fitted = watch.fitted = await afit_policy(self._snapshot(budget))
         return fitted
-
-    async def _afit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
-        policy, objects = _read(self._snapshot(budget))
-        counter = await as_awaited(policy.counter)
-        policy = replace(policy, counter=counter)
-        if policy.trims and counter is not None and counter.is_awaited:
-            before = await rerun(lambda: compose(replace(policy.without_callbacks(), on_trim=keep_all)))
-            whole = sizes_for(counter, before.source, None)
-            for sizes in (whole, *(part.sizes for part in before.parts)):
-                await rerun(sizes.count_each)  # a callback is run once, and may ask for any size
-        composition = await rerun(lambda: compose(policy))
-        settlement = await adrive(lambda: settle_blocks(composition))
-        return fitted_for(settlement if objects is None else objects.show(settlement))
 
     def _snapshot(self, budget: BudgetLike | None) -> Policy:
         given = self._policy.budget if budget is None else known_budget(budget, self._policy.model)
@@ -427,6 +409,28 @@ class Context:
             there = ", ".join(self._blocks) or "none"
             error = unknown_name(f"no block is named {name!r}; there are: {there}", name, self._blocks)
             raise error from None
+
+
+def fit_policy(policy: Policy, /) -> Fitted[Any]:
+    """Fit what a context holds, and tell nobody who looks on: a session tells of its whole view."""
+    policy, objects = _read(policy)
+    settlement = drive(settle_blocks(compose(policy)))
+    return fitted_for(settlement if objects is None else objects.show(settlement))
+
+
+async def afit_policy(policy: Policy, /) -> Fitted[Any]:
+    """Fit what a context holds; see `fit_policy`."""
+    policy, objects = _read(policy)
+    counter = await as_awaited(policy.counter)
+    policy = replace(policy, counter=counter)
+    if policy.trims and counter is not None and counter.is_awaited:
+        before = await rerun(lambda: compose(replace(policy.without_callbacks(), on_trim=keep_all)))
+        whole = sizes_for(counter, before.source, None)
+        for sizes in (whole, *(part.sizes for part in before.parts)):
+            await rerun(sizes.count_each)  # a callback is run once, and may ask for any size
+    composition = await rerun(lambda: compose(policy))
+    settlement = await adrive(lambda: settle_blocks(composition))
+    return fitted_for(settlement if objects is None else objects.show(settlement))
 
 
 def _read(policy: Policy) -> tuple[Policy, ObjectsInBlocks | None]:

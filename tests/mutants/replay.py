@@ -42,7 +42,7 @@ REPLAY = (
             "len(call.messages) - leading_count(call.messages, format)",
             "len(call.messages)",
         ),
-        ("BySession.play", "self.session._runner.core.clock = lambda: time", "pass"),
+        ("BySession.play", "set_clock(self.session, lambda: time)", "pass"),
     ),
     module(
         "replay/record.py",

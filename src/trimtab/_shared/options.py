@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import Field, dataclass, field, fields
 from enum import Enum
 from typing import (
@@ -156,10 +156,16 @@ def about_options(made: type, /) -> dict[str, About]:
     return {one.name: one.metadata["about"] for one in fields(made) if "about" in one.metadata}
 
 
+def values_of(options: Any, names: Iterable[str], /) -> dict[str, Any]:
+    """Return options by their names."""
+    return {name: getattr(options, name) for name in names}
+
+
 def check_each(options: Any, /) -> None:
     """Check every option, and hold what its check returns."""
-    for name, about in about_options(type(options)).items():
-        value = getattr(options, name)
+    known = about_options(type(options))
+    for name, value in values_of(options, known).items():
+        about = known[name]
         if about.check is not None and not (value is None and about.may_be_none):
             setattr(options, name, about.check(name, value))
 

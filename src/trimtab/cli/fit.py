@@ -49,7 +49,7 @@ class PolicyFit:
         policy = policy_in(source.read(lambda: read_file(path)), path)
         if not policy.blocks:
             raise ConfigurationError(f"{path}: there are no blocks to put anything into")
-        held = policy._policy
+        held = policy.policy
         self._held_budget = held.budget
         self._room: dict[str, Any] = {key: given[key] for key in ROOM}
         format = str(held.format) if given["format"] == "auto" else given["format"]

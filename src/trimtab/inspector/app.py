@@ -7,6 +7,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -212,11 +213,11 @@ class Inspector:
         default = policies[min(place, len(policies) - 1)]
         question = Question.of(request.query_params, default, suffix)
         if question.edited is None:
-            question = question._replace(edited=self._views.write_time(question.policy))
+            question = replace(question, edited=self._views.write_time(question.policy))
         version, since = self._version(question.version), None
         if self._log is not None and version is not None and question.policy == SESSION and not suffix:
             since = self._log.since(version, question.since)
-        return question._replace(version=version, since=since)
+        return replace(question, version=version, since=since)
 
     def _version(self, asked: int | None) -> int | None:
         """Return the version that is asked for, of a session the newest where none is.
@@ -241,7 +242,7 @@ class Inspector:
     def _wider(self, question: Question, view: View) -> More | None:
         """Say what a budget with more tokens would bring back; None where that cannot be worked out."""
         try:
-            return more_room(view, self._view(question._replace(window=view.window + MORE_TOKENS)))
+            return more_room(view, self._view(replace(question, window=view.window + MORE_TOKENS)))
         except ContextError:  # what is shown needs no answer to what might be
             return None
 
@@ -278,8 +279,8 @@ class Inspector:
         except ContextError as error:
             values["error"] = mask(str(error))
             return self._render("conversation.html", request, **values)
-        own = self._view(question._replace(window=None))
-        words = question._replace(version=None, edited=None, since=None).words()
+        own = self._view(replace(question, window=None))
+        words = replace(question, version=None, edited=None, since=None).words()
         values |= {
             "error": values["error"] or view.error,
             "view": view,
@@ -291,7 +292,7 @@ class Inspector:
             "own_window": own.window if self._is_session(question) else None,
             "slider": self._slider(question, own),
             "since": question.since,
-            "whole_query": question._replace(since=0).to_query(),
+            "whole_query": replace(question, since=0).to_query(),
             "left": sum(entry.kind in GONE for entry in view.entries),
             "overview": self._overview(question, view),
             "largest": view.largest() if view.error else [],
@@ -317,7 +318,7 @@ class Inspector:
         except ContextError as error:
             if question.window is None:
                 raise
-            view = self._view(question._replace(window=None))
+            view = self._view(replace(question, window=None))
             values["error"] = f"{mask(str(error))}. What is shown is the view at its own budget."
             return view
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from trimtab.errors import ConfigurationError
@@ -14,7 +14,8 @@ SESSION = "session"
 """Stands for the view of the session itself, where policies are named."""
 
 
-class Question(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Question:
     """Which view is asked for."""
 
     policy: str

@@ -8,7 +8,7 @@ import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -339,7 +339,8 @@ def more_room(view: View, wider: View) -> More:
     return More(MORE_TOKENS, " and ".join(said))
 
 
-class Asked(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Asked:
     """What a policy is applied to: of a log, up to a version."""
 
     policy: str
@@ -372,7 +373,7 @@ class Views:
             ContextError: There is no such policy, or it cannot be applied.
         """
         if asked not in self._bases:  # a page of before the file was edited is told from what is at hand
-            asked = asked._replace(edited=self.write_time(asked.policy))
+            asked = replace(asked, edited=self.write_time(asked.policy))
         base = keep(self._bases, asked, lambda: self._base(asked))
         if window is None or window == base.report.window_tokens:
             return base

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from itertools import groupby
@@ -153,7 +153,8 @@ class Outcome(NamedTuple, Generic[M]):
     """Takes in what the call is billed; None: nobody learns from that."""
 
 
-class Asked(NamedTuple, Generic[M]):
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[M]):
     """What is asked of the engine for a call."""
 
     messages: Sequence[M]
@@ -504,7 +505,7 @@ class Trimmer(Generic[M]):
         told = self._options.get("charge_as")
         for _, form in sent:  # whoever counts, what may not lead there does not
             given["format"] = wire_form(given["format"], told or form or self._format.name)
-        if self._counts:
+        if self.counts:
             sent_as = None
         elif len(sent) > 1 and "model" not in self._options:
             counters: list[Any] = [
@@ -538,11 +539,11 @@ class Trimmer(Generic[M]):
     def _note_missing(self, fitted: Fitted[Any], *models: str | None) -> None:
         """Tell in a report which models of a call were estimated, since their tokenizer is not installed."""
         for name in dict.fromkeys(known_name(one) for one in models) if self._missing else ():
-            if name in self._missing and not self._counts:
+            if name in self._missing and not self.counts:
                 add_note(fitted, f"{self._missing[name][1]}.")
 
     @property
-    def _counts(self) -> bool:
+    def counts(self) -> bool:
         """Whether the user gave a counter, which counts messages as they are read."""
         counter = self._options.get("counter")
         of_context = self._budget.policy.counter if isinstance(self._budget, Context) else None

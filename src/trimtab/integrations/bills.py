@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from trimtab._fit import Fitted
@@ -118,7 +119,7 @@ class BilledTrimmer(ChatTrimmer[M]):
         if self._holds:
             given["strategy"] = self._strides(chat, asked.messages)
         keeps_free = asked.room is not None or not self._exactly
-        return asked._replace(given=given, is_learned=keeps_free and is_learned(counter))
+        return replace(asked, given=given, is_learned=keeps_free and is_learned(counter))
 
     def _bill(
         self,

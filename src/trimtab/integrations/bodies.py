@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 from trimtab._fit import Fitted, afit, fit
 from trimtab._fitting.request import known_budget
@@ -87,7 +87,7 @@ class Bodies(ChatTrimmer[Any]):
             return (yield from self._fit_call(self._call(body, request, model)))
         count = sum(form.thinking_key(message) in known for message in request.messages)
         call = self._call({**body, **left}, form.read_request(left), model)
-        return (yield from self._fit_call(call._replace(left_out=count)))
+        return (yield from self._fit_call(replace(call, left_out=count)))
 
     def _fit_call(
         self, call: _Call, limit_tokens: int | None = None, why: Refusal | None = None
@@ -297,7 +297,8 @@ def _budget_of(room: int, counter: TotalBaseline | None) -> Budget:
     return Budget(room, margin="auto" if is_learned(counter) else 0)
 
 
-class _Call(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Call:
     """A call to be fitted."""
 
     body: Mapping[str, Any]

@@ -508,10 +508,10 @@ def _trimmer_beside(
 ) -> Trimmer[BaseMessage]:
     """Make the trimmer of a call; a chat model counts where nothing else says how."""
     trimmer = _trimmer(budget, on_fitted, options, STEADY)
-    own = None if trimmer._counts else _own_counter(model, options)
+    own = None if trimmer.counts else _own_counter(model, options)
     if own is None:
         return trimmer
-    return _trimmer(trimmer._budget, on_fitted, {**options, "counter": own}, STEADY)
+    return _trimmer(budget, on_fitted, {**options, "counter": own}, STEADY)
 
 
 def _own_counter(model: Any, options: Mapping[str, Any]) -> CounterLike | None:

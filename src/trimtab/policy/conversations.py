@@ -101,7 +101,7 @@ def own_system(policy: Context, format: Format, /) -> Any:
     if format.rules.system_in_messages:
         return None
     context, _ = with_conversation(policy, [], format)
-    held = context._snapshot(None)
+    held = replace(context.policy, blocks=context.blocks)
     messages = (mapping_of(one) for block in blocks_in_order(held) for one in messages_of(block, format))
     heads = takewhile(lambda one: format.kind(one) == "system", messages)
     return format.lift_system(list(heads), held.system)

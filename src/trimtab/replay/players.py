@@ -18,6 +18,7 @@ from trimtab.models import CachePricing
 from trimtab.policy.conversations import with_conversation
 from trimtab.replay.record import Messages, ModelCall, Recording, goes_on, leading_count
 from trimtab.session import Session
+from trimtab.session.session import set_clock
 from trimtab.stores import MemoryStore
 from trimtab.strategies import Cascade, Cheapest, Strategy, Summarize
 from trimtab.strategies.summarizer import Summarizer, SummaryRequest, reads_all, takes_existing
@@ -312,7 +313,7 @@ class BySession:
         if not goes_on(self.seen, call.messages):
             raise ConfigurationError("a session cannot replay calls that do not go on from each other")
         if (time := call.time) is not None:
-            self.session._runner.core.clock = lambda: time
+            set_clock(self.session, lambda: time)
         self.session.extend(list(call.messages[max(count, self.leading) :]))
         self.seen = call.messages
         view = _view(self.session.fit())

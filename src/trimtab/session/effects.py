@@ -18,8 +18,9 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
+from trimtab._fitting.layout import Policy
 from trimtab._shared.steps import Pause
-from trimtab.context import Context
+from trimtab.context import afit_policy, fit_policy
 from trimtab.errors import ConfigurationError, RankerError, SummaryError
 from trimtab.relevance.ranker import RankCall
 from trimtab.session.schema import check_events
@@ -118,7 +119,7 @@ class Delete(NamedTuple):
 class FitContext(NamedTuple):
     """A request to be fitted, whose blocks may ask a model."""
 
-    context: Context
+    policy: Policy
 
 
 Effect = FitContext | LoadRequest | AppendRequest | SearchRequest | Question | Delete
@@ -148,7 +149,7 @@ def perform(effect: Effect, store: Store, incarnation: str | None, asking: Askin
     if isinstance(effect, Question) and effect.is_async and effect.refusal is not None:
         raise effect.refusal()
     with asking():
-        return effect.context._fit() if isinstance(effect, FitContext) else ask(effect)
+        return fit_policy(effect.policy) if isinstance(effect, FitContext) else ask(effect)
 
 
 async def aperform(effect: Effect, store: Store, incarnation: str | None, asking: Asking, /) -> Any:
@@ -162,7 +163,7 @@ async def aperform(effect: Effect, store: Store, incarnation: str | None, asking
     if isinstance(effect, Delete):
         return await store.adelete(effect.session, **_which(effect))
     with asking():
-        return await effect.context._afit() if isinstance(effect, FitContext) else await aask(effect)
+        return await afit_policy(effect.policy) if isinstance(effect, FitContext) else await aask(effect)
 
 
 def _sound(events: list[Event], asked: LoadRequest | SearchRequest) -> list[Event]:

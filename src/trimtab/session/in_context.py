@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from trimtab._fitting.allocation import Claim, allocate
 from trimtab._fitting.blocks import Block, Tier
 from trimtab._fitting.fold import claims_of
-from trimtab._fitting.layout import compose, ties_of
+from trimtab._fitting.layout import Policy, compose, ties_of
 from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.errors import (
@@ -131,7 +131,7 @@ def _whole(options: Options) -> Context:
     return made
 
 
-def request_of(options: Options, messages: Sequence[Any], notes: tuple[str, ...]) -> Context:
+def request_of(options: Options, messages: Sequence[Any], notes: tuple[str, ...]) -> Policy:
     """Return the whole request: the other blocks, and the history as the session shows it.
 
     What the session shows was chosen to fit the room, so that nothing more of it may leave.
@@ -139,5 +139,4 @@ def request_of(options: Options, messages: Sequence[Any], notes: tuple[str, ...]
     made = _whole(options)
     block = next(block for block in made.blocks if block.name == HISTORY)
     made.add_block(replace(block, content=list(messages), pinned=bool(messages)), replace=True)
-    made._policy = replace(made.policy, notes=notes)
-    return made
+    return replace(made.policy, blocks=made.blocks, notes=notes)

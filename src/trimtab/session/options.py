@@ -32,6 +32,7 @@ from trimtab._shared.options import (
     check_each,
     held_after,
     held_as,
+    values_of,
 )
 from trimtab.budget import Budget, BudgetLike
 from trimtab.context import Context
@@ -557,7 +558,7 @@ class Options(SessionOptions):
     def to_data(self) -> dict[str, Any]:
         """Write what is plain data; of functions only that they were given."""
         return {
-            **{name: getattr(self, name) for name in _DATA},
+            **values_of(self, _DATA),
             "strategy": None if self.strategy is None else self.strategy.to_dict(),
             "budget_tokens": self.budget_tokens if self.context is None else 0,
             "over_limit": self.resolved is not None and self.resolved.over_limit,
@@ -617,7 +618,7 @@ def as_given(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, 
 
 def functions_of(options: Options, /) -> dict[str, Any]:
     """Return what no log can keep."""
-    return {name: getattr(options, name) for name in FUNCTIONS}
+    return values_of(options, FUNCTIONS)
 
 
 def omitted_functions(data: Mapping[str, Any], given: Mapping[str, Any], /) -> dict[str, Any]:

@@ -144,7 +144,7 @@ _NAMES = Check(
 
 
 def _maybe(check: Check) -> Check:
-    return check._replace(optional=True)
+    return Check(check.what, check.fits, check.names, optional=True)
 
 
 KINDS: Mapping[str, Mapping[str, Check]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from trimtab._fitting.callbacks import OnTrim
@@ -61,6 +61,11 @@ from trimtab.session.zones import TokenBreakdown, Zones
 from trimtab.stores import Event, Found, Retry, Store, StoreLike, acopy_session, copy_session
 from trimtab.strategies.fact_extractor import Fact, FactExtractorLike
 from trimtab.strategies.summarizer import SummarizerLike
+
+
+def set_clock(session: Session, clock: Callable[[], float], /) -> None:
+    """Have a session take its time from a function: a replay goes by that of its recording."""
+    session._runner.core.clock = clock
 
 
 @args_of(SessionOptions)

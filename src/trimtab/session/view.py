@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
 from operator import attrgetter, eq, itemgetter, lt
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,7 +61,8 @@ class Origin(NamedTuple):
     versions: tuple[int, ...] = ()
 
 
-class Listed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Listed:
     """A view before it is fitted."""
 
     messages: list[Dict]
@@ -210,7 +211,8 @@ def _mend_pairs(listed: Listed, options: Options) -> Listed:
         return listed
     placed, changes = mend(format, listed.messages, pending_calls=options.pending_calls, shapes=False)
     places = [one.position for one in placed]
-    return listed._replace(
+    return replace(
+        listed,
         messages=[one.message for one in placed],
         origins=[listed.origins[at] for at in places],
         sizes=[

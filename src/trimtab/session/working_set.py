@@ -193,7 +193,7 @@ class WorkingSet:
         """How the budget is shared now; what is kept free for facts and what is recalled is in no zone."""
         kept = self.reserved_tokens + self.recall_share * self.state.has_left
         zones = shares(self.reader.options, self.state.room_tokens, kept)
-        return zones._replace(system_tokens=self.permanent_tokens)
+        return Zones(self.permanent_tokens, zones.summary_tokens, zones.recent_tokens)
 
     @property
     def breakdown(self) -> TokenBreakdown:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from trimtab.errors import ConfigurationError
 from trimtab.stores.postgres.connections import PoolOptions, Pools
 from trimtab.stores.postgres.operations import Operations, Tables
@@ -84,7 +86,7 @@ class PostgresStore(ServedStore):
             statement_timeout_seconds=statement_timeout_seconds,
             answer_timeout_seconds=answer_timeout_seconds,
         )
-        check_seconds(options._asdict())
+        check_seconds(asdict(options))
         pools = Pools(dsn, tables=tables, options=options)
         operations = Operations(tables, psycopg=pools.package)
         shown = f"schema={schema!r}, max_connections={max_connections}"

@@ -15,10 +15,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trimtab._shared.lazy import package_of
 from trimtab._shared.steps import Steps, relay
@@ -62,7 +63,8 @@ _AT_REST = 0
 """PQTRANS_IDLE: neither a statement nor a transaction is underway."""
 
 
-class PoolOptions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
     """How connections are made and shared."""
 
     min_connections: int

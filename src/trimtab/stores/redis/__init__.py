@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.stores.redis.connections import ClientOptions, Clients
@@ -89,7 +91,7 @@ class RedisStore(ServedStore):
             connect_timeout_seconds=connect_timeout_seconds,
             command_timeout_seconds=command_timeout_seconds,
         )
-        check_seconds({**options._asdict(), "scrub_timeout_seconds": scrub_timeout_seconds})
+        check_seconds({**asdict(options), "scrub_timeout_seconds": scrub_timeout_seconds})
         package = package_of("redis", package="redis", needed_by="RedisStore")
         operations = Operations(prefix, redis=package, scrub_seconds=scrub_timeout_seconds)
         clients = Clients(url, redis=package, options=options, prepare=operations.prepare)

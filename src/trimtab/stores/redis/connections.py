@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
@@ -43,7 +44,8 @@ _OURS = frozenset(
 """Options of a connection that would change what answers are, or ask twice for what may have been done."""
 
 
-class ClientOptions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
     """How connections are made and shared."""
 
     cluster: bool

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from trimtab._shared.steps import run
 from trimtab.errors import CorruptSessionError
@@ -22,7 +23,8 @@ BATCH_EVENTS = 200
 a search of a session that grows writes to the index each time, and no other writer waits long."""
 
 
-class Indexed(NamedTuple):
+@dataclass(slots=True)
+class Indexed:
     """How far a session is in the index."""
 
     number: int = 0
@@ -73,22 +75,22 @@ def index_batch(connection: sqlite3.Connection, session: str, /) -> None:
         return
     if not known.number:
         newest = connection.execute("SELECT coalesce(max(number), 0) FROM trimtab_indexed").fetchone()
-        known = known._replace(number=number_in(newest) + 1)
-    known = _add(connection, known, (from_row(row, session=session) for row in rows))
-    known = known._replace(version=rows[-1][0])
-    connection.execute("INSERT OR REPLACE INTO trimtab_indexed VALUES (?, ?, ?, ?, ?)", (session, *known))
+        known.number = number_in(newest) + 1
+    _add(connection, known, (from_row(row, session=session) for row in rows))
+    done = (session, known.number, rows[-1][0], known.texts, known.chars)
+    connection.execute("INSERT OR REPLACE INTO trimtab_indexed VALUES (?, ?, ?, ?, ?)", done)
 
 
-def _add(connection: sqlite3.Connection, known: Indexed, events: Iterable[Event]) -> Indexed:
-    """Put events into the index, and return how far it is then."""
+def _add(connection: sqlite3.Connection, known: Indexed, events: Iterable[Event]) -> None:
+    """Put events into the index."""
     for event in events:
         chars, terms = event_terms(event)
         connection.executemany(
             "INSERT INTO trimtab_terms VALUES (?, ?, ?, ?, ?)",
             [(known.number, term, event.version, often, chars) for term, often in terms.items()],
         )
-        known = known._replace(texts=known.texts + (chars > 0), chars=known.chars + chars)
-    return known
+        known.texts += chars > 0
+        known.chars += chars
 
 
 def index_rewrites(connection: sqlite3.Connection, session: str, rewrites: Sequence[Event], /) -> None:
@@ -104,9 +106,10 @@ def index_rewrites(connection: sqlite3.Connection, session: str, rewrites: Seque
             "DELETE FROM trimtab_terms WHERE number = ? AND term = ? AND version = ?",
             [(known.number, term, event.version) for term in terms],
         )
-        known = known._replace(texts=known.texts - (chars > 0), chars=known.chars - chars)
+        known.texts -= chars > 0
+        known.chars -= chars
     if changed:
-        known = _add(connection, known, changed)
+        _add(connection, known, changed)
         update = "UPDATE trimtab_indexed SET texts = ?, chars = ? WHERE session = ?"
         connection.execute(update, (known.texts, known.chars, session))
 
