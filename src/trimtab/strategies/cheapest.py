@@ -137,6 +137,7 @@ class Cheapest:
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Cut where the calls so far have come to, or later if that does not fit."""
+        request.count_each()  # at once, which tells the units apart in the same pass
         cuts = request.cuts
         limit, also = request.limit_tokens, cuts.opener
 
