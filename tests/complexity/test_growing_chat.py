@@ -12,6 +12,7 @@ from tests.complexity.shapes import Message, calls, result, said, user
 from tests.properties.test_clear_with_growth import written
 from trimtab import Cascade, ClearToolResults, SlidingWindow, TruncateText, fit
 from trimtab.counting import FixedCounter, clear_counts
+from trimtab.strategies import Cheapest
 
 STRIDES = SlidingWindow(target_ratio=0.7)
 AGENT = Cascade(ClearToolResults(keep_results=2), STRIDES, TruncateText())
@@ -55,6 +56,15 @@ def test_a_call_of_a_growing_chat_runs_few_lines(form: str, strides: int, agent:
     chat = written(form, _chat(9_900))
     assert _lines(chat, 8_000, STRIDES) <= strides
     assert _lines(chat, 8_000, AGENT) <= agent
+
+
+@pytest.mark.parametrize(
+    ("form", "lines"),
+    [("openai_chat", 10_200), ("openai_responses", 12_500), ("anthropic", 125_000), ("gemini", 24_300)],
+)
+def test_a_cut_that_costs_least_looks_at_what_is_new(form: str, lines: int) -> None:
+    """Where the calls before were cut is known from the call before; it took 298,000 lines (Chat)."""
+    assert _lines(written(form, _chat(9_900)), 8_000, Cheapest()) <= lines
 
 
 def test_a_chat_that_is_sent_in_another_form_is_remembered_too() -> None:

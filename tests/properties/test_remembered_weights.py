@@ -17,7 +17,9 @@ import pytest
 from tests.builders import Message
 from tests.properties.test_clear_with_growth import FORMS, grow, strategy_for, written
 from trimtab import BudgetExceededError, SlidingWindow, fit
-from trimtab.strategies import Strategy
+from trimtab.counting import counter_for
+from trimtab.errors import FormatError
+from trimtab.strategies import Cascade, Cheapest, ClearToolResults, Strategy
 from trimtab.testing import WordCounter
 
 CHATS = 4
@@ -70,10 +72,13 @@ def _shown(random: Random, chat: list[Any], end: int) -> list[Any]:
     return chat[:end]
 
 
-def _sent(messages: list[Any], budget: int, strategy: Strategy, form: str) -> tuple[list[Any], int]:
+def _sent(
+    messages: list[Any], budget: int, strategy: Strategy, form: str, **options: Any
+) -> tuple[list[Any], int]:
     """Return what a fit sends, or that it does not fit."""
+    options = {"counter": WordCounter(), "format": form, **options}
     try:
-        fitted = fit(messages, budget, counter=WordCounter(), strategy=strategy, format=form)
+        fitted = fit(messages, budget, strategy=strategy, **options)
     except BudgetExceededError as error:
         return [str(error)], error.needed_tokens or 0
     return fitted.messages, fitted.report.tokens_after
@@ -98,6 +103,57 @@ def test_a_chat_is_sent_like_one_that_nobody_has_seen(form: str) -> None:
             assert known == new, (seed, at, strategy)
 
 
+TOKENS = counter_for("gpt-4o")
+"""What a message costs under it is told by what it says, so that it is remembered."""
+
+
+class _ReadsAll(Cheapest):
+    """The same without a promise: all units are told apart."""
+
+    reads = "all"
+
+
+def _cheapest(random: Random) -> tuple[Strategy, Strategy]:
+    options: dict[str, Any] = {
+        "room_weight": random.choice((0.03, 0.3, 3)),
+        "expected_calls": random.choice((None, None, 40)),
+        "cold_at": random.choice(((), (20, 50))),
+    }
+    made, whole = Cheapest(**options), _ReadsAll(**options)
+    if random.random() < 0.2:
+        return Cascade(ClearToolResults(keep_results=2), made), Cascade(
+            ClearToolResults(keep_results=2), whole
+        )
+    return made, whole
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_chat_is_cut_where_it_costs_least_as_if_nobody_had_seen_it(form: str) -> None:
+    """Whatever was changed, pinned or asked for in the calls before."""
+    for seed in range(2 * CHATS):
+        random = Random(seed)
+        (strategy, whole), system = _cheapest(random), None
+        for at, (messages, budget, _) in enumerate(_calls(form, seed)):
+            budget *= random.choice((2, 2, 2, 2, 2, 3))
+            system = random.choice((system, system, system, "be brief " * random.randint(1, 5)))
+            pin = (0, len(messages) // 2) if random.random() < 0.2 else ()
+            options = {"counter": TOKENS, "system": system, "pin": pin}
+            known = _sent(messages, budget, strategy, form, **options)
+            assert known == _sent(copy.deepcopy(messages), budget, strategy, form, **options), (seed, at)
+            assert known == _sent(copy.deepcopy(messages), budget, whole, form, **options), (seed, at)
+
+
+def test_what_no_form_knows_is_refused_at_each_call() -> None:
+    """Also where it stands in front of what is new, and was looked at before; what leaves is no matter."""
+    chat: list[Any] = [{"role": "user", "content": "word " * 60} for _ in range(90)]
+    chat[5] = {"role": "robot", "content": "of another provider"}
+    for end in (70, 80, 85, 90):
+        with pytest.raises(FormatError):
+            fit(chat[:end], 40_000, counter=TOKENS, strategy=Cheapest())
+        assert fit(chat[:end], 2_000, counter=TOKENS, strategy=Cheapest()).evicted
+
+
 def test_what_is_nested_deep_is_sent_at_each_call_as_at_the_first() -> None:
     """Arguments that JSON can still be written of, in a chat that is fitted again."""
     given: Any = 1
@@ -113,16 +169,19 @@ def test_what_is_nested_deep_is_sent_at_each_call_as_at_the_first() -> None:
 
 
 @pytest.mark.long
-def test_threads_that_fit_branches_of_one_chat_do_not_disturb_each_other() -> None:
+@pytest.mark.parametrize(
+    "strategy", [SlidingWindow(target_ratio=0.7), Cheapest()], ids=["strides", "cheapest"]
+)
+def test_threads_that_fit_branches_of_one_chat_do_not_disturb_each_other(strategy: Strategy) -> None:
     """Each sends what it would alone, however they take turns."""
     random = Random(7)
     chat = [message for _ in range(6) for message in grow(random) if message["role"] != "system"]
     branches = [[*chat[: len(chat) // 2], *random.sample(chat, len(chat) // 4)] for _ in range(4)]
-    strategy = SlidingWindow(target_ratio=0.7)
 
     def play(branch: list[Any]) -> list[Any]:
         return [
-            _sent(branch[:end], 200, strategy, "openai_chat") for end in range(len(chat) // 4, len(branch), 3)
+            _sent(branch[:end], 400, strategy, "openai_chat", counter=TOKENS)
+            for end in range(len(chat) // 4, len(branch), 3)
         ]
 
     alone = [play(copy.deepcopy(branch)) for branch in branches]

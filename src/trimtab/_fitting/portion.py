@@ -99,7 +99,9 @@ class Decision(Generic[P_co]):
         history = self.portion.history
         if not history.is_result(at):
             return ()
-        named = tools_answered(history, (unit for unit in self.request.units if at in unit.indices))
+        units = [unit for unit in self.request.units if at in unit.indices]
+        history.read(min(unit.first for unit in units))  # what was walked over has kinds alone
+        named = tools_answered(history, units)
         answers = [(at, part) for _, part in history.structure.answers.get(at, ())]
         return tuple(dict.fromkeys(named[one] for one in answers if one in named))
 

@@ -91,6 +91,8 @@ class Sizes:
         self._fixed_counts: dict[bool, FixedCount] = {}
         self._checks_itself = type(counter).count_back in _CHECKED
         self._own = counter.count_message if _is_ours(counter) else None
+        self._is_given = False
+        """Whether somebody else said sizes."""
 
     @property
     def fixed(self) -> Fixed:
@@ -105,8 +107,19 @@ class Sizes:
         for index in unread:
             self.known[index] = 0
 
+    @property
+    def told_by(self) -> object:
+        """What sizes follow from beside what messages say; None where each call may say others.
+
+        A counter of ours is taken by its state: in another wire form it is a copy, made anew in each call.
+        """
+        if self._own is None or self.unread or self._is_given:
+            return None
+        return self.counter.__getstate__()
+
     def take(self, known: Sequence[int | None], /) -> None:
         """Take sizes that are known; what is unread stays free."""
+        self._is_given = True
         self.known[:] = known
         for index in self.unread:
             self.known[index] = 0

@@ -14,9 +14,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from operator import ne
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-__all__ = ["WEIGHTS", "Copies", "Weighed", "WeightMemory"]
+__all__ = ["WEIGHTS", "Copies", "Remembered", "Weighed", "WeightMemory"]
 
 
 class Weighed(NamedTuple):
@@ -29,6 +29,18 @@ class Weighed(NamedTuple):
     """What stands before each message, and in all."""
     marks: dict[float, list[int]]
     """The marks found in them by stride, ascending."""
+
+
+class Remembered(Protocol):
+    """What is known of neighboring messages, which is compared with copies of them."""
+
+    @property
+    def copies(self) -> Copies:
+        """The messages as they were."""
+        ...
+
+
+R = TypeVar("R", bound=Remembered)
 
 
 class WeightMemory:
@@ -47,7 +59,7 @@ class WeightMemory:
         self._most_messages = most_messages
         self._most_chars = most_chars
         self._lock = threading.Lock()
-        self._known: OrderedDict[object, Weighed] = OrderedDict()
+        self._known: OrderedDict[object, Remembered] = OrderedDict()
         self._messages = self._chars = 0
         if sys.platform != "win32":  # a child in which nobody gives the lock back would wait forever
             lock = self._lock
@@ -55,22 +67,23 @@ class WeightMemory:
                 before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
             )
 
-    def find(self, key: object, form: object, /) -> Weighed | None:
+    def find(self, key: object, blank: R, /) -> R | None:
         """Return what is known of messages; None where they are seen for the first time.
 
         Args:
-            key: Where they begin. The form is told by its id in it, since one of a caller's may have no hash.
-            form: The wire form.
+            key: Where they begin, and who asks. The form is told by its id in it, since one of a caller's may
+                have no hash.
+            blank: Knows no message; what is remembered of those who ask for the first time.
         """
         with self._lock:
-            found = self._known.get(key)
+            found = cast("R | None", self._known.get(key))
             if found is None:
-                self._put(key, Weighed(form, Copies(), [0.0], {}))
+                self._put(key, blank)
             else:
                 self._known.move_to_end(key)
             return found
 
-    def keep(self, key: object, weighed: Weighed, /) -> None:
+    def keep(self, key: object, weighed: Remembered, /) -> None:
         """Remember what was weighed in place of what was known of it."""
         with self._lock:
             self._put(key, weighed)
@@ -86,7 +99,7 @@ class WeightMemory:
         with self._lock:
             return self._messages
 
-    def _put(self, key: object, weighed: Weighed) -> None:
+    def _put(self, key: object, weighed: Remembered) -> None:
         known = self._known
         self._add(known.pop(key, None), -1)
         self._add(weighed, 1)
@@ -96,7 +109,7 @@ class WeightMemory:
         ):
             self._add(known.popitem(last=False)[1], -1)
 
-    def _add(self, weighed: Weighed | None, sign: int) -> None:
+    def _add(self, weighed: Remembered | None, sign: int) -> None:
         if weighed is not None:
             self._messages += sign * len(weighed.copies)
             self._chars += sign * weighed.copies.chars

@@ -4,23 +4,23 @@ A cut makes the provider write again what stands behind it; room that stays empt
 both together a cut costs least, at each call, if it frees the share of the room that `free_share` says: the
 same square root by which a store decides how much to order at once.
 
-Nothing is remembered between calls. The cuts of all calls so far are worked out again from the front, each
-from what was there then, so that the one of this call is where the call before had it, until it has to move.
+The cuts of all calls so far are a function of the conversation, each of what was there then, so that the one
+of this call is where the call before had it, until it has to move. What is known of them from the call before
+is remembered while the messages say the same (`course.py`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from math import sqrt
 from typing import Any
 
 from trimtab._shared.checks import check_whole, number_of
 from trimtab.errors import ConfigurationError, UnknownNameError
 from trimtab.models import DEFAULT_PRICING, CachePricing, pricing_for
-from trimtab.strategies.base import EvictionRequest, EvictionResult
+from trimtab.strategies.base import EvictionRequest, EvictionResult, Reads
+from trimtab.strategies.course import Course
 from trimtab.strategies.cuts import Cuts
 from trimtab.strategies.sliding_window import beside_cut
 
@@ -94,6 +94,11 @@ class Cheapest:
         """The word for it in reports and data."""
         return "cheapest"
 
+    @property
+    def reads(self) -> Reads:
+        """Units near the cut: the calls so far are told by messages, which belong to no unit there."""
+        return "newest"
+
     def to_dict(self) -> dict[str, Any]:
         """Write it as data for `create_strategy`."""
         return {
@@ -137,8 +142,8 @@ class Cheapest:
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Cut where the calls so far have come to, or later if that does not fit."""
-        request.count_each()  # at once, which tells the units apart in the same pass
-        cuts = request.cuts
+        course = Course(request, asked=self, cold=self.cold_at, share=self.free_share)
+        cuts = request.cuts  # behind that: what was walked over need not be read to be told apart
         limit, also = request.limit_tokens, cuts.opener
 
         def fits(cut: int) -> bool:
@@ -148,7 +153,7 @@ class Cheapest:
         if oldest is None:
             least = beside_cut(request, cuts, also(cuts.end))
             return EvictionResult(cut=cuts.end, kept=least, fits=False, actions=("evicted",))
-        wanted = _place(request, cuts, _Course(self, request).cut())
+        wanted = _place(request, cuts, course.cut())
         # Under a black box fewer messages may count more, so a newer cut has to be asked about too.
         cut = wanted if wanted > oldest and (request.additive or fits(wanted)) else oldest
         return EvictionResult(cut=cut, kept=beside_cut(request, cuts, also(cut)), actions=("evicted",))
@@ -186,74 +191,3 @@ def _place(request: EvictionRequest, cuts: Cuts, cut: int) -> int:
             return cut
         cut = history.border_at_or_after(cut + 1)
     return cuts.end
-
-
-class _Course:
-    """The calls of a conversation so far, and where each was cut."""
-
-    def __init__(self, strategy: Cheapest, request: EvictionRequest) -> None:
-        self._strategy = strategy
-        self._history = history = request.history
-        request.count_each()
-        count, head = history.count, history.head
-        kinds = [history.kind(index) for index in range(count)]
-        sizes = [request.costs.message(index) for index in range(count)]
-        self._sizes = sizes
-        self._sums = [0, *accumulate(sizes)]
-        """What stands before each message."""
-        pins = history.pins
-        self._pinned = [0, *accumulate(sizes[at] * (at in pins and at >= head) for at in range(count))]
-        """What of that never leaves."""
-        self._users = [*accumulate((at if kind == "user" else -1 for at, kind in enumerate(kinds)), max)]
-        """The message of the user that opened the turn of each; -1: none did."""
-        self._calls = [
-            at for at in range(head + 1, count) if kinds[at] == "assistant" and kinds[at - 1] != "assistant"
-        ]
-        """How many messages each call had."""
-        self._calls.append(count)
-        self._fixed = request.fixed_tokens + self._sums[head]
-        self._room = request.constant_limit_tokens - self._fixed
-
-    def cut(self) -> int:
-        """Return the cut of the newest call."""
-        calls, cut, at = self._calls, self._history.head, 0
-        cold = [count + self._history.head for count in self._strategy.cold_at]
-        while (at := self._next(cut, at, cold)) < len(calls):
-            cut, at = self._choose(cut, calls[at], at + 1), at + 1
-        return cut
-
-    def _next(self, cut: int, at: int, cold: list[int]) -> int:
-        """Return the first call from one on at which something is decided: it has no room, or was cold."""
-        calls = self._calls
-        full = self._sums[cut] + self._room - self._beside(cut)
-        forced = bisect_left(calls, bisect_right(self._sums, full), lo=at)
-        if at < len(calls) and (later := bisect_left(cold, calls[at])) < len(cold):
-            return min(forced, bisect_left(calls, cold[later], lo=at))
-        return forced
-
-    def _choose(self, cut: int, end: int, calls: int) -> int:
-        """Return the place, from the cut so far on, that leaves nearest to what is best free."""
-        growth = (self._sums[end] - self._sums[self._history.head]) / calls
-        share = self._strategy.free_share(
-            growth, room_tokens=self._room, fixed_tokens=self._fixed, calls=calls
-        )
-        free = share * self._room
-        history = self._history
-        near = bisect_left(self._sums, self._sums[end] + free - self._room, lo=cut, hi=end)
-        newer = history.border_at_or_after(near)
-        while newer < end and self._room_at(newer, end) < 0:
-            newer = history.border_at_or_after(newer + 1)
-        newest = history.border_at_or_before(end - 1)
-        places = {max(cut, history.border_at_or_before(near - 1)), max(cut, min(newer, newest))}
-        fitting = [place for place in sorted(places) if self._room_at(place, end) >= 0]
-        return min(fitting, key=lambda place: abs(self._room_at(place, end) - free), default=max(cut, newest))
-
-    def _room_at(self, cut: int, end: int) -> int:
-        """Return the room that stays free if the messages up to one are cut there."""
-        return self._room - self._beside(cut) - (self._sums[end] - self._sums[cut])
-
-    def _beside(self, cut: int) -> int:
-        """Return the tokens of what stays before a cut: pins, and the message that opened its turn."""
-        user = self._users[cut] if cut < len(self._users) else -1
-        opens = user not in (-1, cut) and user not in self._history.pins
-        return self._pinned[cut] + (self._sizes[user] if opens else 0)

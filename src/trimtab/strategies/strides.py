@@ -55,7 +55,7 @@ class Strides:
             form = history.format
             # Marks are counted from the first message, so that one more system text in front is another key.
             self._key = (id(form), grid, start, id(history.original(start)))
-            self._recall(WEIGHTS.find(self._key, form))
+            self._recall(WEIGHTS.find(self._key, Weighed(form, Copies(), [0.0], {})))
 
     def _recall(self, known: Weighed | None) -> None:
         """Take what is known of the same messages, as far as they say the same."""
