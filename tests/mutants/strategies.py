@@ -82,9 +82,9 @@ STRATEGIES = (
         ("Course._choose", "border_at_or_before(near - 1)", "border_at_or_before(near)"),
         ("Course._recall", "if one.end <= same]", "]"),
         ("Course._recall", "if known.told_by != told_by:", "if False:"),
-        ("Course._recall", "if changed := copies.differences(self._messages(0, same)):", "if changed := []:"),
+        ("Course._recall", "if changed := copies", "if False and copies"),
         ("Course._cuts_of", "if past.asked != (self._fixed, self._room):", "if False:"),
-        ("Course._cuts_of", "return one.end <= stop and ", "return "),
+        ("Course._cuts_of", "one.end <= stop and ", ""),
     ),
     module(
         "strategies/sliding_window.py",
@@ -201,7 +201,7 @@ STRATEGIES = (
     module(
         "counting/weights.py",
         "test_remembered_weights.py properties/test_remembered_weights.py complexity/test_growing_chat.py",
-        ("WeightMemory.find", "self._put(key, Weighed(form, Copies(), [0.0], {}))", "pass"),
+        ("WeightMemory.find", "self._put(key, blank)", "pass"),
         ("WeightMemory.find", "self._known.move_to_end(key)", "pass"),
         ("WeightMemory.clear", "            self._known.clear()\n", ""),
         ("WeightMemory._put", "len(known) > _MOST_KEYS or", ""),

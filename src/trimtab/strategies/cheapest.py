@@ -96,7 +96,10 @@ class Cheapest:
 
     @property
     def reads(self) -> Reads:
-        """Units near the cut: the calls so far are told by messages, which belong to no unit there."""
+        """The promise to ask about units near the cut alone.
+
+        What the calls so far were and where each was cut is told by messages.
+        """
         return "newest"
 
     def to_dict(self) -> dict[str, Any]:
