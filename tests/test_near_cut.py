@@ -24,7 +24,7 @@ from trimtab import (
     fit,
 )
 from trimtab.conversation import History
-from trimtab.counting import TextCounter
+from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.errors import FormatError, InvalidHistoryError
 from trimtab.formats import get_format
 from trimtab.models import Framing
@@ -501,3 +501,32 @@ def test_a_window_behind_cleared_results_cuts_as_if_they_had_come_in_cleared(lin
     for limit in range(2, counter.count(cleared)):
         one = outcome(messages, limit, counter=counter, strategy=both)
         assert one == outcome(cleared, limit, counter=counter, strategy=SlidingWindow()), limit
+
+
+def _use(number: int) -> dict[str, Any]:
+    call = {"type": "tool_use", "id": f"t{number}", "name": "run", "input": {}}
+    return {"role": "assistant", "content": [call]}
+
+
+def _result(number: int, text: str, *more: dict[str, Any]) -> dict[str, Any]:
+    result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": text}
+    return {"role": "user", "content": [result, *more]}
+
+
+def test_results_beside_words_of_the_users_that_stay_may_leave_and_make_room() -> None:
+    """Counting back took them for what stays with the words, and let go of more than it had to."""
+    words = {"type": "text", "text": "And then?"}
+    messages = [
+        {"role": "user", "content": "Begin."},
+        *(_use(1), _result(1, "word " * 60, words)),
+        *(_use(2), _result(2, "word " * 40), _use(3), _result(3, "done")),
+    ]
+    counter = EstimateCounter()
+    for budget in range(20, 300, 2):
+        found = []
+        for strategy in (SlidingWindow(), AllUnits()):
+            try:
+                found.append(fit(messages, budget, counter=counter, strategy=strategy).positions)
+            except BudgetExceededError:
+                found.append([])
+        assert found[0] == found[1], budget

@@ -145,19 +145,16 @@ class Block:
         ranks = check.rank(priority=self.priority, position=self.position, tier=self.tier)
         for name, rank in ranks.items():
             put(self, name, rank)
-        put(self, "min_tokens", check.tokens("min_tokens", self.min_tokens))
-        if self.max_tokens is not None:
-            put(self, "max_tokens", check.tokens("max_tokens", self.max_tokens))
-        put(self, "min_ratio", check.ratio("min_ratio", self.min_ratio))
-        put(self, "max_ratio", check.ratio("max_ratio", self.max_ratio))
-        if self.share is not None:
-            put(self, "share", check.share(self.share))
-        check.role(self.role)
-        check.flag("pinned", self.pinned)
-        put(self, "strategy", check.giving_way(self.strategy, self.trim_behavior))
-        put(self, "cache_control", check.cache_control(self.cache_control))
-        check.joint(self.join, self.wrap, self.content)
-        put(self, "labels", check.labels(self.labels, self.content))
+        for name, check_of, default in _CHECKS:
+            value = getattr(self, name)
+            if type(value) is not type(default) or value != default:
+                put(self, name, check_of(check, name, value))
+        if self.strategy is not None or self.trim_behavior is not None:
+            put(self, "strategy", check.giving_way(self.strategy, self.trim_behavior))
+        if self.join is not None or self.wrap is not None:
+            check.joint(self.join, self.wrap, self.content)
+        if self.labels is not None:
+            put(self, "labels", check.labels(self.labels, self.content))
         if self.on_trim is not None:
             check_trim(self.on_trim)
 
@@ -314,7 +311,7 @@ class _Check:
     def rank(self, *, priority: Any, position: Any, tier: Any) -> dict[str, float | None]:
         ranks: dict[str, float | None] = {}
         for name, value in (("priority", priority), ("position", position), ("tier", tier)):
-            ranks[name] = number_of(value)
+            ranks[name] = None if value is None else number_of(value)
             if ranks[name] is None and (value is not None or name == "priority"):
                 raise self.fail(
                     f"{name} must be a finite number, not {reprlib.repr(value)}{_rank_of(value)}", name
@@ -340,19 +337,21 @@ class _Check:
             raise self.fail(f"{name} is a part of the input room, 0 to 1, not {value!r}", name)
         return float(number)
 
-    def share(self, value: Any) -> float:
+    def share(self, name: str, value: Any) -> float:
         number = number_of(value)
         if number is None or not 0 < number <= sys.float_info.max:  # of larger ints no float is made
-            raise self.fail(f"share is a weight above 0, not {reprlib.repr(value)}", "share")
+            raise self.fail(f"share is a weight above 0, not {reprlib.repr(value)}", name)
         return float(number)
 
-    def role(self, value: Any) -> None:
-        if value is not None and (not isinstance(value, str) or not value):
-            raise self.fail(f"role must be the name of a role, not {value!r}", "role")
+    def role(self, name: str, value: Any) -> str:
+        if not isinstance(value, str) or not value:
+            raise self.fail(f"role must be the name of a role, not {value!r}", name)
+        return value
 
-    def flag(self, name: str, value: Any) -> None:
+    def flag(self, name: str, value: Any) -> bool:
         if not isinstance(value, bool):
             raise self.fail(f"{name} must be True or False, not {value!r}", name)
+        return value
 
     def giving_way(self, strategy: Any, trim_behavior: Any) -> Strategy | None:
         if trim_behavior is not None and trim_behavior not in ("message", "char"):
@@ -379,8 +378,6 @@ class _Check:
             raise self.fail(
                 f"wrap is the name of an element, as 'document', not {reprlib.repr(wrap)}", "wrap"
             )
-        if join is None and wrap is None:
-            return
         for item in content if isinstance(content, tuple) else (content,):
             if item is not None and not isinstance(item, str):
                 raise self.fail(
@@ -389,9 +386,7 @@ class _Check:
                     "join",
                 )
 
-    def labels(self, value: Any, content: Any) -> tuple[str, ...] | None:
-        if value is None:
-            return None
+    def labels(self, value: Any, content: Any) -> tuple[str, ...]:
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise self.fail(
                 f"labels is a list of texts, one for each document, not {reprlib.repr(value)}", "labels"
@@ -407,12 +402,24 @@ class _Check:
             raise self.fail(f"a label is a text, not {reprlib.repr(wrong)}", "labels")
         return tuple(value)
 
-    def cache_control(self, value: Any) -> Any:
-        if value is None or isinstance(value, Mapping):
+    def cache_control(self, name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
             return value
         if isinstance(value, str) and value:
             return {"type": value}
         raise self.fail(
-            f"cache_control is a mapping as {{'type': 'ephemeral'}}, or its type, not {value!r}",
-            "cache_control",
+            f"cache_control is a mapping as {{'type': 'ephemeral'}}, or its type, not {value!r}", name
         )
+
+
+_CHECKS: tuple[tuple[str, Callable[[_Check, str, Any], Any], Any], ...] = (
+    ("min_tokens", _Check.tokens, 0),
+    ("max_tokens", _Check.tokens, None),
+    ("min_ratio", _Check.ratio, 0.0),
+    ("max_ratio", _Check.ratio, 1.0),
+    ("share", _Check.share, None),
+    ("role", _Check.role, None),
+    ("pinned", _Check.flag, False),
+    ("cache_control", _Check.cache_control, None),
+)
+"""Fields that are checked one by one, and what they are where nobody says otherwise."""

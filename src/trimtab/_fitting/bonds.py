@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence, Sized
 from itertools import accumulate, pairwise
 from typing import TypeVar
 
-from trimtab._fitting.portion import in_block
+from trimtab._fitting.portion import name_block
 from trimtab.conversation import History
 from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
 from trimtab.conversation.units import members
-from trimtab.errors import ConfigurationError
+from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Kind, Structure
 
 __all__ = ["Bonds", "bonds_of", "by_block", "starts_of"]
@@ -48,14 +48,12 @@ def bonds_of(
     found = Bonds()
     by_size = sorted(range(len(histories)), key=lambda at: len(histories[at]))
     for at in by_size[:-1]:
-        with in_block(names[at]):
-            histories[at].read(0)
+        _read(histories[at], names[at])
     starts = starts_of(histories)
     bound = _bound_borders(histories, names)
     if not bound and not any(_has_tools(histories[at].structure) for at in by_size[:-1]):
         return found
-    with in_block(names[by_size[-1]]):
-        histories[by_size[-1]].read(0)
+    _read(histories[by_size[-1]], names[by_size[-1]])
     if not bound and sum(_has_tools(history.structure) for history in histories) < 2:
         return found
     whole = _join(histories, starts)
@@ -87,16 +85,27 @@ def bonds_of(
     return found
 
 
+def _read(history: History, name: str) -> None:
+    try:
+        history.read(0)
+    except FormatError as error:
+        name_block(error, name)
+        raise
+
+
 def _bound_borders(histories: Sequence[History], names: Sequence[str]) -> list[int]:
     """List the last messages of blocks that stay only together with the first of the next block."""
     if not any(history.format.rules.binds_messages for history in histories):
         return []
-    filled = [at for at, history in enumerate(histories) if len(history)]
+    filled = [at for at, history in enumerate(histories) if history.count]
     starts, bound = starts_of(histories), list[int]()
     for before, after in pairwise(filled):
         for at, index in ((before, len(histories[before]) - 1), (after, 0)):
-            with in_block(names[at]):
+            try:
                 histories[at].kind(index)  # which makes a dict of an entry that is none
+            except FormatError as error:
+                name_block(error, names[at])
+                raise
         columns = Structure(2)
         meeting = [histories[before].messages[-1], histories[after].messages[0]]
         histories[before].format.scan(meeting, 0, 2, columns)

@@ -109,7 +109,7 @@ class TrimContext:
         self._history = history
         self._sizes = sizes
         self._lead = lead
-        self._stop = len(history) if stop is None else stop
+        self._stop = history.count if stop is None else stop
         self._origin = origin
         self._by_seq: dict[int, list[int]] | None = None
         self._removed: dict[int, Reason] = {}

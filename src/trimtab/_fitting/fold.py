@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from trimtab._fitting.allocation import Claim, offers
 from trimtab._fitting.layout import Composition, Part
 from trimtab._fitting.outcome import BlockDecision, Outcome, mark_tokens_of
-from trimtab._fitting.portion import in_block, said_of
+from trimtab._fitting.portion import name_block, said_of
 from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.seams import let_go_misplaced, let_go_of_last_turn, let_go_stale, let_go_together
 from trimtab._fitting.settle import ask_portion, counted_back, fresh_of, give_way, need_tokens, settle
@@ -23,7 +23,7 @@ from trimtab.budget import Budget
 from trimtab.conversation import History
 from trimtab.conversation.units import span_of, unit_of
 from trimtab.counting.sizes import Shares, shared_out
-from trimtab.errors import BudgetExceededError
+from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.strategies.base import EvictionRequest, latest_words
 from trimtab.strategies.drop import Strict
 from trimtab.strategies.promises import asks_model
@@ -83,7 +83,7 @@ def _given_less(outcome: Outcome) -> Steps[Outcome]:
     than enough, half of it, to within a part of the room. No summarizer is asked to make it closer.
     """
     composition, room = outcome.composition, outcome.budget.input_tokens
-    asks = any(asks_model(part.block.gives_way_by) for part in composition.parts)
+    asks = any(asks_model(part.strategy) for part in composition.parts)
     low, less, high = 0, min(room, outcome.tokens - room), room + 1
     found: Outcome | None = None
     while low < less < high:
@@ -143,8 +143,11 @@ class _Fold:
             while True:
                 offer = next(fold) if used is None else fold.send(used)
                 part = self._parts[offer.at]
-                with in_block(part.name):
+                try:
                     decision = yield from self._settle(part, claims[offer.at], offer.limit_tokens)
+                except (CountingError, FormatError) as error_in_block:
+                    name_block(error_in_block, part.name)
+                    raise
                 decision.room_tokens = offer.room_tokens
                 self._decided[offer.at] = decision
                 if not decision.settled.fits:
@@ -161,14 +164,20 @@ class _Fold:
         """List what each block asks for."""
         if not self._composition.is_bound:
             for part in self._parts:
-                with in_block(part.name):
+                try:
                     counted_back(part.history, part.sizes, self._reach(part))
+                except (CountingError, FormatError) as error:
+                    name_block(error, part.name)
+                    raise
             if self._composition.look_for_bonds():
                 self._parts = [self._composition.parts[at] for at in self._composition.adding]
         claims = []
         for part in self._parts:
-            with in_block(part.name):
+            try:
                 claims.append(self._claim(part))
+            except (CountingError, FormatError) as error:
+                name_block(error, part.name)
+                raise
         return claims
 
     def _all_fits(self, claims: list[Claim]) -> bool:
@@ -205,7 +214,7 @@ class _Fold:
             floor_tokens=block.floor_tokens(room),
             cap_tokens=cap if caps else None,
             share=block.share,
-            once=asks_model(part.block.gives_way_by),
+            once=asks_model(part.strategy),
         )
 
     def _settle(self, part: Part, claim: Claim, limit_tokens: int) -> Steps[BlockDecision]:
@@ -214,10 +223,9 @@ class _Fold:
         if need <= limit_tokens:
             decision = _all_of(part, self._request(part, limit_tokens), tokens=need)
         else:
-            strategy, led, cap = part.block.gives_way_by, self._is_led(part), self._caps[part.name]
-            ask = partial(ask_portion, part, strategy, always=cap, led=led, question=self._question)
-            fresh = partial(fresh_of, part)
-            request, settled = yield from give_way(part, strategy, limit_tokens, ask, fresh)
+            led, cap = self._is_led(part), self._caps[part.name]
+            ask = partial(ask_portion, part, always=cap, led=led, question=self._question)
+            request, settled = yield from give_way(part, limit_tokens, ask, partial(fresh_of, part))
             if settled.reason == "over_limit" and limit_tokens == claim.cap_tokens:
                 settled.reason = "over_cap"
             decision = BlockDecision(
@@ -277,8 +285,11 @@ class _Fold:
         let_go_of_last_turn(outcome)
         let_go_stale(outcome)
         for decision in outcome.decisions:
-            with in_block(decision.portion.name):
+            try:
                 decision.portion.history.look_over(decision.settled.cut, also=decision.settled.before)
+            except FormatError as unknown:
+                name_block(unknown, decision.portion.name)
+                raise
         for decision in outcome.decisions:  # another message may carry the mark now
             decision.charge_mark(decision.cap_tokens)
         if not floors_ignored:
@@ -299,14 +310,14 @@ class _Fold:
     def _budget_error(self, decision: BlockDecision, claim: Claim) -> BudgetExceededError:
         """Make the error for a block whose strategy could not keep to its limit."""
         settled, limit, name = decision.settled, decision.offered_tokens, decision.portion.name
-        block, room = decision.portion.block, self._budget.input_tokens
+        room = self._budget.input_tokens
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
         at_cap = limit == claim.cap_tokens
         heaviest = decision.heaviest()
         change = "Raise its cap" if at_cap else "Raise the budget or its rank, or give other blocks a cap"
         error = BudgetExceededError(
             f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} are left for it,"
-            f" {needed - limit:,} too few (strategy {block.gives_way_by.name})."
+            f" {needed - limit:,} too few (strategy {decision.portion.strategy.name})."
             f"{said_of(heaviest)} {change}.",
             needed_tokens=needed if at_cap else room + needed - limit,
             limit_tokens=limit if at_cap else room,
@@ -365,7 +376,7 @@ def _sure(part: Part, decision: BlockDecision | None) -> Iterator[int]:
     if decision is not None:
         yield from (index for index, _ in decision.rows() if index >= 0)
     elif part.whole:
-        yield from range(len(part.history))
+        yield from range(part.history.count)
     else:
         yield from (unit.first for unit in part.history.units if unit.state != "free")
 
@@ -381,7 +392,7 @@ def _begins_with_system(composition: Composition) -> bool:
     first = composition.parts[0] if composition.parts else None
     if first is None or not first.history.count:
         return False
-    stays = first.whole or isinstance(first.block.gives_way_by, Strict) or 0 in first.history.pins
+    stays = first.whole or isinstance(first.strategy, Strict) or 0 in first.history.pins
     return stays and first.history.kind(0) == "system"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, chain, islice, takewhile
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from trimtab._fitting.allocation import Ties, check_ties
@@ -19,7 +20,7 @@ from trimtab._fitting.bonds import Bonds, bonds_of, by_block, starts_of
 from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab._fitting.joint import Joint, joint_of, sizes_of
-from trimtab._fitting.portion import Decision, Portion, in_block
+from trimtab._fitting.portion import Decision, Portion, name_block
 from trimtab._fitting.request import (
     budget_of,
     counter_of,
@@ -75,7 +76,6 @@ __all__ = [
     "check_policy",
     "compose",
     "faults_of",
-    "in_block",
     "items_of",
     "ties_of",
 ]
@@ -83,10 +83,10 @@ __all__ = [
 
 def opener_of(history: History) -> list[int]:
     """Find what may open a turn that goes on in a later block: the newest user message, or what may lead."""
-    user = history.user_at_or_before(len(history) - 1)
+    user = history.user_at_or_before(history.count - 1)
     if user is not None:
         return [user]
-    return [at for at in range(len(history) - 1, -1, -1) if not history.cannot_lead(at)][:1]
+    return [at for at in range(history.count - 1, -1, -1) if not history.cannot_lead(at)][:1]
 
 
 def is_leaderless(history: History, before: bool, going: Sequence[tuple[int, int]]) -> bool:
@@ -135,7 +135,7 @@ class Policy:
     @property
     def trims(self) -> bool:
         """True if there is a callback to run."""
-        return self.on_trim is not None or any(block.on_trim is not None for block in self.blocks)
+        return self.on_trim is not None or any([block.on_trim is not None for block in self.blocks])
 
     def without_callbacks(self) -> Policy:
         """Return the same without callbacks."""
@@ -197,7 +197,7 @@ def ties_of(policy: Policy, /) -> Ties:
     """Return the rule for equal ranks: as given, or by whether tiers are used."""
     if policy.ties is not None:
         return policy.ties
-    return "first" if any(block.tier is not None for block in policy.blocks) else "newest"
+    return "first" if any([block.tier is not None for block in policy.blocks]) else "newest"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -330,7 +330,7 @@ class Composition:
 
 def blocks_in_order(policy: Policy) -> list[Block]:
     """List the blocks that hold something, as they stand in the request."""
-    return sorted((block for block in policy.blocks if not block.is_empty), key=lambda block: block.place)
+    return sorted([block for block in policy.blocks if not block.is_empty], key=attrgetter("place"))
 
 
 def compose(policy: Policy) -> Composition:
@@ -345,32 +345,38 @@ def compose(policy: Policy) -> Composition:
     for block in blocks if policy.format == "auto" else ():
         items += items_of(block)
     format = format_of(items, policy.format, policy.model)
-    format = wire_form(format, policy.charge_as)
+    format = format if policy.charge_as is None else wire_form(format, policy.charge_as)
     counter = counter_of(policy.counter, policy.model, format, charge_as=policy.charge_as)
-    asked = (known_budget if policy.trims else budget_of)(policy.budget, policy.model)
+    trims = policy.trims
+    asked = (known_budget if trims else budget_of)(policy.budget, policy.model)
     budget = Budget(MOST_TOKENS) if asked is None else within(asked, counter, policy.tools)
     lead = leading_system(policy.system, format)
     leads = format.thinking_rules(policy.model, None).leads
-    whole = policy.strict or policy.trims or format.rules.ordered or bool(leads)
+    whole = policy.strict or trims or format.rules.ordered or bool(leads)
     whole = whole or not isinstance(counter, AdditiveCounter)
     sources: list[Sequence[Any]] = []
     for block in blocks:
-        with in_block(block.name):
+        try:
             sources.append(messages_of(block, format))
             if whole:
                 refuse_foreign(sources[-1], format.name)
+        except FormatError as error:
+            name_block(error, block.name)
+            raise
     if policy.strict:
         source = [message for messages in sources for message in messages]
         refuse_faults(faults_of(policy, format, source))
     known = None if asked is None else budget
     removals = _Removals(policy, blocks, sources, format=format, counter=counter, budget=known)
-    if policy.trims:
+    if trims:
         removals.run()
     make = partial(
         _parts, policy, blocks, sources, removals, format=format, counter=counter, looked_over=whole
     )
     # no summarizer is to be asked again because a bond was found late
-    is_bound = whole or bool(policy.pending_calls) or any(asks_model(block.gives_way_by) for block in blocks)
+    is_bound = (
+        whole or bool(policy.pending_calls) or any([asks_model(block.gives_way_by) for block in blocks])
+    )
     parts, bonds = make(look=is_bound)
     order = {block.name: at for at, block in enumerate(blocks)}
     return Composition(
@@ -380,7 +386,7 @@ def compose(policy: Policy) -> Composition:
         format=format,
         counter=counter,
         parts=parts,
-        adding=[order[block.name] for block in policy.blocks if not block.is_empty],
+        adding=[order[block.name] for block in policy.blocks if block.name in order],
         bonds=bonds,
         starts=starts_of([part.history for part in parts]),
         bind=partial(make, look=True),
@@ -389,7 +395,7 @@ def compose(policy: Policy) -> Composition:
         fixed=Fixed(system=None if lead else policy.system, tools=policy.tools),
         notes=(
             *policy.notes,
-            *model_notes(policy.model, counter),
+            *(() if policy.model is None else model_notes(policy.model, counter)),
             *_notes_of_no_budget(asked, blocks),
         ),
     )
@@ -468,7 +474,7 @@ class _Removals:
         self._budget = budget
         self._starts = list(accumulate(map(len, sources), initial=0))
         self._gone: dict[int, dict[int, Reason]] = {}
-        self._left: dict[int, Any] | None = None
+        self.left: dict[int, Any] | None = None
         self._known: list[int | None] = []
 
     def run(self) -> None:
@@ -506,16 +512,16 @@ class _Removals:
             gone = by_block(self._starts[:-1], removed.items())
             self._gone = {at: dict(places) for at, places in gone.items()}
             indices = sorted({index for unit in units for index in unit.indices})
-            self._left = dict(zip(indices, assemble(history, units, {}), strict=True))
+            self.left = dict(zip(indices, assemble(history, units, {}), strict=True))
 
     def part(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return what is left of a block's messages, and what its portion should know of the rest."""
         source, start = self._sources[at], self._starts[at]
-        if self._left is None:
+        if self.left is None:
             return source, {}
         stop = self._starts[at + 1]
-        origin = [index - start for index in range(start, stop) if index in self._left]
-        messages = [self._left[start + index] for index in origin]
+        origin = [index - start for index in range(start, stop) if index in self.left]
+        messages = [self.left[start + index] for index in origin]
         parted = (i for i, message in zip(origin, messages, strict=True) if message is not source[i])
         return messages, {"origin": origin, "gone": self._gone.get(at, {}), "mended": frozenset(parted)}
 
@@ -550,7 +556,7 @@ def _parts(
         names = [block.name for block in blocks]
         bonds = bonds_of([*map(read, map(list, lists))], names, pending_calls=policy.pending_calls)
     starts, source_starts = starts_of(lists), starts_of(sources)
-    ranked = any(block.tier is not None or block.priority != 0 for block in policy.blocks)
+    ranked = any([block.tier is not None or block.priority != 0 for block in policy.blocks])
     pinned = _pins(policy, blocks, taken, bonds)
     pins = by_block(starts, ((index, index) for index in pinned))
     answered = by_block(starts, bonds.answered)
@@ -561,7 +567,7 @@ def _parts(
     sure = pinned | bonds.held
     going = by_block(starts, ((index, index) for one in bonds.units if not one & sure for index in one))
     unread = _unread(format, lists)
-    source_unread = _unread(format, sources) if any("origin" in rest for _, rest in taken) else unread
+    source_unread = unread if removals.left is None else _unread(format, sources)
     parts: list[Part] = []
     followed, leaderless, sized = False, False, partial(_sizes_of_part, counter, Base())
     for at in range(len(blocks) - 1, -1, -1):
@@ -577,17 +583,15 @@ def _parts(
             apart=apart.get(at, ()),
             holds=[*(index for index, _ in holds.get(at, ())), *opener],
         )
-        with in_block(block.name):
-            leaderless = is_leaderless(history, leaderless, going.get(at, ()))
-            followed = followed or _has_turn(history)
-            whole = block.pinned or (not ranked and _is_system(history))
+        leaderless, has_turn, is_system = _look_at(history, block, leaderless, going.get(at, ()))
+        followed, whole = followed or has_turn, block.pinned or (not ranked and is_system)
         joint = joint_of(block, format, _text_role(block))
-        sizes = source_sizes = sized(history.messages, joint, unread[at])
-        if "origin" in rest:
-            source_sizes = sized([*source], joint, source_unread[at])
+        sizes = sized(history.messages, joint, unread[at])
+        source_sizes = sized([*source], joint, source_unread[at]) if "origin" in rest else sizes
         part = Part(
             name=block.name,
             block=block,
+            strategy=block.gives_way_by,
             joint=joint,
             labels=block.labels or (),
             whole=whole,
@@ -675,9 +679,20 @@ def _pins(
     return pinned.union(*(unit for unit in bonds.units if not unit.isdisjoint(pinned)))
 
 
+def _look_at(
+    history: History, block: Block, leaderless: bool, going: Sequence[tuple[int, int]]
+) -> tuple[bool, bool, bool]:
+    """Tell of a block whether it is leaderless, whether it has a turn, and whether it is all system text."""
+    try:
+        return is_leaderless(history, leaderless, going), _has_turn(history), _is_system(history)
+    except FormatError as error:
+        name_block(error, block.name)
+        raise
+
+
 def _has_turn(history: History) -> bool:
-    return any(history.kind(i) in ("user", "assistant") for i in range(len(history) - 1, -1, -1))
+    return any(map(("user", "assistant").__contains__, map(history.kind, range(history.count - 1, -1, -1))))
 
 
 def _is_system(history: History) -> bool:
-    return all(history.kind(index) == "system" for index in range(len(history)))
+    return all(map("system".__eq__, map(history.kind, range(history.count))))

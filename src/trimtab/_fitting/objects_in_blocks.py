@@ -9,7 +9,8 @@ from typing import Any
 from trimtab._fitting.blocks import Block, is_text
 from trimtab._fitting.layout import Policy, blocks_in_order, items_of
 from trimtab._fitting.objects import Objects
-from trimtab._fitting.portion import in_block
+from trimtab._fitting.portion import name_block
+from trimtab.errors import CountingError, FormatError
 
 __all__ = ["ObjectsInBlocks"]
 
@@ -25,8 +26,11 @@ class ObjectsInBlocks(Objects):
         content: dict[str, Block] = {}
         for block in blocks:
             start = len(several)
-            with in_block(block.name):
+            try:
                 several += [self._in_block(start, at, one) for at, one in enumerate(items_of(block))]
+            except (CountingError, FormatError) as error:
+                name_block(error, block.name)
+                raise
             self._spans[block.name] = range(start, len(several))
             own = several[start:]
             labels = block.labels and [

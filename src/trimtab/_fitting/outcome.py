@@ -59,8 +59,10 @@ class BlockDecision(Decision[Part]):
 
     def charge_mark(self, limit_tokens: int | None) -> None:
         """Charge for its mark; leave the mark out where the block would pass a limit with it."""
+        if self.portion.block.cache_control is None:
+            return
         self.mark_tokens, self.can_carry = 0, True
-        if not self.marked or self.portion.block.cache_control is None:
+        if not self.marked:
             return
         for message in self._without_mark()[-1:]:
             with_mark = _mark(self.portion, message)
@@ -80,7 +82,7 @@ class BlockDecision(Decision[Part]):
     def output(self) -> list[Any]:
         """Return what came out of it; its last message ends a cached prefix where that is asked for."""
         messages = self._without_mark()
-        if messages and self.marked:
+        if messages and self.marked and self.portion.block.cache_control is not None:
             messages[-1] = _mark(self.portion, messages[-1])
         return messages
 
@@ -105,7 +107,7 @@ class BlockDecision(Decision[Part]):
             parted: Messages of which only some parts stay: which.
         """
         portion, settled = self.portion, self.settled
-        known, count = portion.sizes.known, len(portion.history)
+        known, count = portion.sizes.known, portion.history.count
         less = settled.without(gone, count=count, tokens=settled.tokens, reason=reason)
         less.partial = {**less.partial, **(parted or {})}
         if isinstance(portion.sizes, Shares):
@@ -124,7 +126,7 @@ class BlockDecision(Decision[Part]):
         """List what stays and what was put in, in order: position in the block, or -1, and message."""
         history, settled = self.portion.history, self.settled
         put_in = list(settled.insertions)
-        for index in (*settled.before, *range(settled.cut, len(history))):
+        for index in (*settled.before, *range(settled.cut, history.count)):
             while put_in and put_in[0].at <= index:
                 yield -1, put_in.pop(0).message
             message, parts = history.messages[index], settled.partial.get(index)
@@ -205,7 +207,7 @@ class Outcome:
     def stable(self) -> int:
         """Messages of the blocks at the front that do not give way."""
         kept = takewhile(
-            lambda one: one.portion.whole or isinstance(one.portion.block.gives_way_by, Strict),
+            lambda one: one.portion.whole or isinstance(one.portion.strategy, Strict),
             self.decisions,
         )
         front = len(self.composition.lead) + sum(len(decision.output()) for decision in kept)
@@ -316,7 +318,7 @@ class Outcome:
         units = composition.units_across()
         given: dict[int, int] = {}
         for part, start in zip(composition.parts, composition.starts, strict=True):
-            for index in range(len(part.history)) if units else ():
+            for index in range(part.history.count) if units else ():
                 given[start + index] = part.start + part.source_index(index)
         return {given[index]: given[min(unit)] for unit in units for index in unit}
 

@@ -12,14 +12,14 @@ from trimtab.counting.awaited import CountsNeeded
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import CountingError, FormatError, HeaviestMessage, move_error
 from trimtab.formats import Format, mapping_of
-from trimtab.strategies.base import EvictionRequest
+from trimtab.strategies.base import EvictionRequest, Strategy
 from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:
     from trimtab._fitting.joint import Joint
     from trimtab.report import Reason
 
-__all__ = ["Decision", "Portion", "in_block"]
+__all__ = ["Decision", "Portion", "name_block"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,6 +28,8 @@ class Portion:
 
     name: str
     """The block's name; "history" in `fit`."""
+    strategy: Strategy
+    """Says what leaves of it."""
     history: History
     """What is left to decide about: the input, mended and after the callback."""
     sizes: Sizes
@@ -82,7 +84,7 @@ class Decision(Generic[P_co]):
     def heaviest(self) -> HeaviestMessage | None:
         """Find the heaviest of the caller's messages that stay; None where nobody knows."""
         portion, settled, history = self.portion, self.settled, self.portion.history
-        stays = [at for at in (*settled.before, *range(settled.cut, len(history))) if at >= portion.lead]
+        stays = [at for at in (*settled.before, *range(settled.cut, history.count)) if at >= portion.lead]
         if not stays or not portion.sizes.additive:
             return None
         try:
@@ -108,7 +110,7 @@ class Decision(Generic[P_co]):
     def positions(self) -> list[int | None]:
         """List, for each message that comes out, its position in the request; None: trimtab put it in."""
         portion, settled, found = self.portion, self.settled, list[int | None]()
-        before, end = settled.before, len(portion.history)
+        before, end = settled.before, portion.history.count
         if portion.origin is None and not portion.lead:  # nearly always: they stand as they were given
             found += map(portion.start.__add__, before)
             found += range(portion.start + settled.cut, portion.start + end)
@@ -124,20 +126,7 @@ class Decision(Generic[P_co]):
         return {at for at in self.positions() if at is not None}
 
 
-class in_block:
-    """Make errors about an entry or its size say in which block it stands.
-
-    A class, as each block is entered six times: a generator would cost four times as much.
-    """
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if isinstance(error, (FormatError, CountingError)) and error.block is None:
-            move_error(error, block=self._name)
+def name_block(error: FormatError | CountingError, name: str) -> None:
+    """Say in an error about an entry or its size in which block it stands."""
+    if error.block is None:
+        move_error(error, block=name)

@@ -65,7 +65,6 @@ class Work(Portion):
     """The request body taken apart; None if the input was a plain list."""
     format: Format
     counter: Any
-    strategy: Strategy
     asked: Budget | None
     """The budget as asked for: its margin may be "auto" still. None: there is none, and callbacks decide."""
     tools: Any

@@ -50,7 +50,7 @@ def let_go_misplaced(outcome: Outcome) -> None:
         history = decision.portion.history
         if begin == start:  # nothing but system text so far
             stop = begin_of(history)
-            begin = starts[at + 1] if stop == len(history) and at + 1 < len(starts) else start + stop
+            begin = starts[at + 1] if stop == history.count and at + 1 < len(starts) else start + stop
     let_go = row_or_before(together.may_leave)
     leave = find_misplaced(format, rows, first=begin, stands=stands_apart(format, begin), let_go=let_go)
     _take_out(outcome, together, rows, set(leave), reason="cannot_lead")
@@ -100,7 +100,7 @@ def let_go_of_last_turn(outcome: Outcome) -> None:
         return
     last = outcome.decisions[-1]
     history = last.portion.history
-    if last.settled.keeps(len(history) - 1) and not history.thinking.leads:
+    if last.settled.keeps(history.count - 1) and not history.thinking.leads:
         return
     if _refused_in_turn(outcome, _rows(outcome)) is None:
         return
@@ -119,7 +119,7 @@ def _refused_in_turn(outcome: Outcome, rows: Sequence[Row]) -> tuple[Reason, lis
     """Say which rows are refused in the last turn that were not before, and why; None if none is."""
     last, composition, format = outcome.decisions[-1], outcome.composition, outcome.format
     history = last.portion.history
-    if rows and not last.settled.keeps(len(history) - 1):
+    if rows and not last.settled.keeps(history.count - 1):
         asked = format.for_model(composition.policy.model)
         if cannot_end(asked, Request(messages=()), rows[-1].message):
             return "cannot_end", [len(rows) - 1]
@@ -154,7 +154,7 @@ def let_go_stale(outcome: Outcome) -> None:
 
 def _lost_its_end(part: Part, settled: Settled) -> bool:
     """Tell whether fewer messages of a block stay than it was given, though none that stays has moved."""
-    return len(settled.before) + len(part.history) - settled.cut < len(part.source)
+    return len(settled.before) + part.history.count - settled.cut < len(part.source)
 
 
 class _Together:

@@ -126,8 +126,8 @@ def _settle_history(work: Work, budget: Budget | None) -> Steps[FitOutcome]:
             settled = Settled(cut=0, tokens=need)
             settled = fresh(request, settled) if bound else settled
         else:
-            ask = partial(ask_portion, work, work.strategy, always=limit, cut_newest=work.ask.cut_newest)
-            request, settled = yield from give_way(work, work.strategy, limit, ask, fresh)
+            ask = partial(ask_portion, work, always=limit, cut_newest=work.ask.cut_newest)
+            request, settled = yield from give_way(work, limit, ask, fresh)
         if work.unmended and not (settled.fits and history.is_sound(settled.cut, settled.before)):
             return (yield from _settle_history(work.mended_first, budget))
         history.look_over(settled.cut, also=settled.before)
@@ -170,7 +170,7 @@ def _whole_tokens(portion: Portion) -> int:
         history.look_over(0)  # a black box reads all there is
         return sizes.whole(history.originals)
     sizes.count_each()
-    return sizes.fixed_tokens(history.leads_system) + sizes.total(0, len(history))
+    return sizes.fixed_tokens(history.leads_system) + sizes.total(0, history.count)
 
 
 def counted_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
@@ -195,7 +195,6 @@ def fresh_of(
 
 def give_way(
     portion: Portion,
-    strategy: Strategy,
     limit_tokens: int,
     ask: Callable[[int], Steps[Answer]],
     fresh: Callable[[EvictionRequest, Settled], Settled],
@@ -203,12 +202,11 @@ def give_way(
     """Ask what stays of a portion; where thinking is bound, what goes stale makes room for more."""
     if not portion.history.thinking.bound:
         return ask(limit_tokens)
-    return fill_room(portion, ask, fresh, limit_tokens=limit_tokens, strategy=strategy)
+    return fill_room(portion, ask, fresh, limit_tokens=limit_tokens)
 
 
 def ask_portion(
     portion: Portion,
-    strategy: Strategy,
     limit_tokens: int,
     *,
     always: int,
@@ -216,21 +214,20 @@ def ask_portion(
     question: Callable[[], str] | None = None,
     cut_newest: bool = False,
 ) -> Steps[Answer]:
-    """Ask a strategy what stays of a portion; yields what it needs from outside.
+    """Ask its strategy what stays of a portion; yields what it needs from outside.
 
     It is asked of the units near the cut and at the end alone, as long as it asks for no others. That holds
     if it promised to read no others, or stopped on its way back; else it is asked again, of all there are.
 
     Args:
         portion: What it is asked about.
-        strategy: Who is asked.
         limit_tokens: What that may come to.
         always: The limit that is the same from call to call.
         led: Whether something in front of it surely may come first.
         question: Finds what the user wrote last, where that may stand in another portion.
         cut_newest: Whether the newest unit is cut where the strategy leaves too little room for it.
     """
-    history, sizes = portion.history, portion.sizes
+    strategy, history, sizes = portion.strategy, portion.history, portion.sizes
     make = partial(
         EvictionRequest,
         history,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from trimtab._fitting.portion import Portion
 from trimtab._shared.steps import Steps
 from trimtab.counting.sizes import Shares
-from trimtab.strategies.base import EvictionRequest, Strategy
+from trimtab.strategies.base import EvictionRequest
 from trimtab.strategies.promises import asks_model
 from trimtab.strategies.runner import Settled
 
@@ -29,7 +29,7 @@ __all__ = ["fill_room", "first_change", "stale_note", "without_stale"]
 
 def first_change(portion: Portion, settled: Settled) -> int | None:
     """Return the first message that stays behind a change, or has one; None if all is as it was given."""
-    changed, count = settled.changed, len(portion.history)
+    changed, count = settled.changed, portion.history.count
     if portion.origin is None and not settled.before and not settled.insertions and not changed:
         return None if settled.cut <= portion.lead else settled.cut
     at = min((one.at for one in settled.insertions), default=count)
@@ -61,7 +61,7 @@ def without_stale(
     format, sizes, history = portion.history.format, portion.sizes, portion.history
     if start is None and not known:
         return settled
-    start = len(history) if start is None else start
+    start = history.count if start is None else start
     behind = _there(portion, settled, 0 if known else start)
     stale = [
         index
@@ -76,7 +76,7 @@ def without_stale(
     reasons: dict[int, Reason] = {**settled.reasons, **dict.fromkeys(bare, "bound_thinking")}
     made = replace(settled, bare=bare, reasons=reasons, edited_tokens=dict(settled.edited_tokens))
     if gone:
-        made = made.without(gone, count=len(history), tokens=made.tokens, reason="bound_thinking")
+        made = made.without(gone, count=history.count, tokens=made.tokens, reason="bound_thinking")
     if isinstance(sizes, Shares):
         made.tokens = sizes.request_tokens(made.assemble(request))
         return _needing_less(made, settled)
@@ -100,7 +100,6 @@ def fill_room(
     fresh: Callable[[EvictionRequest, Settled], Settled],
     *,
     limit_tokens: int,
-    strategy: Strategy,
 ) -> Steps[tuple[EvictionRequest, Settled]]:
     """Ask a strategy of a portion whose thinking is bound: what goes stale makes room for more.
 
@@ -112,13 +111,12 @@ def fill_room(
         within: Asks for what fits so many tokens.
         fresh: Takes out of an answer what goes stale.
         limit_tokens: What may stay without that.
-        strategy: Who is asked.
     """
     request, settled = yield from within(limit_tokens)
     whole, made = settled, fresh(request, settled)
     low, high = limit_tokens, 0
     for _ in range(_ROUNDS):
-        if made.fits and asks_model(strategy):
+        if made.fits and asks_model(portion.strategy):
             break
         if made.tokens == whole.tokens and not _thinks_ahead(portion, whole):
             break
@@ -167,7 +165,7 @@ def _there(portion: Portion, settled: Settled, start: int) -> Iterator[int]:
     """Yield what stays from a message on."""
     before = settled.before
     yield from before[bisect_left(before, start) :]
-    yield from range(max(start, settled.cut), len(portion.history))
+    yield from range(max(start, settled.cut), portion.history.count)
 
 
 def _thinks(portion: Portion, index: int) -> bool:

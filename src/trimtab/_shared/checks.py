@@ -43,6 +43,8 @@ def whole_of(value: Any, /) -> int | None:
 
 def number_of(value: Any, /) -> float | None:
     """Return a finite number of any make, as numpy's, as a plain one; None for flags and anything else."""
+    if type(value) is int:
+        return value
     if not isinstance(value, (int, float)):
         whole = whole_of(value)
         value = _real_of(value) if whole is None else whole

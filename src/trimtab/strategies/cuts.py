@@ -323,7 +323,7 @@ def _lowest(history: History, sizes: Sizes, limit_tokens: int) -> int:
     for index in range(head):
         room -= sizes.of(index)
     user = history.latest_user if history.protect else None
-    if user is not None and user >= head:
+    if user is not None and user >= head and history.stands_alone(user):  # else results in it may leave
         user_tokens = sizes.of(user)
         if user_tokens * SMALL_SHARE >= room:
             low = _back(history, sizes, user + 1, room - user_tokens)
@@ -341,7 +341,10 @@ def oldest_cut_of(history: History, sizes: Sizes, counted: int) -> int:
     """
     if not history.is_ordinary:
         return 0  # with what is older, something that was counted may leave
-    if history.head or counted >= history.count or history.kind(counted) != "system":
+    kind = history.kind(counted) if counted < history.count else "other"
+    if kind == "user" and not history.stands_alone(counted):
+        return counted  # the words in it may stay where its results leave, and were counted with these
+    if history.head or kind != "system":
         return counted + 1
     return counted if sizes.fixed_tokens(True) < sizes.fixed_tokens(False) else counted + 1
 
