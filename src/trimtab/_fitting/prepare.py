@@ -34,7 +34,7 @@ from trimtab.counting.base import RequestCounter
 from trimtab.counting.measurement import model_notes
 from trimtab.counting.sizes import Fixed, Sizes, sizes_for
 from trimtab.errors import FormatError
-from trimtab.formats import Format, Request, format_of, refuse_foreign, wire_form
+from trimtab.formats import Format, Request, Structure, format_of, refuse_foreign, wire_form
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies.door import strategy_given
 from trimtab.strategies.openers import without_refused
@@ -108,7 +108,11 @@ class Work(Portion):
 
     def violations(self) -> list[Violation]:
         """List what the provider would refuse of the input."""
-        return _violations(self.ask, self.format, self.body_of_request, self.source)
+        history = self.history
+        is_read = not self.lead and self.origin is None and set(map(type, self.source)) <= {dict}
+        return _violations(
+            self.ask, self.format, self.body_of_request, self.source, history.columns if is_read else None
+        )
 
     def refusals(self, messages: Sequence[Any]) -> list[Violation]:
         """List what the provider would refuse of the request that has those messages in it."""
@@ -129,11 +133,15 @@ def _request_of(ask: Ask, format: Format, body: Request | None, *, lead: bool) -
     return Request(messages=ask.messages, system=system, tools=ask.tools)
 
 
-def _violations(ask: Ask, format: Format, request: Request, messages: Sequence[Any]) -> list[Violation]:
+def _violations(
+    ask: Ask, format: Format, request: Request, messages: Sequence[Any], columns: Structure | None = None
+) -> list[Violation]:
     from trimtab.conversation.validity import violations_in  # not above: loaded by who asks for it
 
     asked = format.for_model(ask.model or request.model)
-    return violations_in(asked, replace(request, messages=messages), ask.pending_calls)
+    if type(asked) is not type(format):
+        columns = None
+    return violations_in(asked, replace(request, messages=messages), ask.pending_calls, columns)
 
 
 def prepare(ask: Ask, *, mend: bool = False) -> Work:

@@ -13,7 +13,7 @@ from trimtab.conversation.assemble import part_of
 from trimtab.conversation.pairing import owners_behind
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import FormatError
-from trimtab.formats import Format, Structure, mapping_of
+from trimtab.formats import Format, mapping_of
 from trimtab.formats.structure import UNNAMED
 from trimtab.report import Fate, InsertedRow, MessageRow, Reason, Report, ResultRow, RunRow
 from trimtab.report.rows import NAMED_ROLES, LiveRows, is_answer, runs_of, sum_of
@@ -478,16 +478,15 @@ def _tools_in(history: History) -> _Tools | None:
     Of one call its id may stand for it where no other has it, or, where each is answered right behind, with
     the place of who called.
     """
-    format, columns, messages = history.format, Structure(history.count), history.messages.copy()
     try:
-        format.scan(messages, 0, len(messages), columns)
+        columns = history.columns
     except FormatError:  # said by who tells the units apart
         return None
     callers = {call_id: at for at, ids in columns.calls.items() for call_id in ids}
     behind = owners_behind(columns)
     if behind is None and len(callers) < sum(map(len, columns.calls.values())):
         return None
-    called = {at: format.tool_names(messages[at]) for at in columns.calls}
+    called = {at: history.format.tool_names(history.message(at)) for at in columns.calls}
     if not all(callers) or not all([name for names in called.values() for name in names.values()]):
         return None
     if any([call_id.startswith(UNNAMED) for call_id in callers]):

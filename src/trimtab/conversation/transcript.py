@@ -113,6 +113,13 @@ class Transcript:
             return None
         return next((index for index in places if marks(self.message(index))), None)
 
+    @once
+    def columns(self) -> Structure:
+        """The columns of all messages, read for a report and apart from what was read for units."""
+        columns = Structure(self.count)
+        self.format.scan(self.messages.copy(), 0, self.count, columns)  # which puts dicts into its list
+        return columns
+
     @property
     def walked_from(self) -> int:
         """Oldest message counted while it was looked over; the length if none was."""

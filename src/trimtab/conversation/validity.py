@@ -88,12 +88,22 @@ def validate(
     return violations_in(chosen, request, pending)
 
 
-def violations_in(format: Format, request: Request, pending_calls: Collection[str]) -> list[Violation]:
-    """List what the provider would refuse in a request that was taken apart; see `validate`."""
+def violations_in(
+    format: Format, request: Request, pending_calls: Collection[str], columns: Structure | None = None, /
+) -> list[Violation]:
+    """List what the provider would refuse in a request that was taken apart; see `validate`.
+
+    Args:
+        format: The wire form.
+        request: The request.
+        pending_calls: Ids of calls whose results are still to come.
+        columns: What was read of its messages already, of which each is a dict; None: nothing.
+    """
     items, broken = _readable(request.messages)
     refuse_foreign(items, format.name, listed=True)
-    structure = Structure(len(items))
-    format.scan(items, 0, len(items), structure)
+    structure = Structure(len(items)) if columns is None else columns
+    if columns is None:
+        format.scan(items, 0, len(items), structure)
     structure.elsewhere |= request.elsewhere
     is_more = request.body is not None or request.system is not None or request.tools is not None
     faults = format.faults(items, request) if is_more else format.faults(items)

@@ -220,6 +220,9 @@ class _Adapted(Format):
         self.name = form.name
 
 
+_CALLS = frozenset({"role", "content", "tool_calls"})
+
+
 def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed: bool = False) -> None:
     """Refuse the first message of which no wire form knows what it is, or whom it is from.
 
@@ -235,8 +238,11 @@ def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed
     for at, message in enumerate(messages):
         if message.__class__ is dict:
             try:
-                # A role and a text: nearly every message, and there is nothing to mistake.
-                if message["content"].__class__ is str and message["role"] in ROLES:
+                # A role and a text, or calls: nearly every message, and there is nothing to mistake.
+                content = message["content"]
+                if content.__class__ is str and message["role"] in ROLES:
+                    continue
+                if content is None and message["role"] == "assistant" and message.keys() == _CALLS:
                     continue
             except (KeyError, TypeError):
                 pass  # no such key, or a role that nothing can be looked up by

@@ -73,9 +73,8 @@ def faults_of(messages: list[Any], request: Request | None = None, *, model: str
         return [Fault(index=None, rule="no_messages", detail=_NO_MESSAGES)]
     found = [] if request is None else list(faults_at(None, tool_faults(request.tools, _tool_fault)))
     own, dialect = _OF_OPENAI.match(model) is not None, is_made_by(model, "mistral")
-    for index, message in enumerate(messages):
-        if _looks_right(message):
-            continue
+    for index in _not_plain(messages):
+        message = messages[index]
         faults = _faults(message)
         found += faults_at(index, _without_dialect(message, faults) if dialect else faults)
         found += faults_at(index, _long_ids(message) if own else ())
@@ -85,25 +84,36 @@ def faults_of(messages: list[Any], request: Request | None = None, *, model: str
 _PLAIN = frozenset({"system", "user", "assistant", "developer"})
 
 
-def _looks_right(message: Dict) -> bool:
-    """Tell at a glance that nothing is wrong with a message: a text, a plain result, or plain calls.
+def _not_plain(messages: list[Any]) -> Iterator[int]:
+    """Yield the places of messages that are not plain to see right: a text, a result, or plain calls.
 
-    So nearly every message is, and to look for each fault takes five times as long.
+    Nearly every message is, and to look for each fault takes five times as long.
     """
-    role, size, content = message.get("role"), len(message), message.get("content")
-    if content.__class__ is str:
-        if size == 2:
-            return role in _PLAIN if role.__class__ is str else False
-        if role == "tool":
-            call_id, name = message.get("tool_call_id"), message.get("name", "")
-            named = size == 3 or (size == 4 and "name" in message and name.__class__ is str)
-            return named and call_id.__class__ is str and call_id != ""
-    elif content is not None:
-        return False
-    calls = message.get("tool_calls")
-    if role != "assistant" or size != 2 + ("content" in message) or calls.__class__ is not list or not calls:
-        return False
-    if not all(map(_is_plain_call, calls)):
+    for index, message in enumerate(messages):
+        role, size, content = message.get("role"), len(message), message.get("content")
+        if content.__class__ is str and role.__class__ is str:
+            if size == 2 and role in _PLAIN:
+                continue
+            if role == "tool":
+                call_id, named = message.get("tool_call_id"), 0
+                if "name" in message:
+                    named = 1 if message["name"].__class__ is str else -1
+                if size == 3 + named and call_id.__class__ is str and call_id:
+                    continue
+        elif content is not None:
+            yield index
+            continue
+        if (
+            role != "assistant"
+            or size != 2 + ("content" in message)
+            or not _are_plain(message.get("tool_calls"))
+        ):
+            yield index
+
+
+def _are_plain(calls: Any) -> bool:
+    """Tell whether calls are right: at least one, each with an id of its own."""
+    if calls.__class__ is not list or not calls or not all(map(_is_plain_call, calls)):
         return False
     return len(calls) == 1 or len({call["id"] for call in calls}) == len(calls)
 
