@@ -5,7 +5,7 @@ from __future__ import annotations
 from trimtab._shared.lazy import public_dir
 from trimtab._shared.options import UNSET
 from trimtab.relevance.ranker import RankerLike
-from trimtab.session.options import HooksLike, SessionHooks
+from trimtab.session.hooks import HooksLike, SessionHooks
 from trimtab.session.recall import RecallTool
 from trimtab.session.redact import Redaction, WhereLike
 from trimtab.session.session import Session

@@ -140,13 +140,14 @@ def add_messages(
         working_set.reader.check(message)  # what cannot be read is refused before anything is written
     lowered = [*map(working_set.reader.check_origin, plain, origins)]
     batch = _Batch(core.first_events(working_set))
-    core.working_set = None  # until everything is written
+    # Forgotten until everything is written: what fails in between is read from the log, which alone is right.
+    core.working_set = None
     for message, event_id, origin in zip(plain, ids, lowered, strict=True):
         data: Dict = {"message": message} if origin is None else {"message": message, "origin": origin}
         yield from add_one(core, working_set, batch, data, event_id)
     try:
         done = yield from core.append(working_set, batch.events)
-    except ConfigurationError:
+    except ConfigurationError:  # ids are taken: the store may have these very messages, from a call before
         events = yield from read_stored(core, plain, ids)
         if events is None:
             raise

@@ -26,17 +26,16 @@ from trimtab.errors import (
 )
 from trimtab.report.text import one_line
 from trimtab.session.effects import Steps
+from trimtab.session.hooks import HookName, hooks_by_name
 from trimtab.session.log import event_at, read_working_set, recount, state_of
 from trimtab.session.messages import MessageReader
 from trimtab.session.options import (
     FUNCTIONS,
     Clamp,
-    HookName,
     Options,
     as_given,
     clamp_for,
     functions_of,
-    hooks_by_name,
     known_options,
     missing_functions,
     omitted_functions,

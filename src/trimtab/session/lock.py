@@ -59,21 +59,21 @@ class Asked:
     refused: ConfigurationError | None = None
 
 
-# What a summarizer starts (tasks, threads of `asyncio.to_thread`) inherits it.
+# No thread's name: what a summarizer starts (tasks, threads of `asyncio.to_thread`) inherits it.
 _asked: ContextVar[tuple[Asked, ...]] = ContextVar("trimtab_asked", default=())
 
 
 def running_future() -> Future[None]:
     """Make a future that who awaits it cannot cancel."""
     future: Future[None] = Future()
-    future.set_running_or_notify_cancel()
+    future.set_running_or_notify_cancel()  # a running one refuses the `cancel()` of a task that awaits it
     return future
 
 
 class SessionLock:
-    """A lock for threads and for tasks of any event loop, which who holds it may take again.
+    """A reentrant lock, shared by threads and by tasks of any event loop; first come, first served.
 
-    The first in line is next. A task is passed over while the thread of its event loop stands still:
+    A task is passed over while the thread of its event loop stands still:
     it could not take its turn, and what its thread waits for might wait for it.
     """
 
@@ -135,6 +135,7 @@ class SessionLock:
         self._leave()
 
     def _enter(self, place: Place, *, blocks: bool) -> Waiter | None:
+        # Held for some steps of Python and never over an await: so threads and tasks can share it.
         with self._mutex:
             owner = self._owner
             if owner is None or owner.holds(place):
@@ -167,7 +168,7 @@ class SessionLock:
         with self._mutex:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
-            else:
+            else:  # it was its turn just then: the turn is handed on, or nobody would ever have one again
                 self._leave()
 
     def _go_on(self) -> None:

@@ -26,8 +26,8 @@ from trimtab.session.change import (
     set_pin,
 )
 from trimtab.session.core import Core, new_event_id
+from trimtab.session.hooks import HooksLike
 from trimtab.session.options import (
-    HooksLike,
     RestoreArguments,
     SessionArguments,
     SessionOptions,

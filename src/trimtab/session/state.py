@@ -116,6 +116,9 @@ class State:
     learned_counted: int = 0
     """Tokens the counter gave for the same."""
 
+    # Two borders say where nearly every message is, at any length of the log. What they do not say is
+    # listed by unit, and that is bounded: a unit is beside a border if it is pinned, or waits for a result.
+
     def place(self, first: int, /) -> Place | None:
         """Say where the unit that begins with a message is; None if it is covered or was cleared."""
         for members in self.beside:
@@ -158,6 +161,7 @@ class State:
             return self.budget_tokens
         left = self.budget_tokens - self.usage_tokens
         billed, counted = self.learned.factor if left >= 0 else self._less
+        # In whole numbers, rounded down: each process comes to the same room, and no view is a token over.
         return min(MOST_TOKENS, max(0, self.usage_counted + left * counted // billed))
 
     @property
@@ -270,7 +274,7 @@ class State:
         rows = list(self.waiting)
         at = next((at for at, (members, _) in enumerate(rows) if members == before), len(rows))
         rows[at : at + 1] = [(unit, ids)] if ids else []
-        waiting = tuple(rows[-MAX_WAITING:])
+        waiting = tuple(rows[-MAX_WAITING:])  # the oldest is given up, so that a state stays small
         beside = tuple(unit if members == before else members for members in self.beside)
         made = replace(self, beside=beside, waiting=waiting)
         if before and before[0] < self.read and before[0] not in self.unread:
@@ -377,6 +381,7 @@ class State:
                 left.pop(first, None)
             else:
                 (left if place == "pending" else beside)[first] = members
+        # The borders pass all it stands for, and what lies between and is not covered is listed from now on.
         border = max(covers) + 1
         return replace(
             made,
@@ -609,7 +614,7 @@ class State:
         return replace(self, pending_tokens=tokens, pending_messages=messages)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what is not as it is at the start."""
+        """Write what is not as it is at the start: a state is in every event, and most of it is."""
         return {
             field.name: _plain(value)
             for field in fields(self)

@@ -71,6 +71,7 @@ def early_job(core: Core, working_set: WorkingSet) -> Steps[Job | None]:
     limits = limits_of(options, state.room_tokens)
     if state.pending_messages or state.failures:
         return None  # it waits for more
+    # A threshold before the budget is passed: the summary is there when the messages have to leave.
     if working_set.total_tokens + limits.threshold_tokens <= state.room_tokens:
         return None
     units: list[SessionUnit] = []

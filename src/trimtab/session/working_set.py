@@ -22,7 +22,9 @@ from trimtab.session.state import Members, State
 from trimtab.session.zones import TokenBreakdown, Zones, limits_of, recent_target, shares
 
 _LEAST_PART = 4
-"""What a stride leaves is too little below this part of its share (a quarter), what must stay not counted."""
+"""What a stride leaves is too little below this part of its share (a quarter), what must stay not counted.
+
+A single result at the end of a stride may be as large as all of it (design/023-session-strides.md)."""
 
 
 def _cost(tokens: int, room: int, ratio: float) -> float:
@@ -31,6 +33,7 @@ def _cost(tokens: int, room: int, ratio: float) -> float:
     At each cut all that is left is written anew, and the next comes when the rest of the room is full: s
     tokens for each 1 - s that are new, of a room of 1. What is left is worth what makes the ratio best.
     """
+    # Tokens written anew for each that is new: s / (1 - s). Its slope at the ratio is 1 / (1 - r)².
     share = tokens / room
     return inf if share >= 1.0 else share / (1.0 - share) - share / (1.0 - ratio) ** 2
 
@@ -257,9 +260,10 @@ class WorkingSet:
         """First messages of units that open the turn of what must stay and may not stand first."""
         if not self.reader.format.rules.ordered:
             return frozenset()
+        # A state is never changed: the same object means the same answer, and a cut asks for each unit.
         if self._openers[0] is not self.state:
             found, opener = set[int](), 0
-            self._openers = (self.state, frozenset())
+            self._openers = (self.state, frozenset())  # what `exempt` is to see while this looks for them
             for unit in self.recent.values():
                 if self.reader.leads(unit):
                     opener = unit.first
@@ -452,7 +456,8 @@ class WorkingSet:
             (unit.versions for unit in self.recent.values()),
             sum(unit.tokens for unit in leaving),
         )
-        self.out = self.out - firsts
+        self.out = self.out - firsts  # a new set each time: another thread may be reading the old one
+        # Only what is newer than all that is out of view comes into `shown`, which has no gap.
         before = max(self.hidden, self.state.view - 1)
         fresh = [unit for unit in leaving if unit.first > before]
         if len(fresh) < len(leaving):
@@ -466,6 +471,7 @@ class WorkingSet:
     def truncate(self) -> None:
         """Take out of view what finds no room, oldest first."""
         self._hide_down_to(self.state.room_tokens)
+        # In this order: what finds no room changes what is misplaced, and both change what is recalled.
         self.out = {unit.first for unit in self._without_room()} if self.over else set()
         self.misplaced = self._find_misplaced() if self.reader.format.rules.ordered else set()
         self.out = self.out | self.misplaced
@@ -514,7 +520,9 @@ class WorkingSet:
         room = self.state.room_tokens - self.front_tokens
         free = [unit for unit in self.recent.values() if not self.exempt(unit)]
         room -= self.state.recent_tokens - sum(unit.tokens for unit in free)
-        full = False
+        full = (
+            False  # from then on none is taken: a small one behind a large gap would read as if it came next
+        )
         for unit in reversed(free):
             full = full or unit.tokens > room
             if full:

@@ -245,6 +245,7 @@ class Ranking:
         for them in self.postings.values():
             newest = self._newest(them)
             holders = float(len(newest))
+            # Of a term that is cut off nobody counts the holders: it is taken to be as dense all along.
             if len(them) > self.most:
                 span = self.version - newest[0] + 1
                 holders = min(float(self.texts), holders * self.version / span)

@@ -1,0 +1,101 @@
+"""Functions that a session calls when something happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from trimtab._shared.checks import answers_later, check_parameters
+from trimtab.errors import ConfigurationError, SummaryError
+from trimtab.strategies.fact_extractor import Fact
+
+HookName = Literal[
+    "on_evict", "on_summarize", "on_budget_exceeded", "on_summary_compressed", "on_error", "on_facts"
+]
+"""What hooks are called."""
+
+_GIVEN: Mapping[HookName, tuple[str, ...]] = {
+    "on_evict": ("messages", "reason"),
+    "on_summarize": ("messages", "existing", "summary", "seconds"),
+    "on_budget_exceeded": ("total_tokens", "budget_tokens"),
+    "on_summary_compressed": ("old", "new"),
+    "on_error": ("error",),
+    "on_facts": ("messages", "facts"),
+}
+"""What each hook is called with: one that takes less would fail each time, and only the log would say so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHooks:
+    """Functions a session calls when something happens; each may be left out.
+
+    What one raises is logged with its traceback, counted in `Session.hook_errors`, and stops nothing.
+
+    Args:
+        on_evict: `(messages, reason)`: "budget" when they left the recent ones, "truncation" when they left
+            the view.
+        on_summarize: `(messages, existing, summary, seconds)`: a summary was written and is in force.
+        on_budget_exceeded: `(total_tokens, budget_tokens)`: once an add that passes the budget, before
+            anything is evicted.
+        on_summary_compressed: `(old, new)`: a summary was too long and was written again.
+        on_error: `(error)`: a summary failed, or facts could not be had, and nothing is lost; what the
+            summarizer or the fact extractor raised is its `__cause__`.
+        on_facts: `(messages, facts)`: messages that left the view were read, and these facts are in force.
+    """
+
+    on_evict: Callable[[list[Any], str], object] | None = None
+    on_summarize: Callable[[list[Any], str | None, str, float], object] | None = None
+    on_budget_exceeded: Callable[[int, int], object] | None = None
+    on_summary_compressed: Callable[[str, str], object] | None = None
+    on_error: Callable[[SummaryError], object] | None = None
+    on_facts: Callable[[list[Any], list[Fact]], object] | None = None
+
+    @classmethod
+    def of(cls, value: Any, /) -> SessionHooks:
+        """Read hooks as they are, or from a mapping of names to functions.
+
+        Args:
+            value: Hooks, or a mapping of the names of hooks to functions.
+
+        Raises:
+            ConfigurationError: It is neither, or a hook is no function.
+        """
+        if value is None:
+            return cls()
+        if isinstance(value, Mapping):
+            unknown = sorted(set(value) - set(cls.__slots__))
+            if unknown:
+                raise ConfigurationError(
+                    f"there is no hook {unknown[0]!r}; there are {', '.join(sorted(cls.__slots__))}",
+                    argument="hooks",
+                )
+            value = cls(**value)
+        if not isinstance(value, cls):
+            raise ConfigurationError(
+                f"hooks is a SessionHooks or a mapping, not {value!r:.80}", argument="hooks"
+            )
+        for name, hook in hooks_by_name(value).items():
+            if hook is not None and (not callable(hook) or answers_later(hook)):
+                raise ConfigurationError(
+                    f"hook {name} is a function that answers at once, not {hook!r:.80}", argument="hooks"
+                )
+            if hook is not None:
+                check_parameters(f"hook {name}", hook, *_GIVEN[name])
+        return value
+
+
+def hooks_by_name(hooks: SessionHooks, /) -> Mapping[HookName, Callable[..., object] | None]:
+    """Return all hooks, also those that were left out."""
+    return {
+        "on_evict": hooks.on_evict,
+        "on_summarize": hooks.on_summarize,
+        "on_budget_exceeded": hooks.on_budget_exceeded,
+        "on_summary_compressed": hooks.on_summary_compressed,
+        "on_error": hooks.on_error,
+        "on_facts": hooks.on_facts,
+    }
+
+
+HooksLike: TypeAlias = SessionHooks | Mapping[str, Callable[..., object]]
+"""What `hooks=` takes: a `SessionHooks`, or a mapping of its names to functions."""
