@@ -208,7 +208,7 @@ class Log:
         for event in self.events(version, since=max(0, version - 1)):
             state = state_of(event, self._session.id)
             # where a provider reported more than was counted, a session goes by less than its budget
-            all_of_it = state.expected_tokens(base.report.tokens_after + state.pending_tokens)
+            all_of_it = state.calibration.expected_tokens(base.report.tokens_after + state.pending_tokens)
             tokens = max(tokens, all_of_it + _beside(base.report))
         return tokens
 

@@ -189,7 +189,7 @@ def add_one(core: Core, working_set: WorkingSet, batch: _Batch, said: Dict, even
     if not batch.cuts:
         batch.seen, batch.cuts = working_set.view(), True
     if working_set.over:
-        total = working_set.state.expected_tokens(working_set.total_tokens)
+        total = working_set.state.calibration.expected_tokens(working_set.total_tokens)
         batch.exceeded.append((total, working_set.state.budget_tokens))
     batch.evicted.extend(cut_down(core, working_set, batch.events))
     working_set.truncate()

@@ -8,6 +8,7 @@ from typing import Any
 from trimtab.counting.baseline import Usage, usage_of
 from trimtab.errors import ConfigurationError
 from trimtab.session.add import cut_down, eviction, make_room
+from trimtab.session.calibration import Calibration
 from trimtab.session.core import Core, ViewGiven, id_of
 from trimtab.session.effects import Delete, Steps
 from trimtab.session.facts import read_facts
@@ -74,7 +75,10 @@ def write_change(
     """Write an order down, and make the room it asks for."""
     events = core.first_events(working_set)
     events.append(core.event(working_set, kind, data))
-    total, exceeded = working_set.state.expected_tokens(working_set.total_tokens), working_set.over
+    total, exceeded = (
+        working_set.state.calibration.expected_tokens(working_set.total_tokens),
+        working_set.over,
+    )
     evicted = cut_down(core, working_set, events) if exceeded else []
     yield from core.append(working_set, events)
     if exceeded:
@@ -206,26 +210,29 @@ def calibrate(core: Core, usage: Any) -> Steps[None]:
 
 def _learn(working_set: WorkingSet, given: ViewGiven, reported: Usage) -> None:
     """Begin from the report, and learn from it if its view goes on from that of the report before."""
-    state, learned = working_set.state, working_set.state.learned
-    if not state.usage_tokens:
+    state = working_set.state
+    before, learned = state.calibration, state.calibration.learned
+    if not before.tokens:
         learned = learned.with_first_report(
             given.counted_tokens,
             reported.input_tokens,
             messages_tokens=max(0, given.counted_tokens - working_set.permanent_tokens),
         )
-    elif state.usage_first == given.first:
+    elif before.first == given.first:
         learned = learned.with_report(
-            given.counted_tokens - state.usage_counted, reported.input_tokens - state.usage_tokens
+            given.counted_tokens - before.counted_tokens, reported.input_tokens - before.tokens
         )
     answer = _answer_counted(working_set, given)
     known = bool(answer and reported.answer_tokens)
-    calibrated = state.with_usage(
-        reported.input_tokens + ((reported.answer_tokens or 0) if known else 0),
-        given.counted_tokens + (answer if known else 0),
-        given.first,
-        learned,
+    calibration = Calibration(
+        tokens=reported.input_tokens + ((reported.answer_tokens or 0) if known else 0),
+        counted_tokens=given.counted_tokens + (answer if known else 0),
+        first=given.first,
+        learned=learned,
     )
-    working_set.state = calibrated.grown_from(state, target_ratio=working_set.target_ratio)
+    working_set.state = state.with_calibration(calibration).grown_from(
+        state, target_ratio=working_set.target_ratio
+    )
 
 
 def _answer_counted(working_set: WorkingSet, given: ViewGiven) -> int:

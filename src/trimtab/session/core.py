@@ -25,6 +25,7 @@ from trimtab.errors import (
     phrase,
 )
 from trimtab.report.text import one_line
+from trimtab.session.calibration import Calibration
 from trimtab.session.effects import Steps
 from trimtab.session.hooks import HookName, hooks_by_name
 from trimtab.session.log import event_at, read_working_set, recount, state_of
@@ -240,7 +241,7 @@ class Core:
         if "anchors" in changed:
             state = state.with_anchors(0)
         if not changed.isdisjoint(("counted_by", "model")):
-            state = state.without_usage()
+            state = state.with_calibration(Calibration())
         if "counted_by" in changed or options.clamp != self._clamp_known(known):
             state = yield from recount(
                 self.session, state, version=head.version, reader=MessageReader(options)

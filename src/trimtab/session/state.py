@@ -7,12 +7,11 @@ messages (their units, their tokens) is given to it.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import takewhile
 from typing import Any, Literal
 
-from trimtab.budget import MOST_TOKENS
-from trimtab.counting.baseline import Factor, Learned
+from trimtab.session.calibration import NAMES, Calibration
 
 Members = tuple[int, ...]
 """Versions of the messages of one unit, ascending."""
@@ -105,16 +104,8 @@ class State:
     """How many of these there are when the fact extractor is asked again after a failure."""
     epoch: int = 0
     """Grows by what makes a summary that is being written stale: clear, undo, redact, anchors."""
-    usage_tokens: int = 0
-    """What the provider reported for a view, and for the answer to it if that is known; 0: nothing."""
-    usage_counted: int = 0
-    """What the counter gives for the same."""
-    usage_first: int = 0
-    """Version of the oldest message of that view; 0: it had none."""
-    learned_reported: int = 0
-    """Of what was learned from reports: tokens the provider gave, older ones faded."""
-    learned_counted: int = 0
-    """Tokens the counter gave for the same."""
+    calibration: Calibration = field(default_factory=Calibration)
+    """What the provider reported, and what that taught."""
 
     # Two borders say where nearly every message is, at any length of the log. What they do not say is
     # listed by unit, and that is bounded: a unit is beside a border if it is pinned, or waits for a result.
@@ -141,37 +132,9 @@ class State:
         return self.cut > self.cleared + 1
 
     @property
-    def learned(self) -> Learned:
-        """What reports have taught of the counter."""
-        return Learned(counted_tokens=self.learned_counted, reported_tokens=self.learned_reported)
-
-    def expected_tokens(self, counted_tokens: int, /) -> int:
-        """Say what the provider will bill for a view of so many counted tokens."""
-        more = counted_tokens - self.usage_counted
-        if not self.usage_tokens:
-            return counted_tokens
-        if more >= 0:
-            return self.usage_tokens + self.learned.factor.of(more)
-        return max(0, self.usage_tokens + self._less.of(more))
-
-    @property
     def room_tokens(self) -> int:
         """The budget as the counter counts: the most that is expected to be billed within the budget."""
-        if not self.usage_tokens:
-            return self.budget_tokens
-        left = self.budget_tokens - self.usage_tokens
-        billed, counted = self.learned.factor if left >= 0 else self._less
-        # In whole numbers, rounded down: each process comes to the same room, and no view is a token over.
-        return min(MOST_TOKENS, max(0, self.usage_counted + left * counted // billed))
-
-    @property
-    def _less(self) -> Factor:
-        """What leaves frees no more than the average did: something unseen may be behind the rest."""
-        factor, average = self.learned.factor, Factor(self.usage_tokens, max(1, self.usage_counted))
-        lower = (
-            average.reported_tokens * factor.counted_tokens < factor.reported_tokens * average.counted_tokens
-        )
-        return average if lower else factor
+        return self.calibration.room_tokens(self.budget_tokens)
 
     @property
     def fact_wait_tokens(self) -> int:
@@ -456,20 +419,9 @@ class State:
         at = self.aside_tokens + retry_tokens
         return replace(self, fact_failures=self.fact_failures + 1, fact_retry_tokens=at)
 
-    def with_usage(self, tokens: int, counted: int, first: int, learned: Learned) -> State:
+    def with_calibration(self, calibration: Calibration, /) -> State:
         """Go by what was reported for a view, and by what all reports have taught."""
-        return replace(
-            self,
-            usage_tokens=tokens,
-            usage_counted=counted,
-            usage_first=first,
-            learned_reported=learned.reported_tokens,
-            learned_counted=learned.counted_tokens,
-        )
-
-    def without_usage(self) -> State:
-        """Forget what was reported: it was compared with another counter, or of another model."""
-        return self.with_usage(0, 0, 0, Learned(counted_tokens=0, reported_tokens=0))
+        return replace(self, calibration=calibration)
 
     def with_pin(self, version: int, /) -> State:
         """Have a message pinned."""
@@ -492,7 +444,8 @@ class State:
             cut=version + 1,
             read=version + 1,
             epoch=self.epoch + 1,
-        ).with_usage(self.usage_tokens, self.usage_counted, 0, self.learned)
+            calibration=replace(self.calibration, first=0),
+        )
 
     def without_decisions(
         self,
@@ -605,7 +558,7 @@ class State:
             left=tuple(filter(None, map(translate, self.left))),
             waiting=tuple((translate(members), ids) for members, ids in self.waiting if translate(members)),
             pins=translate(self.pins),
-            usage_first=new.get(self.usage_first, 0),
+            calibration=replace(self.calibration, first=new.get(self.calibration.first, 0)),
             popped=0,  # none of those is here
         )
 
@@ -615,16 +568,19 @@ class State:
 
     def to_dict(self) -> dict[str, Any]:
         """Write what is not as it is at the start: a state is in every event, and most of it is."""
-        return {
-            field.name: _plain(value)
-            for field in fields(self)
-            if (value := getattr(self, field.name)) != field.default
+        own = {
+            one.name: _plain(value)
+            for one in fields(self)
+            if one.name != "calibration" and (value := getattr(self, one.name)) != one.default
         }
+        return own | self.calibration.to_dict()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> State:
         """Read what was written."""
-        return cls(**{**data, **{name: _tuples(data[name]) for name in _UNITS if name in data}})
+        own = {name: value for name, value in data.items() if name not in NAMES}
+        units = {name: _tuples(data[name]) for name in _UNITS if name in data}
+        return cls(**own | units, calibration=Calibration.from_dict(data))
 
 
 _UNITS = ("beside", "left", "waiting", "pins", "facts", "unread")

@@ -24,6 +24,7 @@ from trimtab.formats import Dict, OriginName
 from trimtab.formats.origin import Origins
 from trimtab.report.html import facts_fragment
 from trimtab.report.text import plural, runs
+from trimtab.session.calibration import Calibration
 from trimtab.session.core import Core, ViewGiven, ViewShown, id_of
 from trimtab.session.effects import FitContext, Steps
 from trimtab.session.facts import read_facts, recount_facts
@@ -314,10 +315,10 @@ def _notes(working_set: WorkingSet, seen: Collection[SessionUnit]) -> tuple[str,
             f"Summaries that failed one after the other: {state.failures:,}. The next is asked for when"
             f" {state.retry_tokens:,} tokens wait ({state.pending_tokens:,} do)."
         )
-    if state.usage_tokens:
+    if state.calibration.tokens:
         notes.append(
-            f"Calibrated by reported usage: {state.usage_counted:,} tokens as counted here were"
-            f" {state.usage_tokens:,} by the provider's count, so that the budget of"
+            f"Calibrated by reported usage: {state.calibration.counted_tokens:,} tokens as counted here were"
+            f" {state.calibration.tokens:,} by the provider's count, so that the budget of"
             f" {state.budget_tokens:,} is {state.room_tokens:,} here."
         )
     return tuple(notes)
@@ -464,7 +465,7 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
         version=working_set.version,
         budget_tokens=state.budget_tokens,
         view_tokens=working_set.breakdown.total,
-        expected_tokens=state.expected_tokens(working_set.breakdown.total),
+        expected_tokens=state.calibration.expected_tokens(working_set.breakdown.total),
         recent_messages=state.recent_messages,
         recent_tokens=state.recent_tokens,
         pending_messages=state.pending_messages,
@@ -625,7 +626,7 @@ def working_set_at(core: Core, version: int) -> Steps[WorkingSet]:
         state = state.with_room(min(state.budget_tokens, options.budget_tokens))
     if options.counted_by != known["counted_by"]:
         reader = MessageReader(options)
-        state = state.without_usage()
+        state = state.with_calibration(Calibration())
         state = yield from recount(core.session, state, version=version, reader=reader)
     state = yield from recount_facts(core.session, state)  # of those of then some may be stale by now
     return (yield from read_working_set(core.session, version, state, options))
