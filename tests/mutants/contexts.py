@@ -228,9 +228,9 @@ CONTEXTS = (
         ("need_tokens", "return room_tokens + 1", "return room_tokens"),
     ),
     module(
-        "_fitting/seams.py",
+        "_fitting/fold.py",
         "test_context_bonds.py",
-        ("let_go_together", "if len(there) < len(unit):", "if len(there) < 0:"),
+        ("_let_go_together", "if len(there) < len(unit):", "if len(there) < 0:"),
     ),
     module(
         "_fitting/outcome.py",
@@ -279,7 +279,6 @@ CONTEXTS = (
     module(
         "_fitting/joint.py",
         "test_context_joint.py",
-        ("joint_of", "if block.separator is None:", "if block.join is None:"),
         ("Joint.documents", "labels[at] if labels else None", "None"),
         (
             "Joint._text",

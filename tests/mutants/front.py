@@ -213,13 +213,13 @@ FRONT = (
         ("Written.stays", "{owners[at] for at in plain}", "set()"),
     ),
     module(
-        "_fitting/settle_fit.py",
+        "_fitting/settlement.py",
         "test_positions.py",
         ("FitOutcome.given", "if work.origin is not None else", "if work.origin is None else"),
         ("FitOutcome.given", "originals_from(work.lead)", "originals_from(0)"),
     ),
     module(
-        "_fitting/settle_fit.py",
+        "_fitting/settlement.py",
         "test_breakpoints.py",
         ("FitOutcome.stable", "before[count - 1] >= user", "before[count - 1] > user"),
         ("FitOutcome.stable", "before[count - 1] >= user", "before[count - 1] == user"),
@@ -229,7 +229,7 @@ FRONT = (
         ("FitOutcome.stable", "settled.cut - 1", "settled.cut"),
     ),
     module(
-        "_fitting/settle_fit.py",
+        "_fitting/settlement.py",
         "test_fitting.py test_fit.py test_trimming.py test_reporting.py test_runner.py test_afit.py"
         " test_front_door_errors.py",
         ("FitOutcome.source", "return self.portion.source\n", "return self.portion.history.originals\n"),

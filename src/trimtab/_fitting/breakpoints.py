@@ -11,39 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
+from trimtab._fitting.request import Mark
 from trimtab._fitting.settlement import AnyOutcome, Marks, Settlement
 from trimtab.counting.sizes import Fixed, Shares, sizes_for
-from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Request, mapping_of
 
-__all__ = ["check_breakpoints", "with_breakpoints"]
-
-Mark: TypeAlias = Mapping[str, Any]
-"""A mark in the provider's own words."""
+__all__ = ["with_breakpoints"]
 
 _TOOLS, _SYSTEM = -2, -1
 """Places beside the messages, in the order the provider reads them."""
-
-
-def check_breakpoints(value: object, /) -> Mark | None:
-    """Return the mark to set, in the provider's own words; None: none is asked for.
-
-    Raises:
-        ConfigurationError: It is neither True, False nor a mapping.
-    """
-    if value is None or value is False:
-        return None
-    if value is True:
-        return {"type": "ephemeral"}
-    if isinstance(value, Mapping) and value:
-        return value
-    raise ConfigurationError(
-        "breakpoints is True, False, or the mark as the provider has it,"
-        f" {{'type': 'ephemeral', 'ttl': '1h'}}, not {value!r:.60}",
-        argument="breakpoints",
-    )
 
 
 def with_breakpoints(settlement: Settlement, mark: Mark, /) -> Settlement:

@@ -13,7 +13,7 @@ from typing import Any
 from trimtab._fitting.blocks import Block
 from trimtab.conversation.assemble import Document
 from trimtab.counting.base import AdditiveCounter, checked_count
-from trimtab.counting.sizes import Shares, Sizes, sizes_for
+from trimtab.counting.sizes import Shares, Sizes
 from trimtab.formats import Format, mapping_of
 
 __all__ = ["Joint", "joint_of", "sizes_of"]
@@ -52,17 +52,13 @@ class Joint:
         return f"<{self.wrap}{label}>\n{escape(text, quote=False)}\n</{self.wrap}>"
 
 
-def joint_of(block: Block, format: Format, role: str, /) -> Joint | None:
-    """Return how a block's documents are joined; None where each stays a message of its own."""
-    if block.separator is None:
-        return None
-    return Joint(format=format, role=role, separator=block.separator, wrap=block.wrap)
+def joint_of(block: Block, format: Format, role: str, /) -> Joint:
+    """Return how a block's documents are joined; some separator stands between them."""
+    return Joint(format=format, role=role, separator=block.separator or "", wrap=block.wrap)
 
 
-def sizes_of(counter: Any, messages: list[Any], joint: Joint | None, /, *, unread: range) -> Sizes:
-    """Make the table of sizes of one block."""
-    if joint is None:
-        return sizes_for(counter, messages, None, unread=unread)
+def sizes_of(counter: Any, messages: list[Any], joint: Joint, /, *, unread: range) -> Sizes:
+    """Make the table of sizes of one block whose documents are joined."""
     return _JoinedSizes(counter, messages, joint, is_unread=bool(unread))
 
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, cast
 from trimtab._fitting.allocation import Ties, check_ties
 from trimtab._fitting.blocks import Block, Messages, is_text, is_text_with_attachments
 from trimtab._fitting.bonds import Bonds, bonds_of, by_block, starts_of
-from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim, view_of_block
 from trimtab._fitting.joint import Joint, joint_of, sizes_of
 from trimtab._fitting.portion import Decision, Portion, name_block
 from trimtab._fitting.request import (
     budget_of,
+    check_breakpoints,
     counter_of,
     known_budget,
     leading_system,
@@ -60,8 +60,8 @@ from trimtab.formats import (
 )
 from trimtab.formats.origin import OriginOf
 from trimtab.models import facts_for
+from trimtab.strategies.base import asks_model
 from trimtab.strategies.openers import without_refused
-from trimtab.strategies.promises import asks_model
 
 if TYPE_CHECKING:
     from trimtab.report import Reason, Violation
@@ -168,7 +168,7 @@ def check_policy(policy: Policy, /) -> Policy:
     check_flag("strict", policy.strict)
     return replace(
         policy,
-        breakpoints=check_breakpoints(policy.breakpoints),
+        breakpoints=None if policy.breakpoints is False else check_breakpoints(policy.breakpoints),
         counter=counter,
         budget=None if policy.budget is None else _checked_budget(policy.budget, policy.model),
         system=system_of(policy.system),
@@ -343,7 +343,7 @@ def compose(policy: Policy) -> Composition:
     blocks = blocks_in_order(policy)
     items: list[Any] = []
     for block in blocks if policy.format == "auto" else ():
-        items += items_of(block)
+        items += [item for item in items_of(block) if not isinstance(item, str)]
     format = format_of(items, policy.format, policy.model)
     format = format if policy.charge_as is None else wire_form(format, policy.charge_as)
     counter = counter_of(policy.counter, policy.model, format, charge_as=policy.charge_as)
@@ -423,13 +423,12 @@ def faults_of(policy: Policy, format: Format, source: list[Any]) -> list[Violati
 
 def messages_of(block: Block, format: Format) -> Sequence[Any]:
     """Write a block's content as messages: the caller's own objects where they are messages."""
-    role, text_role = block.role, _text_role(block)
-    joint = joint_of(block, format, text_role)
-    if joint is not None:
-        return joint.documents(items_of(block), block.labels or ())
-    items = items_of(block)
+    role, items = block.role, items_of(block)
     if role is None and isinstance(items, Messages):
         return items
+    text_role = _text_role(block)
+    if block.separator is not None:
+        return joint_of(block, format, text_role).documents(items, block.labels or ())
     return [_message_of(item, role, text_role, format) for item in items]
 
 
@@ -585,7 +584,7 @@ def _parts(
         )
         leaderless, has_turn, is_system = _look_at(history, block, leaderless, going.get(at, ()))
         followed, whole = followed or has_turn, block.pinned or (not ranked and is_system)
-        joint = joint_of(block, format, _text_role(block))
+        joint = None if block.separator is None else joint_of(block, format, _text_role(block))
         sizes = sized(history.messages, joint, unread[at])
         source_sizes = sized([*source], joint, source_unread[at]) if "origin" in rest else sizes
         part = Part(
@@ -611,7 +610,10 @@ def _sizes_of_part(
     counter: Any, base: Base, messages: list[Any], joint: Joint | None, unread: range
 ) -> Sizes:
     """Make the sizes of one block; the shares of all blocks have one base."""
-    sizes = sizes_of(counter, messages, joint, unread=unread)
+    if joint is None:
+        sizes = sizes_for(counter, messages, None, unread=unread)
+    else:
+        sizes = sizes_of(counter, messages, joint, unread=unread)
     if isinstance(sizes, Shares):
         sizes.base = base
     return sizes

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import (
@@ -16,6 +15,7 @@ from trimtab._fitting.request import (
     body_of,
     budget_of,
     check,
+    check_breakpoints,
     counter_of,
     known_budget,
     leading_system,
@@ -36,9 +36,9 @@ from trimtab.counting.sizes import Fixed, Sizes, sizes_for
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Request, Structure, format_of, refuse_foreign, wire_form
 from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
+from trimtab.strategies.base import landmarks, reads_newest
 from trimtab.strategies.door import strategy_given
 from trimtab.strategies.openers import without_refused
-from trimtab.strategies.promises import landmarks, reads_newest
 
 if TYPE_CHECKING:
     from trimtab.conversation.repairs import Change

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.request import tier_note, window_note, window_of
 from trimtab._fitting.rows import JoinedRows, Lazy, Rows, system_rows
-from trimtab._fitting.settlement import AnyOutcome, Marks
 from trimtab.counting.margin import known_over_margin
 from trimtab.counting.measurement import is_exact, unknown_in, unknown_notes, unread_notes
 from trimtab.counting.simple import CharCounter, FixedCounter
@@ -24,7 +23,7 @@ from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:
     from trimtab._fitting.outcome import BlockDecision
-    from trimtab._fitting.settle_fit import FitOutcome
+    from trimtab._fitting.settlement import AnyOutcome, FitOutcome, Marks
 
 __all__ = ["counted_report_of", "report_of", "tokens_before_of", "unknown_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext
 from trimtab._shared import observers
@@ -40,9 +40,11 @@ from trimtab.strategies.door import StrategyLike
 
 __all__ = [
     "Ask",
+    "Mark",
     "body_of",
     "budget_of",
     "check",
+    "check_breakpoints",
     "counter_of",
     "keep_all",
     "known_budget",
@@ -55,6 +57,10 @@ __all__ = [
     "window_of",
     "within",
 ]
+
+
+Mark: TypeAlias = Mapping[str, Any]
+"""A mark for a prompt cache, in the provider's own words."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,6 +140,25 @@ def _check_flags(ask: Ask) -> None:
     for name in ("cut_newest", "repair", "strict", "steady"):
         if type(getattr(ask, name)) is not bool:
             check_flag(name, getattr(ask, name))
+
+
+def check_breakpoints(value: object, /) -> Mark | None:
+    """Return the mark to set, in the provider's own words; None: none is asked for.
+
+    Raises:
+        ConfigurationError: It is neither True, False nor a mapping.
+    """
+    if value is None or value is False:
+        return None
+    if value is True:
+        return {"type": "ephemeral"}
+    if isinstance(value, Mapping) and value:
+        return value
+    raise ConfigurationError(
+        "breakpoints is True, False, or the mark as the provider has it,"
+        f" {{'type': 'ephemeral', 'ttl': '1h'}}, not {value!r:.60}",
+        argument="breakpoints",
+    )
 
 
 def refuse_faults(violations: Iterable[Any], /, *, mended: bool = False) -> None:

@@ -14,8 +14,7 @@ from trimtab._fitting.breakpoints import with_breakpoints
 from trimtab._fitting.portion import Portion
 from trimtab._fitting.prepare import Work
 from trimtab._fitting.request import refuse_faults, within
-from trimtab._fitting.settle_fit import FitOutcome
-from trimtab._fitting.settlement import AnyOutcome, Settlement
+from trimtab._fitting.settlement import AnyOutcome, FitOutcome, Settlement
 from trimtab._fitting.stale import fill_room, first_change, stale_note, without_stale
 from trimtab._shared.checks import move_to_source
 from trimtab._shared.steps import Steps, drive
@@ -27,9 +26,8 @@ from trimtab.counting.margin import known_margin, margin_of, unsure_of
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import CountingError, FormatError, StrategyContractError
 from trimtab.formats import mapping_of
-from trimtab.strategies.base import EvictionRequest, Strategy
+from trimtab.strategies.base import EvictionRequest, Strategy, clears_results, landmarks, reads_newest, waits
 from trimtab.strategies.cuts import count_back, near_cut
-from trimtab.strategies.promises import clears_results, landmarks, reads_newest, waits
 from trimtab.strategies.runner import Settled, steps
 
 if TYPE_CHECKING:

@@ -6,20 +6,25 @@ prompt cache and the objects of a framework are functions from one settlement to
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from trimtab._fitting.portion import Decision, leads_system, said_of
+from trimtab._fitting.prepare import BLOCK, Work
+from trimtab._shared.checks import move_to_source
 from trimtab.budget import Budget
-from trimtab.formats import Request
+from trimtab.counting.sizes import Shares, Sizes
+from trimtab.errors import BudgetExceededError, CountingError, FormatError
+from trimtab.formats import Format, Request
 
 if TYPE_CHECKING:
     from trimtab._fitting.objects import Written
     from trimtab._fitting.outcome import Outcome
-    from trimtab._fitting.settle_fit import FitOutcome
-    from trimtab.report import Report
+    from trimtab.report import Report, Violation
 
-__all__ = ["NO_MARKS", "Marks", "Settlement", "SettlementCopy"]
+__all__ = ["NO_MARKS", "FitOutcome", "Marks", "Settlement", "SettlementCopy"]
 
 AnyOutcome: TypeAlias = "FitOutcome | Outcome"
 """What was settled, by `fit` or by a `Context`."""
@@ -227,3 +232,235 @@ class SettlementCopy:
     def copy(self, report: Report, messages: list[Any]) -> SettlementCopy:
         """Return the same."""
         return replace(self, made_report=report, messages=messages)
+
+
+@dataclass(slots=True, kw_only=True)
+class FitOutcome(Decision[Work]):
+    """What `fit` decided for one budget, and how to decide again."""
+
+    budget: Budget
+
+    @property
+    def fits(self) -> bool:
+        """False if what must stay passes the budget."""
+        return self.settled.fits
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request."""
+        return self.settled.tokens
+
+    @property
+    def model(self) -> str | None:
+        """The model it was asked for."""
+        return self.portion.ask.model
+
+    @property
+    def counter(self) -> Any:
+        """What counts."""
+        return self.portion.counter
+
+    @property
+    def stable(self) -> int:
+        """Messages in front of every cut: what opens the turn that this one cuts into is not among them."""
+        known, history, settled = self.portion.ask.stable, self.portion.history, self.settled
+        if known is not None:
+            return known
+        if not settled.cut:
+            return history.head
+        before = settled.before
+        at = min((one.at for one in settled.insertions), default=settled.cut)
+        count = bisect_left(before, at)
+        user = history.user_at_or_before(settled.cut - 1)
+        while (
+            user is not None and count and before[count - 1] >= user and before[count - 1] not in history.pins
+        ):
+            count -= 1
+        return count
+
+    @property
+    def source(self) -> Sequence[Any]:
+        """The caller's messages."""
+        return self.portion.source
+
+    @property
+    def given(self) -> Sequence[Any]:
+        """The same, where objects of an SDK were read into dicts: the objects."""
+        work = self.portion
+        return work.source if work.origin is not None else work.history.originals_from(work.lead)
+
+    @property
+    def spans(self) -> dict[str, range]:
+        """The one block."""
+        return {BLOCK: range(len(self.portion.source))}
+
+    @property
+    def format(self) -> Format:
+        """The wire form."""
+        return self.portion.format
+
+    @property
+    def body(self) -> Request:
+        """What was asked for, as a request."""
+        return self.portion.body_of_request
+
+    def messages(self) -> list[Any]:
+        """Put the output together."""
+        return self.settled.assemble(self.request)
+
+    # What the report asks of an outcome: this one is a block, and what stands beside it, too.
+
+    is_one_list = True
+    lead_count = 0
+    """Messages in front of the block; its own lead is in it."""
+    fixed_tokens = None
+    floors_ignored = False
+    notes = ()
+    cap_tokens = None
+    floor_tokens = floor_missed_tokens = freed_tokens = mark_tokens = 0
+
+    @property
+    def decisions(self) -> list[FitOutcome]:
+        """What was settled for each block."""
+        return [self]
+
+    @property
+    def request_sizes(self) -> Sizes:
+        """The table that knows what is beside the messages."""
+        return self.portion.sizes
+
+    @property
+    def tools(self) -> Any:
+        """Tool schemas."""
+        return self.portion.tools
+
+    @property
+    def given_body(self) -> Request | None:
+        """The request body that was given."""
+        return self.portion.body
+
+    @property
+    def asked_notes(self) -> tuple[str, ...]:
+        """What is to be said whatever is decided."""
+        return self.portion.notes
+
+    @property
+    def limit_tokens(self) -> int:
+        """What all of it had to keep to."""
+        return self.budget.input_tokens
+
+    offered_tokens = limit_tokens
+
+    @property
+    def is_black_box(self) -> bool:
+        """True if the counter tells the size of whole lists only."""
+        return isinstance(self.portion.sizes, Shares)
+
+    @property
+    def is_counted_whole(self) -> bool:
+        """True if what the provider does not read was counted all the same."""
+        return self.portion.ask.sizes is not None or not self.portion.sizes.additive
+
+    @property
+    def whole_tokens(self) -> int | None:
+        """What a black box said of all that was given."""
+        sizes = self.portion.source_sizes
+        return sizes.whole_tokens if isinstance(sizes, Shares) else None
+
+    @property
+    def leads_system(self) -> bool:
+        """True if the request begins with a system message."""
+        return leads_system(self.format, self.messages())
+
+    @property
+    def given_fixed_tokens(self) -> int:
+        """What stood beside the messages of the request as it was given."""
+        return self.portion.sizes.fixed_tokens(leads_system(self.format, self.portion.given))
+
+    def beside_tokens(self, lead_tokens: int) -> int:
+        """Return what was settled with the block and is none of it; its lead costs so much."""
+        return self.portion.sizes.fixed_tokens(self.leads_system) + lead_tokens
+
+    def lead_sizes(self) -> list[int]:
+        """List the sizes of messages before all blocks."""
+        return []
+
+    def output(self) -> list[Any]:
+        """Put the output together."""
+        return self.messages()
+
+    def entries(self) -> list[Any]:
+        """Put together what came out of the block."""
+        return self.messages()
+
+    def mark_places(self) -> frozenset[int]:
+        """List where the mark of a block stands: `fit` has none."""
+        return frozenset()
+
+    def blocks_dropped(self) -> tuple[str, ...]:
+        """List the blocks that left whole."""
+        return ()
+
+    def units_across(self) -> dict[int, int]:
+        """Map messages of units that span blocks to the first message of the unit."""
+        return {}
+
+    def violations(self) -> list[Violation]:
+        """List what the provider would refuse of the input."""
+        return self.portion.violations()
+
+    def notes_of_report(self) -> list[str]:
+        """List what a reader should know beside what was said on the way."""
+        from trimtab._fitting.notes import notes_of_fit
+
+        return notes_of_fit(self.portion, self.messages())
+
+    def tokens_before(self) -> int | None:
+        """Return the tokens of the request as it came in; None where that is not known."""
+        from trimtab._fitting.reporting import tokens_before_of
+
+        return tokens_before_of(self)
+
+    def report(self, marks: Marks, /) -> Report:
+        """Make the report, with marks that were set on the output."""
+        from trimtab._fitting.reporting import report_of  # not above: many fits are never reported
+
+        self.portion.note_repair()
+        return marks.charge(report_of(self, marks))
+
+    def tables(self) -> list[Sizes]:
+        """List the tables of its sizes."""
+        return [self.portion.source_sizes, self.portion.sizes]
+
+    def count_all(self) -> None:
+        """Count what the fit did not need to."""
+        work = self.portion
+        if isinstance(work.source_sizes, Shares):
+            lead = work.history.originals[: work.lead]
+            work.source_sizes.whole([*lead, *work.source])
+            return
+        for sizes in (work.source_sizes, work.sizes):
+            try:
+                sizes.count_each()
+            except (CountingError, FormatError) as error:
+                if sizes is work.sizes:
+                    move_to_source(error, lead=work.lead, origin=work.origin)
+                raise
+
+    def budget_error(self) -> BudgetExceededError:
+        """Make the error for what does not fit."""
+        work, settled, limit = self.portion, self.settled, self.budget.input_tokens
+        needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
+        beside = work.sizes.fixed_tokens(work.history.leads_system)
+        heaviest = self.heaviest()
+        error = BudgetExceededError(
+            f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
+            f" {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them beside the"
+            f" messages).{said_of(heaviest)} Raise the budget, pin less, or shorten it, system text or"
+            " tools.",
+            needed_tokens=needed,
+            limit_tokens=limit,
+            block=BLOCK,
+            heaviest=heaviest,
+        )
+        return settled.explain(error)

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from trimtab._fitting.portion import Portion
 from trimtab._shared.steps import Steps
 from trimtab.counting.sizes import Shares
-from trimtab.strategies.base import EvictionRequest
-from trimtab.strategies.promises import asks_model
+from trimtab.strategies.base import EvictionRequest, asks_model
 from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:

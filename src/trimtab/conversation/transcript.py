@@ -291,7 +291,7 @@ class Transcript:
         return low
 
     def look_back(self, start: int, /) -> None:
-        """Note what a walk back to `start` notes, where the counter cannot count on the way.
+        """Note what a walk notes, where the counter cannot count on the way.
 
         A pass over messages that were counted already takes a tenth of what it takes to pair them.
 

@@ -24,9 +24,16 @@ from typing import (
 )
 
 from trimtab._fit import Fitted, afit, fit
-from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.request import Ask, check, counter_of, known_budget, leading_system, window_of
+from trimtab._fitting.request import (
+    Ask,
+    check,
+    check_breakpoints,
+    counter_of,
+    known_budget,
+    leading_system,
+    window_of,
+)
 from trimtab._shared.checks import answers_later, check_flag, in_words, near_names
 from trimtab._shared.steps import Steps, arun, run
 from trimtab.budget import Budget, BudgetLike, check_words, is_words, needs_model, share_of_window

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from trimtab._fitting.blocks import Block, Tier
-from trimtab._fitting.breakpoints import check_breakpoints
+from trimtab._fitting.request import check_breakpoints
 from trimtab.budget import Budget, BudgetLike
 from trimtab.context import Context
 from trimtab.counting import CharCounter, EstimateCounter

@@ -7,9 +7,8 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from trimtab._fitting.blocks import Block
-from trimtab._fitting.breakpoints import check_breakpoints
 from trimtab._fitting.callbacks import OnTrim
-from trimtab._fitting.request import counter_of, within
+from trimtab._fitting.request import check_breakpoints, counter_of, within
 from trimtab._shared.checks import (
     check_flag,
     check_fraction,

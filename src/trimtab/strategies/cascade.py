@@ -17,18 +17,16 @@ from trimtab.strategies.base import (
     Reads,
     Strategy,
     as_strategy,
-    strategy_data,
-)
-from trimtab.strategies.openers import fit_in_order
-from trimtab.strategies.promises import (
     asks_model,
     clears_results,
     follows_plan,
     has_last_word,
     landmarks,
     reads_newest,
+    strategy_data,
     waits,
 )
+from trimtab.strategies.openers import fit_in_order
 from trimtab.strategies.rows import span_stays
 from trimtab.strategies.runner import check_step, checked_answer
 from trimtab.strategies.summarizer import drive

@@ -19,8 +19,7 @@ from trimtab.conversation.units import unit_of
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Path, TextSlot
 from trimtab.formats.structure import UNNAMED
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult
-from trimtab.strategies.promises import follows_plan
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, follows_plan
 from trimtab.strategies.rows import span_stays
 from trimtab.strategies.sliding_window import as_planned_for
 from trimtab.strategies.strides import first_mark, marks_back

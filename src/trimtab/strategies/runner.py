@@ -20,9 +20,8 @@ from trimtab.conversation.assemble import Insertion, assemble_one, merge_edits, 
 from trimtab.conversation.units import Span, unit_of
 from trimtab.errors import BudgetExceededError, ContextError, FormatError, StrategyContractError
 from trimtab.formats import Kind, Path, Structure
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, Strategy, has_last_word, waits
 from trimtab.strategies.openers import fit_in_order, headless, kept_in_order
-from trimtab.strategies.promises import has_last_word, waits
 from trimtab.strategies.rows import places_that_stay, span_stays, unit_key
 from trimtab.strategies.summarizer import drive
 from trimtab.strategies.truncate_text import shorten_held

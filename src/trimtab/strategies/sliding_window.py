@@ -10,9 +10,15 @@ from typing import Any
 from trimtab._shared.checks import check_flag, check_fraction, check_roles, check_whole
 from trimtab.conversation import History, Unit
 from trimtab.conversation.units import Span, unit_of
-from trimtab.strategies.base import EvictionRequest, EvictionResult, Reads, kept_units
+from trimtab.strategies.base import (
+    EvictionRequest,
+    EvictionResult,
+    Reads,
+    kept_units,
+    landmarks,
+    protect_roles,
+)
 from trimtab.strategies.cuts import Cuts
-from trimtab.strategies.promises import landmarks, protect_roles
 from trimtab.strategies.rows import first_of_run
 from trimtab.strategies.strides import first_mark
 

@@ -20,10 +20,11 @@ from trimtab.strategies.base import (
     EvictionResult,
     Strategy,
     as_strategy,
+    has_last_word,
     kept_units,
     strategy_data,
+    waits,
 )
-from trimtab.strategies.promises import has_last_word, waits
 from trimtab.strategies.rows import unit_key
 from trimtab.strategies.runner import check_step, checked_answer
 from trimtab.strategies.sliding_window import SlidingWindow

@@ -21,8 +21,8 @@ from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.formats import DEFAULT, Path, get_format
 from trimtab.report import REASONS
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult, Strategy
+from trimtab.strategies.base import clears_results, landmarks, reads_newest
 from trimtab.strategies.cuts import count_back, near_cut
-from trimtab.strategies.promises import clears_results, landmarks, reads_newest
 from trimtab.strategies.rows import first_of_run
 from trimtab.testing.errors import ask, fail
 from trimtab.testing.generate import conversations
