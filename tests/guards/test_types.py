@@ -12,6 +12,7 @@ DOORS = (
     "trimtab.counting.own",
     "trimtab.counting.tokenizers.huggingface",
     "trimtab.replay.policies",
+    "trimtab.strategies.base",
     "trimtab.testing.counters",
     "trimtab.testing.formats",
     "trimtab.testing.strategies",
@@ -21,7 +22,7 @@ DOORS = (
 MOST_ANY = 39
 """`Any` in 1,000 lines of code; the aim is 15."""
 
-MOST_LOOKS = 56
+MOST_LOOKS = 50
 """Calls of `getattr` and `hasattr` outside of doors; the aim is 30."""
 
 
