@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.builders import talk
+from tests.builders import assistant, call, result, talk, user, words
+from tests.chat_in_forms import said_in
 from tests.test_runner import LINE, WORDS, Custom, cut, kept, written
 from trimtab import (
     Cascade,
@@ -23,7 +24,7 @@ from trimtab import (
 )
 from trimtab.errors import StrategyContractError
 from trimtab.strategies import EvictionRequest, EvictionResult
-from trimtab.testing import eviction_request
+from trimtab.testing import WordCounter, eviction_request
 
 ALL = (0, 1, 2, 3, 4, 6)
 
@@ -198,3 +199,18 @@ def test_the_report_names_each_step_that_was_asked(steps: Any, line: str, action
     """By what it says it did, or by its name."""
     fitted = fit(talk(line), 9, counter=WORDS, strategy=Cascade(*steps))
     assert fitted.report.blocks[0].actions == actions
+
+
+def test_what_leaves_for_the_order_alone_may_be_enough() -> None:
+    """Gemini refuses a call behind words of the model: it leaves with its result, and the rest has room."""
+    said = said_in(
+        "gemini", [user(words(10)), assistant("a"), user("u"), call("c"), result("c", words(20)), user("q")]
+    )
+
+    def without_third(request: EvictionRequest) -> EvictionResult:
+        return EvictionResult(kept=[unit for unit in request.units if unit.first != 2], fits=False)
+
+    cascade = Cascade(Custom(without_third), Custom(never))
+    fitted = fit(said, 15, counter=WordCounter(format="gemini"), format="gemini", strategy=cascade)
+    assert fitted.messages == [said[0], said[1], said[5]]
+    assert fitted.tokens_after == 10 + 1 + 1
