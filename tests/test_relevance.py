@@ -7,6 +7,7 @@ import random
 import pytest
 
 from tests.complexity.counting_machine import operations_of
+from trimtab.counting import clear_counts
 from trimtab.errors import ConfigurationError
 from trimtab.relevance import Index, question_terms, relevance, text_terms
 
@@ -285,3 +286,65 @@ def test_a_quote_or_an_accent_does_not_make_a_text_dear() -> None:
     plain = lines("'")
     assert all(lines(sign) <= plain + 40 * 500 for sign in ("“", "é", "—"))
     assert plain <= 40 * 500
+
+
+_QUESTIONS = (
+    "where is the boat, and what is the fee",
+    "what did 030 12-34 say of getUserName?",
+    "order #ab-17, please",
+    "北京 天气",
+    " ".join(f"word{at}" for at in range(30)),
+)
+"""Words, a number in groups, an identifier, a script without spaces, and more terms than are searched for."""
+
+
+def _written(draw: random.Random) -> str:
+    words = [
+        "boat",
+        "fees",
+        "030 12-34",
+        "getUserName",
+        "ab-17",
+        "北京天气",
+        "Zoë",
+        "“said”",
+        "word7",
+        "x" * 70,
+        "\x80",
+    ]
+    return " ".join(draw.choice(words) for _ in range(draw.randrange(9)))
+
+
+def test_texts_that_were_asked_about_before_score_as_if_nobody_had() -> None:
+    """A list that grows, is changed, cut and taken up again: what is remembered of its texts never shows."""
+    draw = random.Random(3)
+    texts = [_written(draw) for _ in range(300)]
+    for end in range(100, len(texts), 3):
+        drawn = draw.random()
+        if drawn < 0.2:
+            texts[draw.randrange(end)] = _written(draw)
+        shown = texts[draw.randrange(end // 2) if drawn > 0.9 else 0 : end - draw.randrange(3)]
+        for question in draw.sample(_QUESTIONS, 2):
+            known = relevance(question, shown)
+            if drawn > 0.97:
+                clear_counts()
+            index = Index()
+            for text in shown:
+                index.add(text)
+            alone = relevance(question, shown, neighbors=0)
+            assert {at: score for at, score in enumerate(alone) if score} == pytest.approx(
+                index.scores(question)
+            )
+            assert known == relevance(question, [f"{text[:1]}{text[1:]}" for text in shown])
+
+
+@pytest.mark.parametrize(("question", "most"), [(_QUESTIONS[0], 28), (_QUESTIONS[4], 24)])
+def test_texts_that_were_asked_about_before_are_not_taken_apart_again(question: str, most: int) -> None:
+    """Lines for each of 4,000 texts, where two calls of a list that grows went before; 33 and 150 without."""
+    texts = [f"the fee of boat {at} is {at * 7 % 101} crowns, said word{at % 50}" for at in range(4_000)]
+    for end in range(3_900, 3_990, 10):
+        relevance(question, texts[:end])
+    lines = operations_of(lambda counter: relevance(question, texts)).lines
+    clear_counts()
+    alone = operations_of(lambda counter: relevance(question, texts)).lines
+    assert lines <= most * 4_000 < alone, (lines, alone)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimtab._shared.checks import check_tools
 from trimtab._shared.lazy import later
+from trimtab._shared.memory import TERMS, TEXTS, WEIGHTS
 from trimtab.counting.base import (
     AdditiveCounter,
     Counter,
@@ -33,7 +34,6 @@ from trimtab.counting.tokenizers import (
     register_encoding,
     replacements,
 )
-from trimtab.counting.weights import WEIGHTS
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.formats import Format, SystemLike, ToolSchema
 from trimtab.models import ModelFacts, exact_features_for, facts_for, known_model_in
@@ -259,9 +259,12 @@ def features_in(given: Any, /, *, model: str, format: str | Format = "auto") -> 
 def clear_counts() -> None:
     """Forget the counts remembered by text, of every encoding and of estimates.
 
-    What messages weigh in strides, which is remembered from call to call of a chat, is forgotten, too.
+    What is remembered from call to call of a chat is forgotten, too: what messages weigh in strides, where
+    `Cheapest` cut, and the words of texts that questions were asked about.
     """
     forget_counts()
     forget_scaled()
     ESTIMATES.clear()
     WEIGHTS.clear()
+    TEXTS.clear()
+    TERMS.clear()

@@ -195,7 +195,7 @@ def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIG
         scores = dict(zip(times, found, strict=True))
         found = [scores[text] for text in texts]
     reached = _reach(_reach(found, neighbors)[::-1], neighbors)[::-1]
-    return [worth(score, len(text)) for score, text in zip(reached, texts, strict=True)]
+    return [worth(score, len(text)) if score else 0.0 for score, text in zip(reached, texts, strict=True)]
 
 
 def _reach(scores: Sequence[float], neighbors: float) -> list[float]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise, takewhile
 from typing import Any, NamedTuple
 
-from trimtab.counting.weights import WEIGHTS, Copies
+from trimtab._shared.memory import WEIGHTS, Copies
 from trimtab.strategies.base import EvictionRequest
 
 __all__ = ["Course"]
@@ -46,6 +46,11 @@ class _Past(NamedTuple):
     """By what the cuts were decided."""
     pins: list[int]
     cuts: list[_Cut]
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many messages it holds, and their characters."""
+        return len(self.copies), self.copies.chars
 
 
 class Course:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import accumulate, islice, takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from trimtab._shared.checks import number_of
+from trimtab._shared.memory import WEIGHTS, Copies
 from trimtab.conversation import History
 from trimtab.counting.base import RequestCounter, counter_name
-from trimtab.counting.weights import WEIGHTS, Copies, Weighed
 from trimtab.errors import CountingError
 from trimtab.strategies.base import EvictionRequest
 
@@ -26,6 +26,23 @@ _HALVINGS = 4
 halvings change no number of the chats they were measured on (design/003)."""
 _LEAST_GRID_MESSAGES = 64
 """How far fixed places are from one another at least: up to so many messages are weighed before a cut."""
+
+
+class Weighed(NamedTuple):
+    """Neighboring messages as they were, and what they weigh; nothing of it is changed once it is kept."""
+
+    form: object
+    """The wire form they were weighed in; while it is kept, no other has its id."""
+    copies: Copies
+    sums: list[float]
+    """What stands before each message, and in all."""
+    marks: dict[float, list[int]]
+    """The marks found in them by stride, ascending."""
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many messages it holds, and their characters."""
+        return len(self.copies), self.copies.chars
 
 
 class Strides:

@@ -1,4 +1,4 @@
-"""What messages weigh in strides, remembered from one call of a chat to the next while they say the same.
+"""What was found about messages or texts, remembered from call to call of a chat while they say the same.
 
 Each call of a chat shows nearly all messages of the call before, mostly as the same objects. An object tells
 nothing about its content, which may have been changed in place: so copies are kept, every container of
@@ -14,37 +14,25 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from operator import ne
 from types import NoneType
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
-__all__ = ["WEIGHTS", "Copies", "Remembered", "Weighed", "WeightMemory"]
-
-
-class Weighed(NamedTuple):
-    """Neighboring messages as they were, and what they weigh; nothing of it is changed once it is kept."""
-
-    form: object
-    """The wire form they were weighed in; while it is kept, no other has its id."""
-    copies: Copies
-    sums: list[float]
-    """What stands before each message, and in all."""
-    marks: dict[float, list[int]]
-    """The marks found in them by stride, ascending."""
+__all__ = ["TERMS", "TEXTS", "WEIGHTS", "Copies", "Memory", "Remembered"]
 
 
 class Remembered(Protocol):
-    """What is known of neighboring messages, which is compared with copies of them."""
+    """What is known of neighbors; nothing of it is changed once it is kept."""
 
     @property
-    def copies(self) -> Copies:
-        """The messages as they were."""
+    def held(self) -> tuple[int, int]:
+        """How many messages or texts it holds, and their characters."""
         ...
 
 
 R = TypeVar("R", bound=Remembered)
 
 
-class WeightMemory:
-    """Weighed messages by where they begin, those used last; shared between threads.
+class Memory:
+    """What is known of neighbors by where they begin, those used last; shared between threads.
 
     The key is a hint and no more: what is found is compared with the messages. Of a conversation seen for the
     first time only the key is kept, since most fits that stand alone never ask again.
@@ -53,9 +41,13 @@ class WeightMemory:
         most_messages: How many are remembered at most; each takes some 400 bytes beside its texts.
         most_chars: Of their texts, which so live on; most of them the caller holds anyway. Each value in them
             counts as 32 beside its text, since a list of numbers takes room, too.
+        most_keys: How many there are at most of which something is known.
     """
 
-    def __init__(self, *, most_messages: int = 65_536, most_chars: int = 33_554_432) -> None:
+    def __init__(
+        self, *, most_messages: int = 65_536, most_chars: int = 33_554_432, most_keys: int = 1_024
+    ) -> None:
+        self._most_keys = most_keys
         self._most_messages = most_messages
         self._most_chars = most_chars
         self._lock = threading.Lock()
@@ -73,7 +65,7 @@ class WeightMemory:
         Args:
             key: Where they begin, and who asks. The form is told by its id in it, since one of a caller's may
                 have no hash.
-            blank: Knows no message; what is remembered of those who ask for the first time.
+            blank: Knows none; what is remembered of those who ask for the first time.
         """
         with self._lock:
             found = cast("R | None", self._known.get(key))
@@ -83,10 +75,10 @@ class WeightMemory:
                 self._known.move_to_end(key)
             return found
 
-    def keep(self, key: object, weighed: Remembered, /) -> None:
-        """Remember what was weighed in place of what was known of it."""
+    def keep(self, key: object, known: Remembered, /) -> None:
+        """Remember something in place of what was known of it."""
         with self._lock:
-            self._put(key, weighed)
+            self._put(key, known)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -99,26 +91,24 @@ class WeightMemory:
         with self._lock:
             return self._messages
 
-    def _put(self, key: object, weighed: Remembered) -> None:
+    def _put(self, key: object, one: Remembered) -> None:
         known = self._known
         self._add(known.pop(key, None), -1)
-        self._add(weighed, 1)
-        known[key] = weighed
-        while (
-            len(known) > _MOST_KEYS or self._messages > self._most_messages or self._chars > self._most_chars
-        ):
+        self._add(one, 1)
+        known[key] = one
+        most, chars = self._most_messages, self._most_chars
+        while len(known) > self._most_keys or self._messages > most or self._chars > chars:
             self._add(known.popitem(last=False)[1], -1)
 
-    def _add(self, weighed: Remembered | None, sign: int) -> None:
-        if weighed is not None:
-            self._messages += sign * len(weighed.copies)
-            self._chars += sign * weighed.copies.chars
+    def _add(self, known: Remembered | None, sign: int) -> None:
+        if known is not None:
+            count, chars = known.held
+            self._messages += sign * count
+            self._chars += sign * chars
 
 
-_MOST_KEYS = 1_024
-
-WEIGHTS = WeightMemory()
-"""Those of the process."""
+WEIGHTS, TEXTS, TERMS = Memory(), Memory(), Memory(most_keys=8_192)
+"""Those of the process: of messages, of texts that questions are asked about, and of their terms."""
 
 
 class Copies(list[Any]):
