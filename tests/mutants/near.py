@@ -35,7 +35,7 @@ NEAR = (
         ("History._row", "            at = max(at, end)", "            at = end + 1"),
         ("History._row", "        if at < stop:", "        if at < stop - 1:"),
         ("History._row", "        if waiting:", "        if False:"),
-        ("History._border_at_or_before", "while index > self.head and not", "while False and not"),
+        ("History._border_at_or_before", "while index > self.head and (", "while False and ("),
         ("History._border_after", "range(index + 1, self.count)", "range(index, self.count)"),
         ("History._border_after", "range(index + 1, self.count)", "range(index + 2, self.count)"),
         ("History._is_border", 'in ("user", "tool")', 'in ("user",)'),

@@ -334,24 +334,29 @@ class History(Transcript):
 
     def _border_at_or_before(self, index: int) -> int:
         """Return the nearest message at or before one with which something begins."""
-        while index > self.head and not self._is_border(index):
+        kind, is_border = self.kind, None if self._plain else self._is_border
+        while index > self.head and (kind(index) == "tool" if is_border is None else not is_border(index)):
             index -= 1
         return index
 
     def _border_after(self, index: int, count: int = 1) -> int:
         """Return the message after one with which the next thing, or a later one, begins."""
+        kind, is_border = self.kind, None if self._plain else self._is_border
         for at in range(index + 1, self.count):
-            if self._is_border(at):
+            if kind(at) != "tool" if is_border is None else is_border(at):
                 count -= 1
                 if not count:
                     return at
         return self.count
 
     def _is_border(self, index: int) -> bool:
-        """Tell whether nothing before a message belongs to it or to what follows, in an ordinary turn."""
+        """Tell whether nothing before a message belongs to it or to what follows, in an ordinary turn.
+
+        In a form of plain messages (`_plain`) that is each which is no result, and nobody asks here.
+        """
         kind = self.kind(index)
-        if kind == "tool" or self._plain:
-            return kind != "tool"
+        if kind == "tool":
+            return False
         if kind == "user":
             return self.stands_alone(index)
         # Calls behind one another may be answered behind all of them.

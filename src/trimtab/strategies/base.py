@@ -161,6 +161,7 @@ class EvictionRequest(Rows):
 
     __slots__ = (
         "_question",
+        "additive",
         "block",
         "constant_limit_tokens",
         "costs",
@@ -182,6 +183,8 @@ class EvictionRequest(Rows):
     """What messages and units cost as earlier steps left them, for who adds them up by himself."""
     sizes: Sizes
     """The sizes of the messages as they came in."""
+    additive: bool
+    """True if sizes add up; False for a counter that is a black box over a list."""
     limit_tokens: int
     """Most tokens that what stays, with `fixed_tokens`, may come to."""
     constant_limit_tokens: int
@@ -231,6 +234,7 @@ class EvictionRequest(Rows):
         super().__init__(history, alive=alive, row=row, near=near, reads_newest=reads_newest)
         self.costs = costs = Costs(history, sizes) if costs is None else costs
         self.sizes, self.edits, self.insertions = sizes, costs.edits, costs.insertions
+        self.additive = sizes.additive
         self.limit_tokens = limit_tokens
         self.constant_limit_tokens = limit_tokens if constant_limit_tokens is None else constant_limit_tokens
         self.block, self.led, self.protected = block, led, protected
@@ -244,11 +248,6 @@ class EvictionRequest(Rows):
     def question(self) -> str:
         """What the user wrote last, in whatever block it stands; "" if nothing."""
         return latest_words(self.history) if self._question is None else self._question()
-
-    @property
-    def additive(self) -> bool:
-        """True if sizes add up; False for a counter that is a black box over a list."""
-        return self.sizes.additive
 
     @property
     def fixed_tokens(self) -> int:
@@ -291,7 +290,7 @@ class EvictionRequest(Rows):
 
     def count_each(self) -> None:
         """Count every message, which takes less time in one go than one by one."""
-        if self.sizes.additive and self._alive is None and self._row is None:
+        if self.additive and self._alive is None and self._row is None:
             self._near = None
             self.sizes.walk(self.history, self.history.head, sys.maxsize)
 
@@ -581,48 +580,43 @@ def reads_newest(strategy: object, history: History | None = None, /) -> bool:
         strategy: The strategy.
         history: The conversation; None: whether it is so of any.
     """
-    reads_in = None if history is None else _word(strategy, "reads_in", None)
-    return bool((_word(strategy, "reads", "all") if reads_in is None else reads_in(history)) == "newest")
+    reads_in = None if history is None else getattr(strategy, "reads_in", None)
+    return bool((getattr(strategy, "reads", "all") if reads_in is None else reads_in(history)) == "newest")
 
 
 def landmarks(strategy: object, history: History, /) -> Collection[int]:
     """List messages that have a say for a strategy that reads the newest, however old they are."""
-    find = _word(strategy, "landmarks", None)
+    find: Any = getattr(strategy, "landmarks", None)
     found: Collection[int] = () if find is None else find(history)
     return found
 
 
-def _word(strategy: object, word: str, default: object) -> Any:
-    """Return what a strategy says of itself, of which most say nothing."""
-    return getattr(strategy, word, default)
-
-
 def clears_results(strategy: object, /) -> bool:
     """Tell whether a strategy makes results smaller where that is needed, and lets nothing leave."""
-    return bool(_word(strategy, "clears_results", False))
+    return bool(getattr(strategy, "clears_results", False))
 
 
 def has_last_word(strategy: object, /) -> bool:
     """Tell whether nothing is to be tried behind a strategy: not even the newest unit is cut."""
-    return bool(_word(strategy, "has_last_word", False))
+    return bool(getattr(strategy, "has_last_word", False))
 
 
 def asks_model(strategy: object, /) -> bool:
     """Tell whether a strategy may ask a model, or a function of the caller's, which is asked once."""
-    return bool(_word(strategy, "asks_model", False))
+    return bool(getattr(strategy, "asks_model", False))
 
 
 def follows_plan(strategy: object, /) -> bool:
     """Tell whether a strategy cuts at `planned_cut` where that fits."""
-    return bool(_word(strategy, "follows_plan", False))
+    return bool(getattr(strategy, "follows_plan", False))
 
 
 def protect_roles(strategy: object, /) -> Collection[str]:
     """List the roles of which no message leaves by a strategy."""
-    roles: Collection[str] = _word(strategy, "protect_roles", ())
+    roles: Collection[str] = getattr(strategy, "protect_roles", ())
     return roles
 
 
 def waits(strategy: object, /) -> bool:
     """Tell whether a strategy may need something from outside, and is asked by its generator `evicting`."""
-    return hasattr(strategy, "evicting") and bool(_word(strategy, "asks_model", True))
+    return hasattr(strategy, "evicting") and bool(getattr(strategy, "asks_model", True))
