@@ -205,6 +205,8 @@ def _is_cheap(counter: Any, format: Format, tables: Iterable[Sizes], /) -> bool:
     if isinstance(counter, TextCounter | CharCounter | FixedCounter):
         left, chars = _MOST_MESSAGES, _MOST_CHARS
         for sizes in {id(one): one for one in tables}.values():
+            if sizes.known.count(None) > _MOST_MESSAGES:
+                return False
             for message, size in zip(sizes.messages, sizes.known, strict=True):
                 if size is None:
                     left -= 1
