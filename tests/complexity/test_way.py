@@ -103,7 +103,7 @@ PRICED = EstimateCounter()
     [
         pytest.param(one_block, PRICED, 290, 25, id="fit"),
         pytest.param(one_block, CharCounter(), 660, 31, id="fit, without prices"),
-        pytest.param(three_blocks, PRICED, 710, 33, id="Context"),
+        pytest.param(three_blocks, PRICED, 690, 33, id="Context"),
     ],
 )
 def test_a_request_goes_no_further_than_it_has_to(

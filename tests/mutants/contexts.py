@@ -167,8 +167,8 @@ CONTEXTS = (
         ("_Fold._claim", "once=asks_model(part.strategy)", "once=False"),
         (
             "_may_be_torn",
-            "is_bound and not all(",
-            "is_bound and outcome.error is not None and not all(",
+            "if outcome.composition.is_bound:",
+            "if outcome.composition.is_bound or outcome.error is None:",
         ),
         (
             "_Fold._all_fits",
@@ -182,8 +182,8 @@ CONTEXTS = (
         ("_Fold._outcome", "decision.charge_mark(decision.cap_tokens)", "pass"),
         (
             "_total",
-            "[decision.tokens for decision in decisions]",
-            "[decision.settled.tokens for decision in decisions]",
+            "shared_out(blocks_tokens, [decision.tokens for",
+            "shared_out(blocks_tokens, [decision.settled.tokens for",
         ),
         (
             "_Fold._settle",

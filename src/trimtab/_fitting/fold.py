@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, cast
 
 from trimtab._fitting.allocation import Claim, offers
@@ -68,10 +68,12 @@ def _may_be_torn(outcome: Outcome) -> bool:
     Blocks are read from the newest message back, and no further than they have room: a call that was not
     read may have its result in the next block.
     """
-    return not outcome.composition.is_bound and not all(
-        decision.portion.history.is_sound(decision.settled.cut, decision.settled.before)
-        for decision in outcome.decisions
-    )
+    if outcome.composition.is_bound:
+        return False
+    for decision in outcome.decisions:
+        if not decision.portion.history.is_sound(decision.settled.cut, decision.settled.before):
+            return True
+    return False
 
 
 def _settle_without_end(composition: Composition) -> Steps[Outcome]:
@@ -432,8 +434,8 @@ def _add_up(outcome: Outcome) -> None:
 
 def _total(outcome: Outcome) -> int:
     composition, decisions = outcome.composition, outcome.decisions
-    planned = any(one.planned_tokens is not None for d in decisions for one in d.settled.insertions)
-    if composition.is_black_box and not planned:
+    put_in = chain.from_iterable([decision.settled.insertions for decision in decisions])
+    if composition.is_black_box and all([one.planned_tokens is None for one in put_in]):
         sizes = cast("Shares", composition.request_sizes)
         messages, beside = outcome.output(), _beside_tokens(composition, leads_system=False)
         total = sizes.request_tokens(messages) if messages else sizes.base_tokens()
@@ -446,7 +448,7 @@ def _total(outcome: Outcome) -> int:
         return total
     outcome.given_fixed_tokens = composition.request_sizes.fixed_tokens(outcome.led_system)
     beside = _beside_tokens(composition, leads_system=outcome.leads_system)
-    return beside + sum(decision.tokens for decision in decisions)
+    return beside + sum([decision.tokens for decision in decisions])
 
 
 def _exceeded_by_whole(outcome: Outcome) -> BudgetExceededError:
@@ -496,7 +498,7 @@ def _let_go_misplaced(outcome: Outcome) -> None:
 
 def _gives_way(outcome: Outcome) -> bool:
     """Tell whether the blocks fit, and any of them has let go of something."""
-    return outcome.error is None and any(one.settled.before or one.settled.cut for one in outcome.decisions)
+    return outcome.error is None and any([one.settled.before or one.settled.cut for one in outcome.decisions])
 
 
 def _take_out(

@@ -343,7 +343,8 @@ def compose(policy: Policy) -> Composition:
     blocks = blocks_in_order(policy)
     items: list[Any] = []
     for block in blocks if policy.format == "auto" else ():
-        items += [item for item in items_of(block) if not isinstance(item, str)]
+        own = items_of(block)
+        items += own if isinstance(own, Messages) else [item for item in own if not isinstance(item, str)]
     format = format_of(items, policy.format, policy.model)
     format = format if policy.charge_as is None else wire_form(format, policy.charge_as)
     counter = counter_of(policy.counter, policy.model, format, charge_as=policy.charge_as)

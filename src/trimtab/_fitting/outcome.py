@@ -168,14 +168,14 @@ class Outcome:
     def leads_system(self) -> bool:
         """True if the request begins with a system message."""
         return bool(self.composition.lead) or any(
-            self.format.kind(mapping_of(message)) == "system" for message in self.output()[:1]
+            [self.format.kind(mapping_of(message)) == "system" for message in self.output()[:1]]
         )
 
     @property
     def led_system(self) -> bool:
         """True if what was given began with a system message."""
         given = chain(self.composition.lead, *[part.source for part in self.composition.parts])
-        return any(self.format.kind(mapping_of(message)) == "system" for message in islice(given, 1))
+        return any([self.format.kind(mapping_of(message)) == "system" for message in islice(given, 1)])
 
     @property
     def fits(self) -> bool:

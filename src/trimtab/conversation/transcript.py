@@ -336,12 +336,13 @@ class Transcript:
         if self.walked.odd or self.walked.unanswered or self.walked.foreign or self._walked_from > cut:
             return False
         there = {*before, cut} if cut < self.count else set(before)
-        return all(
-            index - 1 in there
-            if self.is_result(index)
-            else index >= self._walked_from or self.kind(index) in ("user", "system")
-            for index in there
-        )
+        for index in there:
+            if self.is_result(index):
+                if index - 1 not in there:
+                    return False
+            elif index < self._walked_from and self.kind(index) not in ("user", "system"):
+                return False
+        return True
 
     @property
     def is_ordinary(self) -> bool:

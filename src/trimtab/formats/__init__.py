@@ -387,8 +387,11 @@ def _shapes_of(entry: Any, known: list[Format]) -> list[Format]:
     except FormatError:
         return []
     if message.get("content").__class__ in _NO_PARTS and "parts" not in message:
-        asked = [(format, getattr(format.matches, "keys", None)) for format in known]
-        known = [format for format, keys in asked if keys is None or not keys.isdisjoint(message)]
+        known = [
+            format
+            for format in known
+            if (keys := getattr(format.matches, "keys", None)) is None or not keys.isdisjoint(message)
+        ]
     return [format for format in known if format.matches(message)]
 
 
