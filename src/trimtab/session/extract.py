@@ -84,8 +84,12 @@ def fact_job(core: Core, working_set: WorkingSet, *, due: bool = True) -> Steps[
         due: Only where enough of it left (SPEC E6, E7).
     """
     state = working_set.state
-    late = [one for one in state.unread if not is_in_view(working_set, one) and one < left_until(working_set)]
-    if core.in_force.fact_extractor is None or (left_until(working_set) <= state.read and not late):
+    late = [
+        one
+        for one in state.facts.unread
+        if not is_in_view(working_set, one) and one < left_until(working_set)
+    ]
+    if core.in_force.fact_extractor is None or (left_until(working_set) <= state.facts.read and not late):
         return None
     if due and not (yield from _is_due(core, working_set)):
         return None
@@ -93,7 +97,7 @@ def fact_job(core: Core, working_set: WorkingSet, *, due: bool = True) -> Steps[
     for first in late:
         span = Span(first, first + 1, ends=state.cut)
         groups.update((yield from oldest_messages(core.session, state, span, reader, limit_tokens=0))[0])
-    span = Span(max(1, state.read), left_until(working_set), ends=state.cut)
+    span = Span(max(1, state.facts.read), left_until(working_set), ends=state.cut)
     found, until = yield from oldest_messages(
         core.session, state, span, reader, limit_tokens=state.room_tokens
     )
@@ -121,7 +125,7 @@ def _weigh(core: Core, working_set: WorkingSet) -> Steps[Weighed]:
     until = left_until(working_set)
     known: Weighed | None = core.weighed
     if known is None or not _same_facts(known.after, state) or known.until > until:
-        known = core.weighed = Weighed(state, max(1, state.read))
+        known = core.weighed = Weighed(state, max(1, state.facts.read))
     span = Span(known.until, until, ends=state.cut)
     if span.start < span.stop:
         found, _ = yield from oldest_messages(
@@ -140,13 +144,17 @@ def _weigh(core: Core, working_set: WorkingSet) -> Steps[Weighed]:
 
 def _same_facts(one: State, other: State) -> bool:
     """Tell whether the same was read in two states, and nothing was taken back or redacted between."""
-    return (one.facts, one.read, one.epoch) == (other.facts, other.read, other.epoch)
+    return (one.facts.batch, one.facts.read, one.epoch) == (
+        other.facts.batch,
+        other.facts.read,
+        other.epoch,
+    )
 
 
 def _is_due(core: Core, working_set: WorkingSet) -> Steps[bool]:
     """Tell whether enough left the view unread (SPEC E6), and since the last failure (E7)."""
     state = working_set.state
-    if state.aside_tokens < state.fact_retry_tokens:
+    if state.fact_wait_tokens:
         return False
     limits, more = limits_of(core.in_force, state.room_tokens), True
     while more:
@@ -211,7 +219,7 @@ def _remember_failure(core: Core, job: FactJob, why: str) -> Steps[None]:
         threshold = limits_of(core.in_force, state.room_tokens).threshold_tokens
         # As for summaries: 1, 2, 4… thresholds more, and never less than what was asked about.
         asked = sum(map(working_set.reader.tokens, job.messages))
-        more = max(threshold * 2 ** min(state.fact_failures, 40), asked)
+        more = max(threshold * 2 ** min(state.facts.failures, 40), asked)
         working_set.state = state.with_fact_failure(more)
         try:
             yield from core.write(
@@ -230,7 +238,7 @@ def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool
             break
         usable = usable_facts(found, job, working_set)
         facts = yield from _new_facts(core, working_set, usable)
-        links = yield from next_links(core.session, working_set.state.facts)
+        links = yield from next_links(core.session, working_set.state.facts.batch)
         events = _fact_events(core, working_set, job, facts, links)
         try:
             yield from core.append(working_set, events)
@@ -251,7 +259,7 @@ def _put_in_force(core: Core, job: FactJob, found: Sequence[Fact]) -> Steps[bool
 def _still_holds(core: Core, working_set: WorkingSet, job: FactJob) -> Steps[bool]:
     """Tell whether what was read is still to be read, and says the same."""
     state, base = working_set.state, job.base
-    if (state.facts, state.read) != (base.facts, base.read):
+    if (state.facts.batch, state.facts.read) != (base.facts.batch, base.facts.read):
         return False
     if state.epoch == base.epoch:
         return True
@@ -345,18 +353,19 @@ def _fact_events(
             "sources": fact.sources,
             "origin": fact.origin,
             "supersedes": 0 if old is None else old.version,
-            "older": working_set.state.newest_fact,
+            "older": working_set.state.facts.newest,
             "at": at,
         }
-        working_set.state = working_set.state.with_new_fact(first + at)
+        working_set.state = working_set.state.with_facts(working_set.state.facts.with_new(first + at))
         made.append(core.event(working_set, "fact", data))
-    working_set.state = working_set.state.with_facts(
+    found = working_set.state.facts.with_reading(
         (first, first + len(facts)) if facts else None,
-        known=before.known_facts + len(facts) - len(superseded),
-        until=max(before.read, job.until),
+        known=before.facts.known + len(facts) - len(superseded),
+        until=max(before.facts.read, job.until),
         read=job.units,
         unread=job.in_view,
     )
+    working_set.state = working_set.state.with_facts(found)
     made.append(
         core.event(working_set, "facts", {"facts": len(facts), "messages": len(job.messages), **links})
     )

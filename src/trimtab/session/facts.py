@@ -46,7 +46,7 @@ class FactChain:
 
     def __init__(self, session: str, state: State, *, instead: Mapping[int, Event] | None = None) -> None:
         self._session = session
-        self._at: Sequence[int] = state.facts
+        self._at: Sequence[int] = state.facts.batch
         self._instead = {} if instead is None else instead
         self._superseded: set[int] = set()
         self.stale = 0
@@ -125,7 +125,7 @@ def facts_in_force(session: str, state: State, events: Iterable[Event]) -> Steps
 
 def _in_answers(session: str, state: State, versions: Collection[int]) -> Steps[set[int]]:
     """Return which of these versions are of the answers that were not taken back."""
-    (first, last), found = state.facts, set[int]()
+    (first, last), found = state.facts.batch, set[int]()
     for version in sorted(versions, reverse=True):
         while first > version:
             links = yield from _links(session, last)
@@ -146,7 +146,7 @@ def read_facts(session: str, state: State, reader: MessageReader) -> Steps[Facts
     def size(facts: Sequence[KnownFact]) -> int:
         return reader.tokens(reader.facts_message([one.fact for one in facts]))
 
-    frame = size([]) if state.facts[1] else cap
+    frame = size([]) if state.facts.batch[1] else cap
     left, full = cap - frame, cap <= frame
     while not full and (found := (yield from chain.next())) is not None:
         for one in found:
@@ -174,4 +174,4 @@ def recount_facts(session: str, state: State, instead: Mapping[int, Event] | Non
     chain, count = FactChain(session, state, instead=instead), 0
     while (known := (yield from chain.next())) is not None:
         count += len(known)
-    return state.with_fact_counts(count, chain.stale)
+    return state.with_facts(state.facts.with_counts(count, chain.stale))

@@ -101,5 +101,5 @@ def _without_facts(core: Core, working_set: WorkingSet, state: State, event: Eve
         oldest = next(fact for fact in facts if fact.version == min(in_force))
         answer = oldest.version - oldest.data["at"]
         before = state_of((yield from event_at(core.session, answer - 1)), core.session)
-        state = yield from recount_facts(core.session, state.with_facts_of(before))
+        state = yield from recount_facts(core.session, state.with_facts(state.facts.as_of(before.facts)))
     return state

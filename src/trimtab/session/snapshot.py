@@ -113,7 +113,8 @@ def short_log(core: Core, working_set: WorkingSet) -> Steps[list[Event]]:
     for event in (yield from _facts_alone(core, working_set, first)):
         version = len(made) + 1  # the last of them puts them in force
         is_fact = event.kind == "fact"
-        front = front.with_new_fact(version) if is_fact else front.with_fact_batch(first, version)
+        facts = front.facts.with_new(version) if is_fact else front.facts.with_batch(first, version)
+        front = front.with_facts(facts)
         put(event, front)
     units = yield from _units_to_keep(core, working_set)
     new: dict[int, int] = {}

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import takewhile
 from typing import Any, Literal
 
-from trimtab.session.calibration import NAMES, Calibration
+from trimtab.session.calibration import NAMES as IN_CALIBRATION
+from trimtab.session.calibration import Calibration
+from trimtab.session.fact_record import NAMES as IN_FACTS
+from trimtab.session.fact_record import FactRecord
 
 Members = tuple[int, ...]
 """Versions of the messages of one unit, ascending."""
@@ -82,26 +85,12 @@ class State:
     """Summaries that failed since the last one that did not."""
     retry_tokens: int = 0
     """Pending tokens from which the summarizer is asked again after a failure."""
-    facts: tuple[int, int] = (0, 0)
-    """Versions of the first and the last event of the newest facts in force; zeros: there are none."""
-    newest_fact: int = 0
-    """Version of the newest fact of the log, in force or not; each says which was before it."""
-    known_facts: int = 0
-    """Facts in force, in view or not."""
-    stale_facts: int = 0
-    """Facts that were in force until a source of theirs was redacted."""
+    facts: FactRecord = field(default_factory=FactRecord)
+    """Which facts are in force, and how far the log was read for them."""
     popped: int = 0
     """Version of the newest event that took a message off; 0: there is none."""
-    read: int = 0
-    """Version up to which messages were read for facts, apart from the units named in `unread`."""
-    unread: tuple[int, ...] = ()
-    """First messages of the units before that which stayed in view then, or got a result since."""
-    fact_failures: int = 0
-    """Times that no facts could be had since the last one that they could."""
     aside_tokens: int = 0
     """Tokens of all units that ever left the recent ones: what the distance between failures goes by."""
-    fact_retry_tokens: int = 0
-    """How many of these there are when the fact extractor is asked again after a failure."""
     epoch: int = 0
     """Grows by what makes a summary that is being written stale: clear, undo, redact, anchors."""
     calibration: Calibration = field(default_factory=Calibration)
@@ -139,7 +128,7 @@ class State:
     @property
     def fact_wait_tokens(self) -> int:
         """Tokens that have yet to leave the recent ones before the fact extractor is asked again."""
-        return max(0, self.fact_retry_tokens - self.aside_tokens)
+        return max(0, self.facts.retry_tokens - self.aside_tokens)
 
     @property
     def growth_tokens(self) -> float:
@@ -239,10 +228,8 @@ class State:
         rows[at : at + 1] = [(unit, ids)] if ids else []
         waiting = tuple(rows[-MAX_WAITING:])  # the oldest is given up, so that a state stays small
         beside = tuple(unit if members == before else members for members in self.beside)
-        made = replace(self, beside=beside, waiting=waiting)
-        if before and before[0] < self.read and before[0] not in self.unread:
-            return replace(made, unread=tuple(sorted((*self.unread, before[0]))))
-        return made
+        facts = self.facts.with_late(before[0]) if before else self.facts
+        return replace(self, beside=beside, waiting=waiting, facts=facts)
 
     def without_message(
         self, version: int, unit: Members, *, ids: tuple[str, ...], tokens: int, before: State
@@ -268,7 +255,7 @@ class State:
             beside=without(self.beside),
             left=without(self.left),
             waiting=tuple(sorted([*rows, (rest, ids)] if ids else rows)),
-            unread=tuple(one for one in self.unread if one != version),
+            facts=self.facts.without((version,)),
             user=before.user,
             turn=before.turn,
             last=before.last,
@@ -290,7 +277,7 @@ class State:
             beside=tuple(filter(None, map(there, self.beside))),
             left=tuple(filter(None, map(there, self.left))),
             waiting=tuple((there(members), ids) for members, ids in self.waiting if there(members)),
-            unread=there(self.unread),
+            facts=self.facts.without(gone),
         )
 
     def with_unit_back(self, unit: Members, tokens: int) -> State:
@@ -365,59 +352,13 @@ class State:
         """Have one more summary that failed; the next is asked for when so much waits."""
         return replace(self, failures=self.failures + 1, retry_tokens=retry_tokens)
 
-    def with_new_fact(self, version: int, /) -> State:
-        """Have one more fact in the log; it is in force with the last event of its batch."""
-        return replace(self, newest_fact=version)
-
-    def with_facts(
-        self,
-        batch: tuple[int, int] | None,
-        *,
-        known: int,
-        until: int,
-        read: Collection[int],
-        unread: Collection[int],
-    ) -> State:
-        """Have units read for facts, and what was found in force.
-
-        Args:
-            batch: Versions of its first and last event; None: nothing was found.
-            known: Facts in force now.
-            until: Version up to which units were read.
-            read: First messages of those that were.
-            unread: First messages of those before `until` that were not.
-        """
-        return replace(
-            self,
-            facts=self.facts if batch is None else batch,
-            known_facts=known,
-            read=until,
-            unread=tuple(sorted({*self.unread, *unread}.difference(read))),
-            fact_failures=0,
-            fact_retry_tokens=0,
-        )
-
-    def with_fact_counts(self, known: int, stale: int) -> State:
-        """Have so many facts in force, and so many that were until they were redacted."""
-        return replace(self, known_facts=known, stale_facts=stale)
-
-    def with_facts_of(self, before: State, /) -> State:
-        """Have the facts of an earlier state: what was read since is to be read again."""
-        return replace(
-            self,
-            facts=before.facts,
-            known_facts=before.known_facts,
-            stale_facts=before.stale_facts,
-            read=before.read,
-            unread=before.unread,
-            fact_failures=0,
-            fact_retry_tokens=0,
-        )
+    def with_facts(self, facts: FactRecord, /) -> State:
+        """Go by what is known of facts now."""
+        return replace(self, facts=facts)
 
     def with_fact_failure(self, retry_tokens: int, /) -> State:
         """Have one more time that no facts could be had; the next is when so much more has left."""
-        at = self.aside_tokens + retry_tokens
-        return replace(self, fact_failures=self.fact_failures + 1, fact_retry_tokens=at)
+        return self.with_facts(self.facts.with_failure(self.aside_tokens + retry_tokens))
 
     def with_calibration(self, calibration: Calibration, /) -> State:
         """Go by what was reported for a view, and by what all reports have taught."""
@@ -438,11 +379,10 @@ class State:
             options=self.options,
             newest_summary=self.newest_summary,
             cleared=version,
-            newest_fact=self.newest_fact,
+            facts=FactRecord(newest=self.facts.newest, read=version + 1),
             popped=self.popped,
             live=version + 1,
             cut=version + 1,
-            read=version + 1,
             epoch=self.epoch + 1,
             calibration=replace(self.calibration, first=0),
         )
@@ -506,10 +446,6 @@ class State:
             return replace(self, summary=version, newest_summary=version)
         return replace(self, anchor_summary=version, newest_summary=version)
 
-    def with_fact_batch(self, first: int, last: int) -> State:
-        """Have the facts between two versions in force, and no others."""
-        return replace(self, facts=(first, last), known_facts=last - first)
-
     def with_front_of(self, front: State, /) -> State:
         """Have what another state has in front of messages: anchors, summaries, facts, what was recalled."""
         return replace(
@@ -520,10 +456,13 @@ class State:
             summary=front.summary,
             newest_summary=front.newest_summary,
             recollection=front.recollection,
-            facts=front.facts,
-            newest_fact=front.newest_fact,
-            known_facts=front.known_facts,
-            stale_facts=0,
+            facts=replace(
+                self.facts,
+                batch=front.facts.batch,
+                newest=front.facts.newest,
+                known=front.facts.known,
+                stale=0,
+            ),
         )
 
     def with_newest_of(self, then: State, new: Mapping[int, int]) -> State:
@@ -552,8 +491,11 @@ class State:
             cleared=0 if self.has_left else border(self.cut) - 1,
             cut=border(self.cut),
             view=border(self.view) if self.view else 0,
-            read=border(self.read) if self.read else 0,
-            unread=translate(self.unread),
+            facts=replace(
+                self.facts,
+                read=border(self.facts.read) if self.facts.read else 0,
+                unread=translate(self.facts.unread),
+            ),
             beside=tuple(filter(None, map(translate, self.beside))),
             left=tuple(filter(None, map(translate, self.left))),
             waiting=tuple((translate(members), ids) for members, ids in self.waiting if translate(members)),
@@ -571,19 +513,21 @@ class State:
         own = {
             one.name: _plain(value)
             for one in fields(self)
-            if one.name != "calibration" and (value := getattr(self, one.name)) != one.default
+            if one.name not in ("calibration", "facts") and (value := getattr(self, one.name)) != one.default
         }
-        return own | self.calibration.to_dict()
+        return own | self.facts.to_dict() | self.calibration.to_dict()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> State:
         """Read what was written."""
-        own = {name: value for name, value in data.items() if name not in NAMES}
+        own = {name: value for name, value in data.items() if name not in _OF_PARTS}
         units = {name: _tuples(data[name]) for name in _UNITS if name in data}
-        return cls(**own | units, calibration=Calibration.from_dict(data))
+        parts = {"facts": FactRecord.from_dict(data), "calibration": Calibration.from_dict(data)}
+        return cls(**own | units | parts)
 
 
-_UNITS = ("beside", "left", "waiting", "pins", "facts", "unread")
+_UNITS = ("beside", "left", "waiting", "pins")
+_OF_PARTS = IN_CALIBRATION | IN_FACTS
 
 
 def _tuples(value: Any) -> Any:

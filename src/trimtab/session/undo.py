@@ -51,7 +51,9 @@ def undo_decision(core: Core, given: Event | str | None, *, made: str) -> Steps[
     state = yield from state_without(core, working_set, target.version)
     before = state_of((yield from event_at(core.session, target.version - 1)), core.session)
     # Of the facts of then some may have been redacted since.
-    working_set.state = yield from recount_facts(core.session, state.with_facts_of(before))
+    working_set.state = yield from recount_facts(
+        core.session, state.with_facts(state.facts.as_of(before.facts))
+    )
     yield from call_back_newest(core, working_set)
     yield from core.write(working_set, "undone", {"event": target.id, "version": target.version}, id=made)
     yield from core.reread(working_set)
@@ -224,7 +226,7 @@ def facts_of(core: Core, working_set: WorkingSet, targets: Sequence[Event]) -> S
 
 def facts_since(core: Core, working_set: WorkingSet, after: int) -> Steps[list[Event]]:
     """Read every fact younger than a version, in force or not."""
-    version, found = working_set.state.newest_fact, list[Event]()
+    version, found = working_set.state.facts.newest, list[Event]()
     while version > after:  # a fact is younger than what it comes from; each says which was before it
         newest = yield from event_at(core.session, version, "fact")
         batch: list[Event] = yield LoadRequest(

@@ -349,15 +349,15 @@ def _role_notes(working_set: WorkingSet) -> tuple[str, ...]:
 def _fact_notes(working_set: WorkingSet) -> list[str]:
     state, notes = working_set.state, []
     shown = shown_facts(working_set)
-    if state.known_facts:
-        out = state.known_facts - shown
+    if state.facts.known:
+        out = state.facts.known - shown
         without = f"; without room in view, but in the log: {out:,}" if out else ""
         notes.append(f"Facts in view: {shown:,}{without}.")
-    if state.stale_facts:
-        notes.append(f"Facts taken out of view, since a source was redacted: {state.stale_facts:,}.")
-    if state.fact_failures:
+    if state.facts.stale:
+        notes.append(f"Facts taken out of view, since a source was redacted: {state.facts.stale:,}.")
+    if state.facts.failures:
         notes.append(
-            f"Times that no facts could be had, one after the other: {state.fact_failures:,}. The fact"
+            f"Times that no facts could be had, one after the other: {state.facts.failures:,}. The fact"
             f" extractor is asked again when {state.fact_wait_tokens:,} tokens more are no longer recent."
         )
     return notes
@@ -479,9 +479,9 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
         hook_errors=core.hook_errors,
         recalled_messages=len(_recalled_versions(working_set)),
         facts=shown_facts(working_set),
-        hidden_facts=state.known_facts - shown_facts(working_set),
-        stale_facts=state.stale_facts,
-        fact_failures=state.fact_failures,
+        hidden_facts=state.facts.known - shown_facts(working_set),
+        stale_facts=state.facts.stale,
+        fact_failures=state.facts.failures,
         fact_retry_tokens=state.fact_wait_tokens,
         last_fact_failure=core.last_fact_failure,
     )

@@ -1,0 +1,130 @@
+"""Which facts of a session are in force, and how far its log was read for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactRecord:
+    """What a state says of facts."""
+
+    batch: tuple[int, int] = (0, 0)
+    """Versions of the first and the last event of the newest facts in force; zeros: there are none."""
+    newest: int = 0
+    """Version of the newest fact of the log, in force or not; each says which was before it."""
+    known: int = 0
+    """Facts in force, in view or not."""
+    stale: int = 0
+    """Facts that were in force until a source of theirs was redacted."""
+    read: int = 0
+    """Version up to which messages were read for facts, apart from the units named in `unread`."""
+    unread: tuple[int, ...] = ()
+    """First messages of the units before that which stayed in view then, or got a result since."""
+    failures: int = 0
+    """Times that no facts could be had since the last one that they could."""
+    retry_tokens: int = 0
+    """When the fact extractor is asked again after a failure: tokens that ever left the recent ones."""
+
+    def with_new(self, version: int, /) -> FactRecord:
+        """Have one more fact in the log; it is in force with the last event of its batch."""
+        return replace(self, newest=version)
+
+    def with_batch(self, first: int, last: int) -> FactRecord:
+        """Have the facts between two versions in force, and no others."""
+        return replace(self, batch=(first, last), known=last - first)
+
+    def with_counts(self, known: int, stale: int) -> FactRecord:
+        """Have so many facts in force, and so many that were until they were redacted."""
+        return replace(self, known=known, stale=stale)
+
+    def with_reading(
+        self,
+        batch: tuple[int, int] | None,
+        *,
+        known: int,
+        until: int,
+        read: Collection[int],
+        unread: Collection[int],
+    ) -> FactRecord:
+        """Have units read for facts, and what was found in force.
+
+        Args:
+            batch: Versions of its first and last event; None: nothing was found.
+            known: Facts in force now.
+            until: Version up to which units were read.
+            read: First messages of those that were.
+            unread: First messages of those before `until` that were not.
+        """
+        return replace(
+            self,
+            batch=self.batch if batch is None else batch,
+            known=known,
+            read=until,
+            unread=tuple(sorted({*self.unread, *unread}.difference(read))),
+            failures=0,
+            retry_tokens=0,
+        )
+
+    def as_of(self, before: FactRecord, /) -> FactRecord:
+        """Have the facts of an earlier state: what was read since is to be read again."""
+        return replace(before, newest=self.newest, failures=0, retry_tokens=0)
+
+    def with_failure(self, retry_tokens: int, /) -> FactRecord:
+        """Have one more time that no facts could be had; the next is when so much has ever left."""
+        return replace(self, failures=self.failures + 1, retry_tokens=retry_tokens)
+
+    def with_late(self, first: int, /) -> FactRecord:
+        """Have a unit that was read get a message more: it is to be read again."""
+        if first >= self.read or first in self.unread:
+            return self
+        return replace(self, unread=tuple(sorted((*self.unread, first))))
+
+    def without(self, gone: Container[int], /) -> FactRecord:
+        """Have messages no longer, or others in their place."""
+        return replace(self, unread=tuple(one for one in self.unread if one not in gone))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write what is not as it is at the start, by the names a state in a log has for it."""
+        written: dict[str, Any] = {
+            "facts": list(self.batch) if any(self.batch) else None,
+            "newest_fact": self.newest,
+            "known_facts": self.known,
+            "stale_facts": self.stale,
+            "read": self.read,
+            "unread": list(self.unread),
+            "fact_failures": self.failures,
+            "fact_retry_tokens": self.retry_tokens,
+        }
+        return {name: value for name, value in written.items() if value}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], /) -> Self:
+        """Read it out of a state that was written."""
+        return cls(
+            batch=tuple(data.get("facts", (0, 0))),
+            newest=data.get("newest_fact", 0),
+            known=data.get("known_facts", 0),
+            stale=data.get("stale_facts", 0),
+            read=data.get("read", 0),
+            unread=tuple(data.get("unread", ())),
+            failures=data.get("fact_failures", 0),
+            retry_tokens=data.get("fact_retry_tokens", 0),
+        )
+
+
+NAMES = frozenset(
+    (
+        "facts",
+        "newest_fact",
+        "known_facts",
+        "stale_facts",
+        "read",
+        "unread",
+        "fact_failures",
+        "fact_retry_tokens",
+    )
+)
+"""What a state in a log has of it."""
