@@ -68,6 +68,13 @@ KERNEL = (
         ("Group.add", "self.parts.setdefault(index, []).append(part)", "self.parts[index] = [part]"),
     ),
     module(
+        "conversation/transcript.py",
+        "test_units.py test_validity.py test_validity_parts.py test_validity_properties.py",
+        ("last_turn_of", "last = count - 1", "last = count - 2"),
+        ("last_turn_of", 'not in ("user", "assistant"):', 'not in ("user",):'),
+        ("last_turn_of", 'not in ("user", "assistant"):', 'not in ("assistant",):'),
+    ),
+    module(
         "conversation/pairing.py",
         "test_units.py test_validity.py test_validity_parts.py test_validity_properties.py"
         " test_calls_without_ids.py",
@@ -87,9 +94,6 @@ KERNEL = (
         ("_Calls.answer", "(not call_id or call_id.startswith(UNNAMED))", "True"),
         ("pair", "if index - 1 not in structure.bound:", "if True:"),
         ("pair", "if index in calls or index not in answers:", "if index in calls:"),
-        ("last_turn_of", "last = count - 1", "last = count - 2"),
-        ("last_turn_of", 'not in ("user", "assistant"):', 'not in ("user",):'),
-        ("last_turn_of", 'not in ("user", "assistant"):', 'not in ("assistant",):'),
         ("open_calls", "if index >= last_turn or", "if index > last_turn or"),
         ("open_calls", "or call_id in pending", "and call_id in pending"),
         ("late_results", "if owner is None:", "if not owner:"),

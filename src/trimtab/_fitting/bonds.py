@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from trimtab._fitting.portion import name_block
 from trimtab.conversation import History
-from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
+from trimtab.conversation.pairing import Pairing, open_calls, pair
+from trimtab.conversation.transcript import last_turn_of
 from trimtab.conversation.units import members
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Kind, Structure

@@ -8,13 +8,13 @@ without an id answers the calls without one in the message before it, in order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from trimtab.formats import Format, Kind, Structure
+from trimtab.formats import Format, Structure
 from trimtab.formats.structure import UNNAMED
 
-__all__ = ["Pairing", "is_paired", "last_turn_of", "late_results", "open_calls", "owners_behind", "pair"]
+__all__ = ["Pairing", "is_paired", "late_results", "open_calls", "owners_behind", "pair"]
 
 
 class Pairing:
@@ -142,21 +142,6 @@ def is_paired(format: Format, messages: Sequence[Any]) -> bool:
     format.scan(read, 0, len(read), columns)
     pairing = pair(columns, range(len(read)))
     return not pairing.repeated and not any(None in owners for owners in pairing.owner.values())
-
-
-def last_turn_of(
-    count: int, kind_of: Callable[[int], Kind | None], is_bound: Callable[[int], bool] | None = None
-) -> int:
-    """Return the last of `count` messages that is from the user or the model; -1 if there is none.
-
-    Where messages are bound to the one after them, it is the first of those that are bound to it.
-    """
-    last = count - 1
-    while last >= 0 and kind_of(last) not in ("user", "assistant"):
-        last -= 1
-    while is_bound is not None and last > 0 and is_bound(last - 1):
-        last -= 1
-    return last
 
 
 def open_calls(

@@ -8,8 +8,8 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from trimtab.conversation.pairing import last_turn_of, open_calls, pair
-from trimtab.conversation.transcript import Transcript
+from trimtab.conversation.pairing import open_calls, pair
+from trimtab.conversation.transcript import Transcript, last_turn_of
 from trimtab.conversation.turns import LastTurn
 from trimtab.conversation.units import (
     NO_PARTS,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from trimtab.conversation.order import Row, find_misplaced
-from trimtab.conversation.pairing import Pairing, last_turn_of, open_calls, pair
+from trimtab.conversation.pairing import Pairing, open_calls, pair
+from trimtab.conversation.transcript import last_turn_of
 from trimtab.conversation.units import Group, members
 from trimtab.formats import Format, Rules, Structure, mapping_of
 

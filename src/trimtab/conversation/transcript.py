@@ -7,7 +7,7 @@ each message once (`walk`). What belongs together is not told here, but in `read
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import takewhile
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from trimtab.errors import FormatError
 from trimtab.formats import FREE, Format, Kind, Prices, Structure, Thinking, refuse_foreign
 from trimtab.formats.values import has_no_key
 
-__all__ = ["Transcript"]
+__all__ = ["Transcript", "last_turn_of"]
 
 
 class Transcript:
@@ -446,3 +446,18 @@ class Transcript:
             index: Of a message, as it stands in `messages`.
         """
         return self.format.order_fault(None, self.message(index), parted=True) is not None
+
+
+def last_turn_of(
+    count: int, kind_of: Callable[[int], Kind | None], is_bound: Callable[[int], bool] | None = None
+) -> int:
+    """Return the last of `count` messages that is from the user or the model; -1 if there is none.
+
+    Where messages are bound to the one after them, it is the first of those that are bound to it.
+    """
+    last = count - 1
+    while last >= 0 and kind_of(last) not in ("user", "assistant"):
+        last -= 1
+    while is_bound is not None and last > 0 and is_bound(last - 1):
+        last -= 1
+    return last

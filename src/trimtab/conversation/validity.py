@@ -14,8 +14,9 @@ from typing import Any, Literal
 
 from trimtab._shared.checks import check_messages, check_model, check_pending_calls
 from trimtab.conversation.order import order_faults
-from trimtab.conversation.pairing import Pairing, last_turn_of, late_results, open_calls, owners_behind, pair
+from trimtab.conversation.pairing import Pairing, late_results, open_calls, owners_behind, pair
 from trimtab.conversation.repairs import Change, Placed, mend
+from trimtab.conversation.transcript import last_turn_of
 from trimtab.errors import FormatError
 from trimtab.formats import Fault, Format, Request, Rules, Structure, format_of, mapping_of, refuse_foreign
 from trimtab.models import model_in
