@@ -103,7 +103,7 @@ PRICED = EstimateCounter()
     [
         pytest.param(one_block, PRICED, 270, 24, id="fit"),
         pytest.param(one_block, CharCounter(), 610, 30, id="fit, without prices"),
-        pytest.param(three_blocks, PRICED, 680, 32, id="Context"),
+        pytest.param(three_blocks, PRICED, 660, 32, id="Context"),
     ],
 )
 def test_a_request_goes_no_further_than_it_has_to(
