@@ -118,7 +118,7 @@ def batch() -> None:
 @room_options
 @_policy_option("that of `trimtab fit`")
 @pending_option
-@click.option("--repair", is_flag=True, help="Mend orphaned results and unanswered calls first.")
+@click.option("--repair", is_flag=True, help="Mend orphaned results, unanswered calls and shapes first.")
 @click.option("--strict", is_flag=True, help="Set aside a conversation with faults instead of fitting it.")
 @usage
 def fit(source: str, target: str, **given: Any) -> None:

@@ -219,7 +219,7 @@ Examples:
 @click.option(
     "--repair",
     is_flag=True,
-    help="Mend orphaned results and unanswered calls first; where there is nothing else, nothing is left.",
+    help="Mend orphaned results, unanswered calls and shapes first; it may come to nothing.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a conversation with faults instead of fitting it.")
 @click.option("--report", "full", is_flag=True, help="The report alone; in text, in full for each of many.")

@@ -1,4 +1,4 @@
-"""The least change that makes calls and results match; `validity.repair` is its door."""
+"""The least change that makes calls and results match, and messages whole; `validity.repair` is its door."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Would the provider accept this conversation, and the least change that makes it so.
 
 `validate` lists what a provider would refuse; `repair` takes out results without a call and calls
-without a result, and moves results to where they belong. Neither changes what it was given.
+without a result, moves results to where they belong, and mends the shape of a message where its form
+can. Neither changes what it was given.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _LANGCHAIN_TYPES = frozenset({"human", "ai", "system", "tool", "function"})
 """What LangChain writes under `type` where the wire forms have a role; no item of Responses is called so."""
 
 _FORMS = frozenset({"anthropic", "bedrock", "gemini", "openai_chat", "openai_responses"})
-"""Wire forms that know none of these; a form that a user registered may be one of them."""
+"""The wire forms of trimtab, which know none of these; one that a user registered may be one of them."""
 
 
 ROLES = frozenset(

@@ -43,7 +43,7 @@ COUNTERS: Mapping[str, Callable[[str], AdditiveCounter]] = {
 
 
 MENDED = ("orphan_result", "repeated_result", "unanswered_call", "late_result", "wrong_order")
-"""Rules of `validate` whose breaches `repair` takes away; those about the shape of one message it leaves."""
+"""Rules of `validate` about pairs and order, whose breaches `repair` takes away in every form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
