@@ -139,6 +139,11 @@ class _Fold:
         """What the mark of each block costs, by name, if all of the block stays."""
         self._beside_tokens = _beside_tokens(composition, leads_system=_begins_with_system(composition))
         self.room = input_tokens - self._beside_tokens - less_tokens
+        most = max(0, self.room)
+        self._reach = {
+            part.name: most if part.block.pinned else min(most, self._caps[part.name]) for part in self._parts
+        }
+        """How far each block is counted before it is offered anything: its cap, or all there is."""
 
     def run(self) -> Steps[Outcome]:
         """Offer the room block by block, and put together what came of it."""
@@ -176,7 +181,7 @@ class _Fold:
         if not self._composition.is_bound:
             for part in self._parts:
                 try:
-                    counted_back(part.history, part.sizes, self._reach(part))
+                    counted_back(part.history, part.sizes, self._reach[part.name])
                 except (CountingError, FormatError) as error:
                     name_block(error, part.name)
                     raise
@@ -203,20 +208,15 @@ class _Fold:
             self._decided[at].room_tokens = self.room
         return True
 
-    def _reach(self, part: Part) -> int:
-        """Return how far a block is counted before it is offered anything: its cap, or all there is."""
-        room = max(0, self.room)
-        return room if part.block.pinned else min(room, self._caps[part.name])
-
     def _claim(self, part: Part) -> Claim:
         block, room = part.block, self._budget.input_tokens
-        need, cap = need_tokens(part, self._reach(part)), self._caps[part.name]
+        need, cap = need_tokens(part, self._reach[part.name]), self._caps[part.name]
         caps = cap < room and not block.pinned  # at the whole room it is the room that ends it
         if part.whole:
             must = min(need, cap) if caps else need
         else:
             must = _least_tokens(part) if part.history.may_hold() else 0
-        self._marks[part.name] = mark = mark_tokens_of(part)
+        self._marks[part.name] = mark = 0 if block.cache_control is None else mark_tokens_of(part)
         return Claim(
             name=block.name,
             need_tokens=need + mark,
@@ -242,7 +242,8 @@ class _Fold:
             decision = BlockDecision(
                 portion=part, settled=settled, request=request, offered_tokens=limit_tokens
             )
-        decision.charge_mark(limit_tokens)
+        if part.block.cache_control is not None:
+            decision.charge_mark(limit_tokens)
         return decision
 
     def _request(self, part: Part, limit_tokens: int) -> EvictionRequest:
@@ -301,8 +302,9 @@ class _Fold:
             except FormatError as unknown:
                 name_block(unknown, decision.portion.name)
                 raise
-        for decision in outcome.decisions:  # another message may carry the mark now
-            decision.charge_mark(decision.cap_tokens)
+        for decision in outcome.decisions:
+            if decision.portion.block.cache_control is not None:  # another message may carry the mark now
+                decision.charge_mark(decision.cap_tokens)
         if not floors_ignored:
             for at, claim in enumerate(claims):
                 self._decided[at].miss(min(claim.floor_tokens, claim.most_tokens))

@@ -59,8 +59,6 @@ class BlockDecision(Decision[Part]):
 
     def charge_mark(self, limit_tokens: int | None) -> None:
         """Charge for its mark; leave the mark out where the block would pass a limit with it."""
-        if self.portion.block.cache_control is None:
-            return
         self.mark_tokens, self.can_carry = 0, True
         if not self.marked:
             return
@@ -367,8 +365,6 @@ class Outcome:
 
 def mark_tokens_of(part: Part) -> int:
     """Return what the mark of a block costs that stays as it is."""
-    if part.block.cache_control is None:
-        return 0
     plain = _merge(part, part.history.originals if part.joint else part.history.originals[-1:])
     return _more(part, _mark(part, plain[-1]), plain[-1]) if plain else 0
 

@@ -177,7 +177,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     if ask.repair and not unmended:
         items, origin, gone, mended = _repair(ask, format, source)
         notes = (*notes, *_notes_of_repair(source, items))
-    lead = leading_system(ask.system, format)
+    lead = [] if ask.system is None else leading_system(ask.system, format)
     if ask.strict:
         _refuse(ask, format, _request_of(ask, format, body, lead=bool(lead)), items)
     pins = _pins(ask, source, origin) if ask.pin != () else frozenset[int]()
@@ -217,7 +217,7 @@ def _sizes(
     ask: Ask, counter: RequestCounter, history: History, fixed: Fixed, known: list[int | None] | None
 ) -> Sizes:
     # a session adds up what its log holds, and its views are counted so
-    unread = history.unread if ask.sizes is None else range(0)
+    unread = history.unread if ask.sizes is None and history.format.rules.keeps_messages else range(0)
     sizes = sizes_for(counter, history.messages, fixed, unread=unread)
     if known is not None and sizes.additive:
         sizes.take(known)

@@ -268,7 +268,7 @@ def _near(
 
 def _is_sure(request: EvictionRequest, settled: Settled) -> bool:
     """Tell whether an answer is that to all units, though it may have been asked of those near the cut."""
-    if request.is_near and not (settled.fits and _is_newest_sure(request, settled)):
+    if request.is_near and not (settled.fits and (not settled.edits or _is_newest_sure(request, settled))):
         return False
     if request.is_near and not request.reads_newest and not _is_run(request, settled):
         return False
@@ -277,8 +277,6 @@ def _is_sure(request: EvictionRequest, settled: Settled) -> bool:
 
 def _is_newest_sure(request: EvictionRequest, settled: Settled) -> bool:
     """Tell whether what was cut of the newest unit is of no other: near a cut, ids are not looked at."""
-    if not settled.edits:
-        return True
     history, newest = request.history, request.told[-1][0]
     cut = any(index >= newest for index in settled.edits)
     return not cut or is_paired(history.format, history.messages[newest:])

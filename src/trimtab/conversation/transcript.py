@@ -79,6 +79,15 @@ class Transcript:
                 kept[index - start] = message
         return kept
 
+    def originals_at(self, indices: Iterable[int], /) -> list[Any]:
+        """Return some of the caller's own objects.
+
+        Args:
+            indices: Of messages, as they stand in `messages`.
+        """
+        get = self.original if self.structure.replaced else self.messages.__getitem__
+        return [*map(get, indices)]
+
     def original(self, index: int, /) -> Any:
         """Return one of the caller's own objects.
 

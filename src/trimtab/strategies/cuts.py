@@ -248,7 +248,7 @@ class Cuts:
             self.part(user)  # else one that opened an earlier turn would be taken for it
         if self._users is None:
             self._users = [span for span in self._row if span[3] == "user"]
-            self._user_firsts = [span[0] for span in self._users]
+            self._user_firsts = [*map(_first_of, self._users)]
         at = bisect_right(self._user_firsts, cut)
         span = self._users[at - 1] if at else self._opener_otherwise(cut)
         if span is None or span[0] == cut or span_stays(self._request, span):

@@ -261,7 +261,7 @@ class Settled:
     def assemble(self, request: EvictionRequest) -> list[Any]:
         """Put the output together: the caller's own objects, in order, edited where they must be."""
         history = request.history
-        messages = [*map(history.original, self.before), *history.originals_from(self.cut)]
+        messages = [*history.originals_at(self.before), *history.originals_from(self.cut)]
         if not self.edits and not self.partial and not self.insertions and not self.bare:
             return messages
         places, behind = {index: at for at, index in enumerate(self.before)}, len(self.before) - self.cut
@@ -397,7 +397,7 @@ def _settle_cut(request: EvictionRequest, result: EvictionResult, name: str) -> 
     tokens = sizes.fixed_tokens(leads == "system") + sizes.sum(before)
     tokens += sizes.total(cut, request.history.count)
     before.sort()  # something else may stand between the messages of a unit
-    edits = _edits_beside(request, {*before}, result, name)
+    edits = _edits_beside(request, {*before}, result, name) if result.edits else {}
     edited_tokens = {index: request.costs.with_texts(index, texts) for index, texts in edits.items()}
     tokens += sum(edited_tokens.values()) - sizes.sum([*edits])
     if edits and (last := max(edits)) >= cut:
@@ -412,8 +412,6 @@ def _edits_beside(
     request: EvictionRequest, before: set[int], result: EvictionResult, name: str
 ) -> dict[int, Mapping[Path, str]]:
     """Look over the edits beside a cut, before which some messages stay."""
-    if not result.edits:
-        return {}
     cut, oldest = result.cut or 0, min(edit.index for edit in result.edits)
     newest = max(edit.index for edit in result.edits)
     near = [span for span in request.told if span[0] <= newest and span[1] > oldest]
