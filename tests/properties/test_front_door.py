@@ -130,8 +130,9 @@ def test_writing_the_report_counts_nothing() -> None:
     fitted = fit(messages, 100, counter=Noting())
     assert len(asked) < 150
     asked.clear()
-    data = fitted.report.to_dict()
+    data, rows = fitted.report.to_dict(), fitted.report.to_dict(rows="messages")
     assert asked == []
     assert data["tokens_before"] is None
-    assert data["messages"][0]["tokens_before"] is None
+    assert data["runs"][0]["tokens_before"] is None
+    assert rows["messages"][0]["tokens_before"] is None
     assert fitted.count_all().tokens_before == 2_000
