@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trimtab import Session
-from trimtab.counting import CharCounter
+from trimtab.counting import CharCounter, CounterLike, EstimateCounter
 from trimtab.formats import get_format
 from trimtab.stores import MemoryStore
 
@@ -55,6 +55,20 @@ def thoughts(message: Any) -> list[Any]:
     """List the thinking of a message."""
     blocks = message["content"] if isinstance(message["content"], list) else []
     return [block for block in blocks if block["type"] == "thinking"]
+
+
+@pytest.mark.parametrize("counter", [CharCounter(4), EstimateCounter()], ids=["characters", "estimate"])
+def test_what_fits_without_its_stale_thinking_stays(counter: CounterLike) -> None:
+    """Whether a counter has prices, so that it counts on the way back, or counts message by message."""
+    told = {**TOLD, "counter": counter}
+    session, plain, talk = Session(300, **told), Session(300, **told), Talk(60, most_words=60)
+    for _ in range(30):
+        asked, answer = talk.next()
+        session.add(asked)
+        plain.add(asked)
+        assert without_thinking(session.messages()) == plain.messages()
+        session.add(answer)
+        plain.add(without_thinking([answer])[0])
 
 
 @pytest.mark.few(1)

@@ -200,7 +200,19 @@ def give_way(
     """Ask what stays of a portion; where thinking is bound, what goes stale makes room for more."""
     if not portion.history.thinking.bound:
         return ask(limit_tokens)
-    return fill_room(portion, ask, fresh, limit_tokens=limit_tokens)
+
+    def within(room_tokens: int) -> Steps[Answer]:
+        # A strategy is asked only about what does not fit: one that counts back takes that for granted, and
+        # would let go of the oldest message where, of a larger room, all may stay.
+        need = need_tokens(portion, room_tokens) if room_tokens > limit_tokens else room_tokens + 1
+        if need > room_tokens:
+            return (yield from ask(room_tokens))
+        request = EvictionRequest(
+            portion.history, portion.sizes, limit_tokens=room_tokens, block=portion.name
+        )
+        return request, Settled(cut=0, tokens=need)
+
+    return fill_room(portion, within, fresh, limit_tokens=limit_tokens)
 
 
 def ask_portion(
