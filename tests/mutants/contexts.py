@@ -268,10 +268,8 @@ CONTEXTS = (
         "test_reporting.py test_context_report.py properties/test_properties.py properties/test_context.py"
         " properties/test_marks.py test_breakpoints.py",
         ("Rows._sizes_after", "last = max(self._output)", "last = min(self._output)"),
-        ("Rows._runs", "if not stays.keys() <= states.keys():", "if False:"),
         ("Rows._runs", ' or one[0] == "changed":', ":"),
         ("_Tools.between", "if owner < first and", "if"),
-        ("_tools_in", "if behind is None and len(callers) <", "if len(callers) <"),
         ("_tools_in", "if behind is None and len(callers) < sum", "if False and 0 < sum"),
         ("_calls", "if ids is not None or index not in found:", "if index not in found:"),
         ("_calls", "            called.update(names)\n", ""),

@@ -276,8 +276,6 @@ class Rows(Lazy[MessageRow], LiveRows):
         if not portion.source:
             return []
         states = self._states()
-        if not stays.keys() <= states.keys():
-            return None
         tools = _tools_in(portion.history)
         if tools is None:
             return None
