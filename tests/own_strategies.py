@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trimtab import SlidingWindow
+from trimtab.conversation import History
 from trimtab.strategies import EvictionRequest, EvictionResult
 
 
@@ -26,3 +27,15 @@ class FromNewest:
             taken.add(id(unit))
         kept = [unit for unit in request.units if id(unit) in taken or request.stays(unit)]
         return EvictionResult(kept=kept, fits=request.fits(kept))
+
+
+class HoldsOld(SlidingWindow):
+    """A window beside which an old message stays, which it tells of as a landmark and holds."""
+
+    def landmarks(self, history: History, /) -> tuple[int, ...]:
+        """The fifth message, wherever the cut falls."""
+        return (min(4, history.count - 1),) if history.count else ()
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Hold it, and cut."""
+        return super().evict(request.hold(self.landmarks(request.history)))

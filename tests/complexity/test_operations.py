@@ -15,7 +15,7 @@ import pytest
 import trimtab
 from tests.complexity.counting_machine import assert_linear, exact_counter, operations_of
 from tests.complexity.shapes import SHAPES, TEXTS, Message, calls, result, said, user, valid
-from tests.own_strategies import FromNewest, Unchanged
+from tests.own_strategies import FromNewest, HoldsOld, Unchanged
 from trimtab import (
     Cascade,
     ClearToolResults,
@@ -166,6 +166,7 @@ def _cleared(**options: Any) -> Cascade:
 LANES: dict[str, tuple[dict[str, Any], float]] = {
     "derived": ({"strategy": Unchanged()}, 1.1),
     "own": ({"strategy": FromNewest()}, 4),
+    "own, holds": ({"strategy": HoldsOld()}, 2.5),
     "own, with a promise": ({"strategy": Promising()}, 4),
     "steady": ({"steady": True}, 2.5),
     "first user": ({"strategy": SlidingWindow(keep_first_user=True)}, 1.5),

@@ -511,6 +511,8 @@ class EvictionRequest(Rows):
         )
         made.later, made.memory, made.known_edits = self.later, self.memory, self.known_edits
         made._origin, made._is_apart = self, self._is_apart
+        if alive is None and limit_tokens is None and costs is None:
+            made.oldest_cut = self.oldest_cut  # what stays beside a cut may only have become more
         same = alive is None or len(alive) == len(self.told)
         made.is_whole = self.is_whole and same
         # Of what a strategy without a promise kept, what is older than that left.
