@@ -144,6 +144,18 @@ def test_a_chat_is_cut_where_it_costs_least_as_if_nobody_had_seen_it(form: str) 
             assert known == _sent(copy.deepcopy(messages), budget, whole, form, **options), (seed, at)
 
 
+def test_two_counters_in_turn_know_their_own_sizes() -> None:
+    """The same messages cost something else under each."""
+    chat = [message for seed in range(8) for message in grow(Random(seed)) if message["role"] != "system"]
+    for end in range(len(chat) // 2, len(chat), 3):
+        for counter in (TOKENS, counter_for("claude-opus-4-5")):
+            known, new = (
+                _sent(shown, 600, Cheapest(), "openai_chat", counter=counter)
+                for shown in (chat[:end], copy.deepcopy(chat[:end]))
+            )
+            assert known == new, end
+
+
 def test_what_no_form_knows_is_refused_at_each_call() -> None:
     """Also where it stands in front of what is new, and was looked at before; what leaves is no matter."""
     chat: list[Any] = [{"role": "user", "content": "word " * 60} for _ in range(90)]
