@@ -522,8 +522,8 @@ class State:
         """Read what was written."""
         own = {name: value for name, value in data.items() if name not in _OF_PARTS}
         units = {name: _tuples(data[name]) for name in _UNITS if name in data}
-        parts = {"facts": FactRecord.from_dict(data), "calibration": Calibration.from_dict(data)}
-        return cls(**own | units | parts)
+        facts, calibration = FactRecord.from_dict(data), Calibration.from_dict(data)
+        return cls(**own | units, facts=facts, calibration=calibration)
 
 
 _UNITS = ("beside", "left", "waiting", "pins")
