@@ -303,7 +303,8 @@ def test_a_block_with_a_summary_is_asked_once() -> None:
     """Room that a lower block leaves is not offered to it again."""
     ASKED.clear()
     made = Context(30, counter=WORDS)
-    made.add("h", talk("u20 u20 u3"), strategy=Summarize(summary, max_summary_tokens=8), priority=1)
+    written_anew = Summarize(lambda messages: summary(messages), max_summary_tokens=8)
+    made.add("h", talk("u20 u20 u3"), strategy=written_anew, priority=1)
     made.add("d", talk("u25"), min_tokens=10)
     report = made.fit().report
     assert ASKED == [2]

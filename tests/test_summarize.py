@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import pickle
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from tests.builders import LaterCounter, talk, words
+from tests.builders import LaterCounter, talk, user, words
 from trimtab import (
     BudgetExceededError,
     Cascade,
@@ -533,3 +535,70 @@ def test_summaries_are_given_to_who_asked_where_an_async_counter_runs_the_decisi
         about = [text.splitlines()[1] for text in texts if text.startswith("<summary")]
         assert about == ["about first", "about second"]
     assert sorted(asked) == ["first", "second"]
+
+
+def turns_with(make: Any, turns: int = 60) -> None:
+    """Play a chat that grows by a turn a call, each with a strategy that is made for it."""
+    chat: list[dict[str, Any]] = []
+    for turn in range(turns):
+        chat += grown("u20 a29", turn + 1)[-2:]
+        fit([*chat, user("And?")], 400, counter=WordCounter(), strategy=make())
+
+
+def test_a_strategy_that_is_written_inline_remembers_what_its_function_wrote() -> None:
+    """It was asked on nearly each turn, and kept as one object every third time."""
+    asked: list[str] = []
+
+    def write(messages: list[Any]) -> str:
+        asked.append("inline")
+        return answer(messages)
+
+    def write_for_one(messages: list[Any]) -> str:
+        asked.append("kept")
+        return answer(messages)
+
+    kept = Summarize(write_for_one, max_summary_tokens=60)
+    turns_with(lambda: Summarize(write, max_summary_tokens=60))
+    turns_with(lambda: kept)
+    assert asked.count("inline") == asked.count("kept") < 30
+
+
+def test_a_method_remembers_for_its_object_and_a_cap_for_itself() -> None:
+    """Two writers are two, and what was written for a larger cap is not taken for a smaller one."""
+    asked: list[int] = []
+
+    class Writes:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def write(self, messages: list[Any]) -> str:
+            asked.append(self.number)
+            return f"{self.number}: {answer(messages)}"
+
+    first, second = Writes(1), Writes(2)
+    chat = [*grown("u20 a29", 20), user("And?")]
+    for writer, cap in ((first, 60), (first, 60), (second, 60), (first, 30), (second, 60)):
+        fit(chat, 400, counter=WordCounter(), strategy=Summarize(writer.write, max_summary_tokens=cap))
+    assert asked == [1, 2, 1]
+
+
+def test_what_was_remembered_of_a_function_goes_with_it() -> None:
+    """One that is written anew each time is asked each time, and leaves nothing behind."""
+    chat, asked = [*grown("u20 a29", 20), user("And?")], list[int]()
+
+    def write_anew() -> Any:
+        def write(messages: list[Any]) -> str:
+            asked.append(len(messages))
+            return answer(messages)
+
+        return write
+
+    gone = []
+    for _ in range(3):
+        write = write_anew()
+        gone.append(weakref.ref(write))
+        fit(chat, 400, counter=WordCounter(), strategy=Summarize(write, max_summary_tokens=60))
+        del write
+    gc.collect()
+    assert len(asked) == 3
+    assert [one() for one in gone] == [None, None, None]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import MethodType
 from typing import Any, ClassVar, cast
+from weakref import WeakKeyDictionary
 
 from trimtab._shared.checks import check_choice, check_flag, check_whole
 from trimtab._shared.steps import Steps
@@ -52,7 +54,7 @@ _FALLBACK: Strategy = SlidingWindow()
 _ROLES = ("user", "system", "developer", "assistant")
 
 _REMEMBERED = 256
-"""Summaries a strategy remembers: one a conversation is enough for the next turn of each."""
+"""Summaries remembered of a summarizer: one per conversation is enough for the next turn of each."""
 
 
 class _Memory:
@@ -85,6 +87,27 @@ class _Memory:
                 del self._texts[next(iter(self._texts))]
 
 
+_memories: WeakKeyDictionary[Any, dict[tuple[str, int | None], _Memory]] = WeakKeyDictionary()
+"""What summarizers wrote, by the function or object that wrote it: it is forgotten with that."""
+
+_memories_lock = threading.Lock()
+
+
+def _memory_of(summarizer: Any, max_summary_tokens: int | None) -> _Memory:
+    """Return what strategies made of the same summarizer with the same cap remember.
+
+    A method belongs to its object: Python makes a new one each time it is asked for.
+    """
+    is_method = isinstance(summarizer, MethodType)
+    owner, name = (summarizer.__self__, summarizer.__name__) if is_method else (summarizer, "")
+    try:
+        with _memories_lock:
+            known = _memories.setdefault(owner, {})
+            return known.setdefault((name, max_summary_tokens), _Memory())
+    except TypeError:  # it cannot be a key, or nobody can tell when it is gone
+        return _Memory()
+
+
 @dataclass(frozen=True, slots=True)
 class Summarize:
     """Replace the oldest free units by one marked message, written by a summarizer.
@@ -93,9 +116,10 @@ class Summarize:
     first of them stood. A summary that is empty, over its cap, no smaller than what it replaces, or was
     never written is not used: the fallback evicts, and the report says so.
 
-    The strategy object remembers its last summaries by what they cover, so keep one and fit with it again
-    on the next turn: a summary beside which all that came since fits is used again, and where it is not
-    enough the summarizer is given it (`existing`) and what is new. Copies and pickles begin without.
+    The last summaries are remembered by what they cover, for all strategies made of the same summarizer with
+    the same cap, so that one may be made on each turn: a summary beside which all that came since fits is
+    used again, and where it is not enough the summarizer is given it (`existing`) and what is new. A function
+    that is written anew each time, as a lambda in the call, is another one. Copies and pickles begin without.
 
     Args:
         summarizer: What writes the text; made of a function where one was given.
@@ -150,7 +174,7 @@ class Summarize:
         put(self, "trust_summaries", check_flag("trust_summaries", trust_summaries))
         put(self, "fallback", as_strategy(fallback))
         put(self, "summarizer_name", summarizer_name)
-        put(self, "_memory", _Memory())
+        put(self, "_memory", _memory_of(summarizer, max_summary_tokens))
 
     asks_model: ClassVar[bool] = True
     """It is not asked a second time for one fit: each answer is a call of a model."""
