@@ -195,8 +195,12 @@ STRATEGIES = (
         ),
         ("Strides._change", ", [*self._sums]", ", self._sums"),
         ("Strides._weigh_from", "            self._copies.add(messages)\n", "            pass\n"),
-        ("Strides._messages", "<= {dict} else", "<= {dict, object} else"),
         ("", "_MOST_STRIDES = 16", "_MOST_STRIDES = 0"),
+    ),
+    module(
+        "conversation/transcript.py",
+        "test_remembered_weights.py properties/test_remembered_weights.py complexity/test_growing_chat.py",
+        ("Transcript.messages_between", "<= {dict} else", "<= {dict, object} else"),
     ),
     module(
         "_shared/memory.py",

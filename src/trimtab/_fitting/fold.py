@@ -37,9 +37,6 @@ from trimtab.strategies.runner import Settled, run
 from trimtab.strategies.truncate_text import TruncateText
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from trimtab.report import Reason
 
 __all__ = ["claims_of", "settle_blocks"]

@@ -168,7 +168,7 @@ def check_policy(policy: Policy, /) -> Policy:
     check_flag("strict", policy.strict)
     return replace(
         policy,
-        breakpoints=None if policy.breakpoints is False else check_breakpoints(policy.breakpoints),
+        breakpoints=check_breakpoints(policy.breakpoints),
         counter=counter,
         budget=None if policy.budget is None else _checked_budget(policy.budget, policy.model),
         system=system_of(policy.system),
@@ -346,7 +346,7 @@ def compose(policy: Policy) -> Composition:
         own = items_of(block)
         items += own if isinstance(own, Messages) else [item for item in own if not isinstance(item, str)]
     format = format_of(items, policy.format, policy.model)
-    format = format if policy.charge_as is None else wire_form(format, policy.charge_as)
+    format = wire_form(format, policy.charge_as)
     counter = counter_of(policy.counter, policy.model, format, charge_as=policy.charge_as)
     trims = policy.trims
     asked = (known_budget if trims else budget_of)(policy.budget, policy.model)

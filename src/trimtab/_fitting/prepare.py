@@ -152,7 +152,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         mend: Whether a repair that was asked for is made even if it may wait.
     """
     check(ask)
-    ask.breakpoints = None if ask.breakpoints is False else check_breakpoints(ask.breakpoints)
+    ask.breakpoints = check_breakpoints(ask.breakpoints)
     body: Request | None = None
     notes = ask.notes
     if type(ask.messages) is list:
@@ -161,7 +161,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         notes = take_model(ask) if ask.model is None else ()
         format = format_of(ask.messages, ask.format, ask.model)
         body = body_of(ask, format)
-    format = format if ask.charge_as is None else wire_form(format, ask.charge_as)
+    format = wire_form(format, ask.charge_as)
     counter = counter_of(ask.counter, ask.model, format, body, charge_as=ask.charge_as)
     budget = _budget(ask)
     if ask.model is not None:
@@ -177,7 +177,7 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     if ask.repair and not unmended:
         items, origin, gone, mended = _repair(ask, format, source)
         notes = (*notes, *_notes_of_repair(source, items))
-    lead = [] if ask.system is None else leading_system(ask.system, format)
+    lead = leading_system(ask.system, format)
     if ask.strict:
         _refuse(ask, format, _request_of(ask, format, body, lead=bool(lead)), items)
     pins = _pins(ask, source, origin) if ask.pin != () else frozenset[int]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, overload
@@ -455,19 +456,17 @@ class _Tools:
 
     def between(self, first: int, stop: int) -> dict[str, int]:
         """Count the tools that messages of a range call; of a call in front of it the result alone counts."""
-        found, beside = dict[str, int](), set[tuple[int, str]]()
+        found, beside = Counter[str](), set[tuple[int, str]]()
         for at in self.places[bisect_left(self.places, first) : bisect_left(self.places, stop)]:
             if at in self.called:
-                for name in self.called[at].values():
-                    found[name] = found.get(name, 0) + 1
+                found.update(self.called[at].values())
                 continue
             for call_id, _ in self.answers[at]:
                 owner = self.owner_of(at, call_id)
                 if owner < first and (owner, call_id) not in beside:
                     beside.add((owner, call_id))
-                    name = self.called[owner][call_id]
-                    found[name] = found.get(name, 0) + 1
-        return dict(sorted(found.items(), key=lambda tool: -tool[1]))
+                    found[self.called[owner][call_id]] += 1
+        return dict(found.most_common())
 
 
 def _tools_in(history: History) -> _Tools | None:

@@ -96,7 +96,7 @@ def _hold_margin(layout: L, settle_within: Within[L], budget: Budget) -> Steps[A
     for widest in (False, True):
         if not made.fits:
             return made  # and with less room it would not either
-        unsure_tokens = unsure_in(made.messages() if isinstance(made, FitOutcome) else made.output())
+        unsure_tokens = unsure_in(made.output())
         if made.tokens + margin_of(counter, made.tokens) + unsure_tokens <= room_tokens:
             return made
         if widest:

@@ -108,9 +108,7 @@ def _with_part(name: str) -> list[ModelFacts]:
 def _data(facts: ModelFacts) -> dict[str, Any]:
     """Write what is known of a model as plain data, its price tiers among it."""
     row = asdict(facts)
-    tiers = [
-        {"above_tokens": one.above_tokens, "input": one.input, "output": one.output} for one in _tiers(facts)
-    ]
+    tiers = [tier._asdict() for tier in _tiers(facts)]
     return {**{key: row[key] for key in _SHOWN}, "price_tiers": tiers}
 
 

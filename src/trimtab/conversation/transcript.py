@@ -109,8 +109,6 @@ class Transcript:
     @property
     def unread(self) -> range:
         """What the provider neither reads nor charges, since a compaction stands for it."""
-        if not self.format.rules.keeps_messages:
-            return range(0)
         at = self.compaction
         return range(0) if at < 0 else self.format.unread(self.messages, compaction=at)
 
@@ -175,9 +173,7 @@ class Transcript:
         Args:
             index: Of a message, as it stands in `messages`.
         """
-        back = (
-            self.walked.kinds_back
-        )  # newest first: a walk appends, which costs nothing at the end of a list
+        back = self.walked.kinds_back  # newest first: a walk appends, which costs nothing at the end
         if back and index >= self._walked_from:
             return back[self.count - 1 - index]
         message = self.messages[index]
@@ -209,6 +205,16 @@ class Transcript:
         """
         self.kind(index)
         return self.messages[index]
+
+    def messages_between(self, start: int, stop: int, /) -> list[Any]:
+        """Return neighboring messages as dicts, to be read only.
+
+        Args:
+            start: Index of the first.
+            stop: Index behind the last.
+        """
+        few = self.messages[start:stop]
+        return few if set(map(type, few)) <= {dict} else [*map(self.message, range(start, stop))]
 
     def _columns(self, start: int, stop: int) -> Structure:
         """Read a few messages into columns of their own; what is no dict becomes one."""

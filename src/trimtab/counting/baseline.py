@@ -225,9 +225,7 @@ def read_billed(
         if read is None or read.form is not form or read.held != message:
             key = key_of_message(message, form)
             read = Read(id(message), form, _plain_copy(message), key, counter.count_message(message))
-        elif read.id != id(message):
-            read = Read(id(message), form, read.held, read.key, read.tokens)
-        found.append(read)
+        found.append(read._replace(id=id(message)))
     return found
 
 

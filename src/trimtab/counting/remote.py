@@ -338,7 +338,7 @@ class RemoteCounter(AsyncRequestCounter):
         except BaseException as cause:
             raise failure_of(cause, counter=self._name, of=of) from cause
         found = answer if isinstance(answer, Answer) else Answer(answer)
-        return Answer(count_of(found.tokens, counter=self._name, of=of), found.tools)
+        return found._replace(tokens=count_of(found.tokens, counter=self._name, of=of))
 
     def _is_silent(self) -> bool:
         return self.last_failure is not None and time.monotonic() < self._silent_until

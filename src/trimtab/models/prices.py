@@ -169,7 +169,7 @@ def _tiers(given: Any) -> tuple[PriceTier, ...]:
         )
     made: list[PriceTier] = []
     for one in given:
-        if isinstance(one, str) or not isinstance(one, Sequence) or len(one) != 3:
+        if isinstance(one, str) or not isinstance(one, Sequence) or len(one) != len(PriceTier._fields):
             raise ConfigurationError(f"each of tiers is (above_tokens, input, output), not {one!r:.60}")
         tier = PriceTier(*one)
         check_whole("above_tokens of a tier", tier.above_tokens, least=1)

@@ -87,10 +87,7 @@ def _counter_words(counter: Any) -> str | None:
     if type(counter) is EstimateCounter:
         words, told = "estimate", ("name", "framing", "media", "_format", "_cache")
     elif type(counter) is CharCounter:
-        words, told = (
-            f"chars:{counter.name.removeprefix('chars/')}",
-            ("_ratio", "_part_tokens", "_tool_call_tokens", "_format"),
-        )
+        words, told = f"chars:{counter._ratio:g}", ("_ratio", "_part_tokens", "_tool_call_tokens", "_format")
     else:
         return None
     if not is_counter(words):

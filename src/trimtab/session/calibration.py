@@ -51,15 +51,18 @@ class Calibration:
         return average if lower else factor
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what is not as it is at the start, by the names a state in a log has for it."""
-        written = {
+        """Write what is not as it is at the start."""
+        return {name: value for name, value in self._as_data().items() if value}
+
+    def _as_data(self) -> dict[str, Any]:
+        """Write all of it, by the names a state in a log has for it."""
+        return {
             "usage_tokens": self.tokens,
             "usage_counted": self.counted_tokens,
             "usage_first": self.first,
             "learned_reported": self.learned.reported_tokens,
             "learned_counted": self.learned.counted_tokens,
         }
-        return {name: value for name, value in written.items() if value}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Self:
@@ -75,5 +78,5 @@ class Calibration:
         )
 
 
-NAMES = frozenset(("usage_tokens", "usage_counted", "usage_first", "learned_reported", "learned_counted"))
+NAMES = frozenset(Calibration()._as_data())
 """What a state in a log has of it."""

@@ -75,10 +75,8 @@ def write_change(
     """Write an order down, and make the room it asks for."""
     events = core.first_events(working_set)
     events.append(core.event(working_set, kind, data))
-    total, exceeded = (
-        working_set.state.calibration.expected_tokens(working_set.total_tokens),
-        working_set.over,
-    )
+    total = working_set.state.calibration.expected_tokens(working_set.total_tokens)
+    exceeded = working_set.over
     evicted = cut_down(core, working_set, events) if exceeded else []
     yield from core.append(working_set, events)
     if exceeded:

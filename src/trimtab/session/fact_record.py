@@ -87,8 +87,12 @@ class FactRecord:
         return replace(self, unread=tuple(one for one in self.unread if one not in gone))
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what is not as it is at the start, by the names a state in a log has for it."""
-        written: dict[str, Any] = {
+        """Write what is not as it is at the start."""
+        return {name: value for name, value in self._as_data().items() if value}
+
+    def _as_data(self) -> dict[str, Any]:
+        """Write all of it, by the names a state in a log has for it."""
+        return {
             "facts": list(self.batch) if any(self.batch) else None,
             "newest_fact": self.newest,
             "known_facts": self.known,
@@ -98,7 +102,6 @@ class FactRecord:
             "fact_failures": self.failures,
             "fact_retry_tokens": self.retry_tokens,
         }
-        return {name: value for name, value in written.items() if value}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Self:
@@ -115,16 +118,5 @@ class FactRecord:
         )
 
 
-NAMES = frozenset(
-    (
-        "facts",
-        "newest_fact",
-        "known_facts",
-        "stale_facts",
-        "read",
-        "unread",
-        "fact_failures",
-        "fact_retry_tokens",
-    )
-)
+NAMES = frozenset(FactRecord()._as_data())
 """What a state in a log has of it."""

@@ -144,7 +144,7 @@ _NAMES = Check(
 
 
 def _maybe(check: Check) -> Check:
-    return Check(check.what, check.fits, check.names, optional=True)
+    return check._replace(optional=True)
 
 
 KINDS: Mapping[str, Mapping[str, Check]] = {

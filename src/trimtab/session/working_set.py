@@ -196,7 +196,7 @@ class WorkingSet:
         """How the budget is shared now; what is kept free for facts and what is recalled is in no zone."""
         kept = self.reserved_tokens + self.recall_share * self.state.has_left
         zones = shares(self.reader.options, self.state.room_tokens, kept)
-        return Zones(self.permanent_tokens, zones.summary_tokens, zones.recent_tokens)
+        return zones._replace(system_tokens=self.permanent_tokens)
 
     @property
     def breakdown(self) -> TokenBreakdown:
@@ -520,9 +520,7 @@ class WorkingSet:
         room = self.state.room_tokens - self.front_tokens
         free = [unit for unit in self.recent.values() if not self.exempt(unit)]
         room -= self.state.recent_tokens - sum(unit.tokens for unit in free)
-        full = (
-            False  # from then on none is taken: a small one behind a large gap would read as if it came next
-        )
+        full = False  # then none is taken: a small one behind a large gap would read as if it came next
         for unit in reversed(free):
             full = full or unit.tokens > room
             if full:

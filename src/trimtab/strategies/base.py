@@ -405,7 +405,7 @@ class EvictionRequest(Rows):
         slots, edits = self.history.format.texts(self.history.message(index)), self.edits.get(index)
         if edits is None:
             return slots
-        cut = [TextSlot(path, edits.get(path, text), is_result) for path, text, is_result in slots]
+        cut = [slot._replace(text=edits.get(slot.path, slot.text)) for slot in slots]
         return [now for now, was in zip(cut, slots, strict=True) if now.text or not was.text]
 
     def fault_with(self, index: int, texts: Mapping[Path, str], /) -> Fault | None:

@@ -150,9 +150,7 @@ class Course:
 
     def _messages(self, start: int, stop: int) -> list[Any]:
         """Return neighboring messages as dicts."""
-        history, start, stop = self._history, self._head + start, self._head + stop
-        messages = history.messages[start:stop]
-        return messages if set(map(type, messages)) <= {dict} else [*map(history.message, range(start, stop))]
+        return self._history.messages_between(self._head + start, self._head + stop)
 
     def _cuts_of(self, past: _Past) -> list[_Cut]:
         """List what was decided about calls that are the same now."""

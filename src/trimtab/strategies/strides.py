@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import accumulate, islice, takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trimtab._shared.checks import number_of
 from trimtab._shared.memory import WEIGHTS, Copies
@@ -82,7 +82,7 @@ class Strides:
         stop = min(self._history.count, start + len(copies))
         if stop - start < len(copies):
             copies, sums = copies.until(stop - start), sums[: stop - start + 1]
-        messages = self._messages(start, stop)
+        messages = self._history.messages_between(start, stop)
         if changed := copies.differences(messages):
             weights = zip(
                 changed, self._history.format.weights([messages[at] for at in changed]), strict=True
@@ -159,17 +159,11 @@ class Strides:
         """Weigh neighboring messages."""
         if self._key is None:
             return [self._weigh(index) for index in range(start, stop)]
-        messages = self._messages(start, stop)
+        messages = self._history.messages_between(start, stop)
         weights = self._history.format.weights(messages)
         if self._copies is not None:
             self._copies.add(messages)
         return weights
-
-    def _messages(self, start: int, stop: int) -> list[Any]:
-        """Return neighboring messages as dicts."""
-        history = self._history
-        messages = history.messages[start:stop]
-        return messages if set(map(type, messages)) <= {dict} else [*map(history.message, range(start, stop))]
 
     def _weigh(self, index: int) -> float:
         """Ask a counter that weighs messages itself."""

@@ -90,8 +90,6 @@ class _Memory:
 _memories: WeakKeyDictionary[Any, dict[tuple[str, int | None], _Memory]] = WeakKeyDictionary()
 """What summarizers wrote, by the function or object that wrote it: it is forgotten with that."""
 
-_memories_lock = threading.Lock()
-
 
 def _memory_of(summarizer: Any, max_summary_tokens: int | None) -> _Memory:
     """Return what strategies made of the same summarizer with the same cap remember.
@@ -100,10 +98,8 @@ def _memory_of(summarizer: Any, max_summary_tokens: int | None) -> _Memory:
     """
     is_method = isinstance(summarizer, MethodType)
     owner, name = (summarizer.__self__, summarizer.__name__) if is_method else (summarizer, "")
-    try:
-        with _memories_lock:
-            known = _memories.setdefault(owner, {})
-            return known.setdefault((name, max_summary_tokens), _Memory())
+    try:  # without a lock, which a fork could leave held: each `setdefault` is one step
+        return _memories.setdefault(owner, {}).setdefault((name, max_summary_tokens), _Memory())
     except TypeError:  # it cannot be a key, or nobody can tell when it is gone
         return _Memory()
 

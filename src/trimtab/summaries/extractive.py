@@ -144,7 +144,7 @@ class ExtractiveSummarizer:
             whole = choice.sentences[index]
             cut = shorten(whole.line, limit, count=self._tokens, keep="both")
             if cut is not None:
-                choice.sentences[index] = _Sentence(cut, whole.terms, self._tokens(cut), whole.source)
+                choice.sentences[index] = whole._replace(line=cut, tokens=self._tokens(cut))
                 choice.take(index)
 
     def _tokens(self, line: str) -> int:

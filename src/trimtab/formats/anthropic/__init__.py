@@ -42,16 +42,7 @@ from trimtab.formats.anthropic.read import (
     unsure_in,
 )
 from trimtab.formats.anthropic.walk import Walk
-from trimtab.formats.base import (
-    Format,
-    Pieces,
-    Prices,
-    Request,
-    Rules,
-    TextSlot,
-    named_in,
-    output_schema,
-)
+from trimtab.formats.base import Format, Pieces, Prices, Request, Rules, TextSlot, named_in, output_schema
 from trimtab.formats.origin import Origins
 from trimtab.formats.refusal import Fault
 from trimtab.formats.structure import Kind, Step, Structure, Thinking, lacks_thinking, told_by

@@ -13,16 +13,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from trimtab.formats.base import (
-    Format,
-    Pieces,
-    Prices,
-    Request,
-    Rules,
-    TextSlot,
-    named_in,
-    output_schema,
-)
+from trimtab.formats.base import Format, Pieces, Prices, Request, Rules, TextSlot, named_in, output_schema
 from trimtab.formats.openai_responses.edit import redacted_of
 from trimtab.formats.openai_responses.faults import faults_of
 from trimtab.formats.openai_responses.mend import mended_of

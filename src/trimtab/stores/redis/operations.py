@@ -472,7 +472,7 @@ class Operations:
                 words = [head.incarnation, head.progress, rewrite, progress, *terms]
                 if not (yield from self._script(INDEX, self._key(session), words)):
                     return
-                head = _Head(head.version, head.incarnation, progress)
+                head = head._replace(progress=progress)
                 most -= 1
 
     def _read(
@@ -690,7 +690,7 @@ class _Head(NamedTuple):
     def indexed(self) -> _Indexed:
         """How far it is in its index; an index that an older trimtab made is none."""
         schema, *numbers = self.progress.split() or [""]
-        known = schema == str(SCHEMA) and len(numbers) == len(_Indexed())
+        known = schema == str(SCHEMA) and len(numbers) == len(_Indexed._fields)
         return _Indexed(*map(int, numbers)) if known else _Indexed()
 
 
