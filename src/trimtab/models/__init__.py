@@ -32,6 +32,7 @@ from trimtab.models.facts import (
 )
 
 if TYPE_CHECKING:
+    from trimtab.models.dollars import dollars_for
     from trimtab.models.prices import (
         DEFAULT_PRICING,
         CachePricing,
@@ -44,10 +45,13 @@ else:
     # What neither a fit nor a count asks for.
     __getattr__ = later(
         globals(),
-        dict.fromkeys(
-            ("DEFAULT_PRICING", "CachePricing", "Charge", "PriceTier", "pricing_for", "pricings"),
-            "trimtab.models.prices",
-        ),
+        {
+            "dollars_for": "trimtab.models.dollars",
+            **dict.fromkeys(
+                ("DEFAULT_PRICING", "CachePricing", "Charge", "PriceTier", "pricing_for", "pricings"),
+                "trimtab.models.prices",
+            ),
+        },
     )
 
 __all__ = [
@@ -61,6 +65,7 @@ __all__ = [
     "PriceTier",
     "SchemaStyle",
     "ToolsStyle",
+    "dollars_for",
     "facts_for",
     "model_names",
     "pricing_for",
