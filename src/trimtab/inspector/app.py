@@ -22,6 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from trimtab._shared.checks import unknown_name
+from trimtab._shared.design import PAGE_TOKENS
 from trimtab.errors import ConfigurationError, ContextError, UnknownNameError
 from trimtab.inspector.compare import Pair, align, changes
 from trimtab.inspector.guard import Guard, policy_for_style, style_of
@@ -108,11 +109,17 @@ def make_app(
     }
     routes: list[Route | Mount] = [Route(path, inspector.answer(page)) for path, page in pages.items()]
     routes.append(Route("/undo", inspector.take_back, methods=["POST"]))
+    routes.append(Route("/static/tokens.css", _tokens))
     routes.append(Mount("/static", StaticFiles(directory=Path(__file__).with_name("static"))))
     guarded = Guard(Starlette(routes=routes), token=token, hosts=hosts)
     inspector.is_token = guarded.is_token
     inspector.token = token
     return guarded
+
+
+def _tokens(request: Request) -> Response:
+    """Give the look that all pages share."""
+    return Response(PAGE_TOKENS, media_type="text/css")
 
 
 class Inspector:

@@ -8,6 +8,7 @@ from html import escape
 from itertools import accumulate, islice
 from operator import add
 
+from trimtab._shared.design import PAGE_TOKENS, SERIES
 from trimtab.replay.results import CallRow, Evidence, Replayed, cells_of
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 860, 240, 70, 12, 28
@@ -15,20 +16,24 @@ _NAMES, _BAR = 260, 22
 """Room for names beside bars, and the height of a bar."""
 _MOST_POINTS = 600
 """Points of a line: more than that nobody sees apart."""
-_COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7e22ce", "#be123c", "#0f766e", "#a16207", "#475569")
-
 _STYLE = (
-    """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 1em }
-table { border-collapse: collapse; margin: 1em 0 } th, td { padding: .25em .7em; text-align: right }
-th { border-bottom: 1px solid #a8a29e } td:first-child, th:first-child { text-align: left }
-h2 { margin: 2em 0 0; font-size: 1.15em } h3 { margin: 1em 0 0; font-size: 1em; font-weight: 600 }
-svg { width: 100%; height: auto } text { font: 12px system-ui, sans-serif; fill: #57534e }
-.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em }
-:root { color-scheme: light dark } line { stroke: #a8a29e; stroke-opacity: .4 }
-@media (prefers-color-scheme: dark) { body { background: #1c1917; color: #e7e5e4 } text { fill: #a8a29e } }
-""".strip()
-    + "".join(f"\n.k{place} {{ background: {colour} }}" for place, colour in enumerate(_COLOURS))
+    PAGE_TOKENS
+    + """
+body { font: var(--text)/1.5 var(--sans); max-width: var(--page); margin: var(--space-5) auto;
+padding: 0 var(--space-4); background: var(--back); color: var(--ink) }
+table { border-collapse: collapse; margin: var(--space-4) 0 }
+th, td { padding: .25em .7em; text-align: right }
+th { border-bottom: 1px solid var(--line) } td:first-child, th:first-child { text-align: left }
+h1 { font-size: var(--text-title) } h2 { margin: var(--space-5) 0 0; font-size: var(--text-large) }
+h3 { margin: var(--space-4) 0 0; font-size: var(--text); font-weight: var(--strong) }
+svg { width: 100%; height: auto } text { font: 12px var(--sans); fill: var(--soft) }
+.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em } line { stroke: var(--line) }
+"""
+    + "\n".join(
+        f".k{at} {{ background: var(--series-{at + 1}) }} polyline.c{at} {{ stroke: var(--series-{at + 1}) }}"
+        f" rect.c{at} {{ fill: var(--series-{at + 1}) }}"
+        for at in range(SERIES)
+    )
 )
 
 
@@ -76,7 +81,7 @@ def _table(results: Sequence[Replayed]) -> str:
     for place, one in enumerate(results):
         told = cells_of(one, results[0])
         cells = (*(told[word] for word in words), f"{one.totals.invalid:,}")
-        name = f'<td><span class="key k{place % len(_COLOURS)}"></span>{escape(one.policy)}</td>'
+        name = f'<td><span class="key k{place % SERIES}"></span>{escape(one.policy)}</td>'
         rows.append("<tr>" + name + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     note = "<p>Reuse and fill are of the calls to be trimmed; the cost is in units of the first row.</p>"
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>{note}"
@@ -96,7 +101,7 @@ def _bars(results: Sequence[Replayed]) -> str:
             width = room * count / (found.sought or 1)
             drawn.append(
                 f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{_BAR - 6}"'
-                f' fill="{_colour(place)}" fill-opacity="{strength}"/>'
+                f' class="c{place % SERIES}" fill-opacity="{strength}"/>'
             )
             x += width
         share = "" if found.share is None else f"{found.share:.0%}"
@@ -104,10 +109,6 @@ def _bars(results: Sequence[Replayed]) -> str:
     heading = "Share of the evidence in view when its question comes; paler: shortened or retold"
     size = f'viewBox="0 0 {_WIDTH} {len(results) * _BAR}"'
     return f'<h3>{heading}</h3><svg {size} role="img" aria-label="{heading}">{"".join(drawn)}</svg>'
-
-
-def _colour(place: int) -> str:
-    return _COLOURS[place % len(_COLOURS)]
 
 
 def _charts(name: str, results: Sequence[Replayed]) -> list[str]:
@@ -151,7 +152,7 @@ def _svg(heading: str, lines: Sequence[tuple[str, list[float]]]) -> str:
     for place, (name, values) in enumerate(lines):
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in _points(values, calls, top, inner))
         drawn.append(
-            f'<polyline fill="none" stroke="{_colour(place)}" stroke-width="1.6" points="{points}">'
+            f'<polyline fill="none" class="c{place % SERIES}" stroke-width="1.6" points="{points}">'
             f"<title>{escape(name)}</title></polyline>"
         )
     return "".join([*drawn, "</svg>"])

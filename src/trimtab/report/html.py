@@ -7,6 +7,7 @@ from html import escape
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
+from trimtab._shared.design import PAGE_TOKENS, PART_TOKENS, SERIES
 from trimtab.report.rows import BlockReport, InsertedRow, MessageRow, OnlyRuns, Reason, RunRow, run_of_one
 from trimtab.report.text import (
     cells_of,
@@ -36,14 +37,15 @@ _MOST_CHARS = 2_000
 _WIDTH, _HEIGHT = 1_000, 34
 """Of a bar, in its own units: it is as wide as the page."""
 
-# Each colour is read on white and on black; patterns and words say the same as colours do.
-_STYLE = """
-.trimtab { font: 14px/1.5 system-ui, sans-serif; max-width: 60em; color: inherit }
+_STYLE = (
+    PART_TOKENS
+    + """
+.trimtab { font: var(--text)/1.5 var(--sans); max-width: var(--page); color: inherit }
 .trimtab p, .trimtab dd, .trimtab li, .trimtab td:last-child { overflow-wrap: anywhere }
 .trimtab h3 { font-size: 1em; margin: 1.2em 0 .3em } .trimtab p { margin: .3em 0 }
 .trimtab .verdict { font-weight: 600 } .trimtab .verdict::before { margin-right: .4em }
-.trimtab .good::before { content: "\\2713"; color: #2a9d5b }
-.trimtab .bad::before { content: "\\2717"; color: #d1495b }
+.trimtab .good::before { content: "\\2713"; color: var(--good) }
+.trimtab .bad::before { content: "\\2717"; color: var(--bad) }
 .trimtab .mark { fill: currentColor }
 .trimtab dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1em; margin: .3em 0 }
 .trimtab dt { opacity: .7 } .trimtab dd { margin: 0 }
@@ -61,12 +63,12 @@ _STYLE = """
 .trimtab ul.key li { display: inline-block; margin-right: 1.2em } .trimtab summary { cursor: pointer }
 .trimtab .key svg { display: inline-block; width: .9em; height: .9em; margin: 0 .4em 0 0 }
 .trimtab pre { white-space: pre-wrap; margin: .2em 0; opacity: .8; font-size: .9em }
-.trimtab .kept { fill: #2a9d8f } .trimtab .pinned { fill: #1d6f66 } .trimtab .changed { fill: #e09f3e }
-.trimtab .evicted { fill: none; stroke: #8d99ae; stroke-dasharray: 3 2 }
-.trimtab .summarized { fill: #9d7fc7 }
-.trimtab .inserted { fill: #3a86ff } .trimtab .mixed { fill: #8d99ae } .trimtab .beside { fill: #8d99ae }
-.trimtab .b0 { fill: #3a7ca5 } .trimtab .b1 { fill: #e09f3e } .trimtab .b2 { fill: #2a9d8f }
-.trimtab .b3 { fill: #9d7fc7 } .trimtab .b4 { fill: #d1495b } .trimtab .b5 { fill: #6a994e }
+.trimtab .kept { fill: var(--kept) } .trimtab .pinned { fill: var(--pinned) }
+.trimtab .changed { fill: var(--changed) }
+.trimtab .evicted { fill: none; stroke: var(--evicted); stroke-dasharray: 3 2 }
+.trimtab .summarized { fill: var(--summarized) }
+.trimtab .inserted { fill: var(--inserted) } .trimtab .mixed { fill: var(--evicted) }
+.trimtab .beside { fill: var(--beside) }
 @media (max-width: 40em) {
 .trimtab .lines, .trimtab .blocks { min-width: 0 }
 .trimtab .lines tr, .trimtab .blocks tr { display: grid; gap: 0 .8em }
@@ -77,14 +79,18 @@ _STYLE = """
 .trimtab .lines :is(th, td), .trimtab .blocks :is(th, td) { border: 0; padding: 0 }
 .trimtab .lines td:last-child { border-bottom: 1px dotted }
 }
-""".strip()
+"""
+    + "\n".join(f".trimtab .b{at} {{ fill: var(--series-{at + 1}) }}" for at in range(SERIES))
+)
 
-_PAGE = """
-:root { color-scheme: light dark } body { margin: 2em auto; padding: 0 1em; max-width: 60em }
-""".strip()
-
-_COLOURS = 6
-"""Colours of blocks; with more of them, colours come again, and names stand beside them."""
+_PAGE = (
+    PAGE_TOKENS
+    + """
+body { margin: var(--space-5) auto; padding: 0 var(--space-4); max-width: var(--page);
+font: var(--text)/1.5 var(--sans); background: var(--back); color: var(--ink) }
+h1 { font-size: var(--text-title) }
+"""
+)
 
 _NAMES = {
     "kept": "kept",
@@ -254,7 +260,7 @@ def _outline() -> str:
 
 
 def _colour(place: int) -> str:
-    return f"b{place % _COLOURS}"
+    return f"b{place % SERIES}"
 
 
 # The messages: a strip of all of them, and a table of what fared alike.
