@@ -6,14 +6,19 @@
 PYTHON ?= python3
 # Processes that share the tests, whole files each; every one has its own servers, folders and ports.
 WORKERS ?= 2
-BIN := .venv/bin
-BENCH_BIN := .venv-bench/bin
+PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := .venv/$(PROGRAMS)
+BENCH_BIN := .venv-bench/$(PROGRAMS)
+RELEASE_BIN := .venv-release/$(PROGRAMS)
+# The pip that comes with Python 3.11 knows no dependency groups.
+PIP_WITH_GROUPS := pip>=25.1
 INSTALL := -m pip install --quiet --disable-pip-version-check --editable
 
 # Run when the stamp is older; the demo needs three packages, the tests everything.
 RUN_READY := .venv/.ready-run
 DEV_READY := .venv/.ready-dev
 BENCH_READY := .venv-bench/.ready
+RELEASE_READY := .venv-release/.ready
 
 .PHONY: demo test test-long fuzz test-integrations lint types docs bench accuracy mutants all clean
 
@@ -60,9 +65,12 @@ bench: $(BENCH_READY)  ## trimtab against its peers and the floors; the peers li
 accuracy: $(BENCH_READY)  ## counts against what providers billed for recorded requests, beside other counters
 	$(BENCH_BIN)/python bench/accuracy.py $(ACCURACY)
 
-.PHONY: models
+.PHONY: models release-check
 models: $(BENCH_READY)  ## windows, limits and prices of every row against litellm's table and genai-prices'; MODELS="gpt-5.5" for some
 	$(BENCH_BIN)/python bench/models.py $(MODELS)
+
+release-check: $(RELEASE_READY)  ## what a release would be: built twice, looked through, installed on each Python that is here
+	$(RELEASE_BIN)/python -m tests.release
 
 mutants: $(DEV_READY)  ## one-token mutants of the decision modules; all must die
 	$(BIN)/python tests/mutants/run.py
@@ -70,13 +78,13 @@ mutants: $(DEV_READY)  ## one-token mutants of the decision modules; all must di
 all: test test-long lint types docs
 
 clean:  ## remove the environments and every cache
-	rm -rf .venv .venv-bench .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-bench .venv-release .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 
 # `venv --clear` is not used: an environment that is there is brought up to date, not made again.
 define make_venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "trimtab needs Python 3.11 or newer, and $(PYTHON) is older: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	@test -x $(1)/$(PROGRAMS)/python || $(PYTHON) -m venv $(1)
 endef
 
 $(RUN_READY): pyproject.toml constraints.txt
@@ -86,10 +94,17 @@ $(RUN_READY): pyproject.toml constraints.txt
 
 $(DEV_READY): pyproject.toml constraints.txt
 	$(call make_venv,.venv)
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python $(INSTALL) '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(PIP_WITH_GROUPS)'
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python $(INSTALL) . --group dev
 	@touch $(RUN_READY) $@
 
 $(BENCH_READY): pyproject.toml bench/constraints.txt Makefile
 	$(call make_venv,.venv-bench)
 	PIP_CONSTRAINT=bench/constraints.txt $(BENCH_BIN)/python $(INSTALL) '.[exact,extractive,mistral,cli,batch]' genai-prices langchain-core litellm openai tiktoken
+	@touch $@
+
+$(RELEASE_READY): pyproject.toml tests/release/constraints.txt
+	$(call make_venv,.venv-release)
+	$(RELEASE_BIN)/python -m pip install --quiet --disable-pip-version-check '$(PIP_WITH_GROUPS)'
+	PIP_CONSTRAINT=tests/release/constraints.txt $(RELEASE_BIN)/python -m pip install --quiet --disable-pip-version-check --group release
 	@touch $@
