@@ -6,24 +6,36 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 
 from tests.integrations.loops import LOOPS
+from tests.integrations.upstream import Score
 
 HEAD = (
-    "| {name} | requests | invalid | over | blind | of the budget | prefix reused | tokens sent |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    "| {names} loop | invalid | over | blind | of the budget | prefix reused |\n"
+    "| --- | --- | --- | --- | --- | --- |"
 )
 
 
 def main(name: str) -> None:
-    """Print a table for each loop."""
+    """Print a row for each way to keep a request small, with the figures of all loops."""
     peers = import_module(f"tests.integrations.{name}.peers")
-    for loop in LOOPS:
-        print(HEAD.format(name=f"{loop.name} loop"))
-        for policy in peers.POLICIES:
-            print(peers.score(loop, policy).row(policy), flush=True)
-        print()
+    print(HEAD.format(names=", ".join(loop.name for loop in LOOPS)))
+    for policy in peers.POLICIES:
+        print(row(policy, [peers.score(loop, policy) for loop in LOOPS]), flush=True)
+
+
+def row(name: str, scores: Iterable[Score]) -> str:
+    """Write a row of the table: one figure where it is the same in all loops."""
+    figures = zip(*(_figures(score) for score in scores), strict=True)
+    cells = [each[0] if len(set(each)) == 1 else ", ".join(each) for each in figures]
+    return f"| {' | '.join([name, *cells])} |"
+
+
+def _figures(score: Score) -> tuple[str, ...]:
+    counts = (len(refused) for refused in (score.invalid, score.over, score.blind))
+    return (*map(str, counts), f"{score.fill:.2f}", f"{score.reuse:.0%}")
 
 
 if __name__ == "__main__":

@@ -56,13 +56,6 @@ class Score:
         """Mean share of the budget."""
         return sum(self.fills) / max(1, len(self.fills))
 
-    def row(self, name: str) -> str:
-        """Write a row of the table in docs/integrations."""
-        return (
-            f"| {name} | {self.requests} | {len(self.invalid)} | {len(self.over)} | {len(self.blind)}"
-            f" | {self.fill:.2f} | {self.reuse:.0%} | {self.tokens:,} |"
-        )
-
 
 def hold(score: Score, loop: Loop, *, fill: float | None = None, reuse: float = 0.70) -> None:
     """Hold what was sent in a loop to what every adapter promises.
