@@ -55,6 +55,11 @@ def o200k_tokens(text: str) -> int:
     return len(get_encoding("o200k_base").encode(text))
 
 
+def without_time(page: str) -> str:
+    """Return a page without the time it was made at."""
+    return re.sub(r"<time.*?</time>", "", page)
+
+
 def answers(found: Result) -> list[Any]:
     """Read what was written on standard output, JSON a line."""
     return [json.loads(line) for line in found.stdout.splitlines()]
@@ -346,7 +351,13 @@ def test_a_report_is_written_as_a_page_of_one_conversation() -> None:
     chat = [QUESTION] * 9
     options = ("fit", *CHARS, "--budget", "60", "--output", "html")
     counter = CharCounter(chars_per_token=1)
-    assert run(*options, data=chat).stdout == fit_in_python(chat, 60, counter=counter).to_html()
+    fitted = fit_in_python(chat, 60, counter=counter)
+    page = fitted.to_html(source="standard input")
+    assert without_time(run(*options, data=chat).stdout) == without_time(page)
+    told = run(*options, "--include-text", data=chat).stdout
+    assert without_time(told) == without_time(fitted.to_html(source="standard input", include_text=True))
+    assert "<pre>" in told
+    assert "<pre>" not in page
     many = run(*options, data=f"{json.dumps(chat)}\n{json.dumps(chat)}\n")
     assert many.exit_code == 2
     assert "one conversation" in many.stderr
@@ -723,15 +734,17 @@ def test_violations_are_a_list_and_in_text_a_line_each() -> None:
         "lost",
         True,
     )
-    assert run("validate", "--output", "text", data=ORPHAN).stdout.startswith("1 orphan_result: ")
+    assert run("validate", "--output", "text", data=ORPHAN).stdout.startswith(
+        "message 1, orphan_result, call lost: "
+    )
     opened = run("validate", "--output", "text", data=[QUESTION, CALL])
     assert opened.exit_code == 0
     assert opened.stdout.splitlines()[0] == "valid"
-    assert opened.stdout.splitlines()[1].startswith("1 open_call: ")
+    assert opened.stdout.splitlines()[1].startswith("message 1, open_call, ")
     many = run("validate", "--output", "text", data=lines(CHAT, ORPHAN))
     assert many.exit_code == 1
     assert many.stdout.splitlines()[:2] == ["line 1: valid", "line 2: invalid"]
-    assert many.stdout.splitlines()[2].startswith("  1 orphan_result: ")
+    assert many.stdout.splitlines()[2].startswith("  message 1, orphan_result, ")
 
 
 def test_text_of_a_fit_is_the_report_and_of_many_a_row_each() -> None:

@@ -345,7 +345,7 @@ def test_limit_cap_and_offer_are_three_numbers() -> None:
     assert [one.tokens_after for one in report.blocks] == [4, 6, 15]
     text = report.to_text(width=200)
     assert text.count("limit is its cap") == 2
-    assert "limit is what was left, below its cap of 29" in text
+    assert "limit is what was unused, below its cap of 29" in text
 
 
 def test_without_a_cap_the_limit_is_the_room_that_was_left() -> None:

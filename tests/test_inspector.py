@@ -182,7 +182,7 @@ def test_the_page_says_what_left_and_why() -> None:
     reasons = [rows.count(why) for why in ("the budget has no room for it", "it may not stand first")]
     assert reasons == [60 - len(kept) - 1, 1]
     page = _client().get("/").text
-    assert f"not used {fitted.report.remaining_tokens}" in page
+    assert f"unused {fitted.report.remaining_tokens}" in page
 
 
 def test_the_page_says_what_more_tokens_would_bring_back() -> None:

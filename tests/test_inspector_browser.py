@@ -166,7 +166,7 @@ def test_a_reader_sees_what_left_and_what_more_room_brings(chat: str, open_page:
     expect(first).to_contain_text("evicted")
     expect(first).to_contain_text("the budget has no room for it")
     expect(first).to_contain_text("message 0 says")
-    expect(page.locator(".overview")).to_contain_text("not used")
+    expect(page.locator(".overview")).to_contain_text("unused")
     expect(page.locator(".more")).to_contain_text("2,000 more tokens would bring back")
 
 

@@ -554,9 +554,10 @@ fits: 7,912 of 8,192 tokens (96 %), 280 left
   after     7,912 = messages 7,369 + tools 540 + framing 3
   messages  431 in: 3 kept, 1 changed, 427 evicted
 
-  block    before  after  limit         of the budget: █=after, ┆=offer
+  block    before  after  limit
   history       ?  7,369  7,649   89 %  █████████████████████·┆·
            evicted, then shortened
+  of the budget: █=after, ┆=offer
 
   index  fate            tokens  why
   0      kept               300  pinned      system
@@ -802,7 +803,7 @@ def test_bars_are_parts_of_the_budget_with_floor_offer_and_cap() -> None:
     assert "  25 %  ███╷██░░┆░│░░░░·········" in text
     assert "  70 %  █████████████████░┆░░░░░+" in text
     legend = "of the budget: █=after, ░=before, +=more, ╷=floor, ┆=offer, │=cap"
-    assert text.splitlines()[7].endswith(legend)
+    assert text.splitlines()[12] == f"  {legend}"
     assert "limit is its cap; floor 30; offered 80" in text
     narrow = made.to_text(width=70).splitlines()
     assert f"  {legend}" in narrow
@@ -812,23 +813,26 @@ def test_bars_are_parts_of_the_budget_with_floor_offer_and_cap() -> None:
 @pytest.mark.parametrize(
     ("count", "places"),
     [
-        (2, "0, 1"),
-        (6, "0, 1, 2, 3, 4, 5"),
-        (7, "0, 1, 2, 3, 4, 5 and 1 more"),
-        (1_025, "4, 5 and 1,019 more"),
+        (2, "0, 3"),
+        (6, "0, 3, 6, 9, 12, 15"),
+        (7, "0, 3, 6, 9, 12, 15 and 1 more"),
+        (1_025, "12, 15 and 1,019 more"),
     ],
 )
 def test_violations_of_one_rule_are_one_line(count: int, places: str) -> None:
     """With their number and the first places; the dict has them all, and another rule its own line."""
-    violations = [Violation(index=place, rule="empty", message=f"Not {place}.") for place in range(count)]
+    violations = [
+        Violation(index=place * 3, rule="empty", message=f"messages[{place * 3}].id: Not so.")
+        for place in range(count)
+    ]
     violations.append(Violation(index=2, rule="twice", message="messages[2]: There already.", call_id="c"))
     violations.append(Violation(index=None, rule="empty", message="Open.", fault=False))
     made = report(violations=tuple(violations))
     text = made.to_text(width=200)
     assert f"  the input has {count + 1:,} faults and 1 open call (no fault)" in text
     (line,) = (one for one in text.splitlines() if " times" in one)
-    assert line.startswith(f"  - empty, {count:,} times in messages 0, 1")
-    assert line.endswith(f"{places}: Not 0.")
+    assert line.startswith(f"  - empty, {count:,} times in messages 0, 3")
+    assert line.endswith(f"{places}: Not so.")
     assert "  - message 2, twice, call c: There already." in text
     assert "  - request, empty: Open." in text
     assert len(made.to_dict()["violations"]) == count + 2

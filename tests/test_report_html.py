@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -50,6 +51,11 @@ class Page(HTMLParser):
         return [str(attributes.get("class")) for tag, attributes in self.elements if tag == "rect"]
 
 
+def page_of(report: Report) -> str:
+    """Return the page of a report without the time it was made at."""
+    return re.sub(r"<time.*?</time>", "", report.to_html())
+
+
 def chat(count: int, *, text: str = "some words of a message") -> list[dict[str, str]]:
     """Make a talk of equal messages."""
     return [{"role": ("user", "assistant")[at % 2], "content": text} for at in range(count)]
@@ -61,8 +67,7 @@ def test_each_message_has_a_cell_with_what_became_of_it() -> None:
     page = Page(fitted.to_html())
     strip = [kind for kind in page.cells() if kind in ("kept", "pinned", "evicted")]
     fates = [row.fate for row in fitted.report.messages]
-    key = len(set(strip))  # the key shows each kind once more
-    assert [kind if kind != "pinned" else "kept" for kind in strip[:-key]] == fates
+    assert [kind if kind != "pinned" else "kept" for kind in strip[: len(fates)]] == fates
     assert "0–4" in page.text
     assert "it may not stand first" in page.text  # message 5, whose question has no room
     assert "over_limit" in page.text
@@ -92,7 +97,7 @@ def test_blocks_are_parts_of_the_budget_with_floor_and_cap() -> None:
     assert "floor: 50 tokens" in page.text
     assert "cap: 20 tokens" in page.text
     assert "a.md" in page.text
-    assert Report.from_dict(report.to_dict(rows="messages")).to_html() == report.to_html()
+    assert page_of(Report.from_dict(report.to_dict(rows="messages"))) == page_of(report)
 
 
 def test_a_report_of_before_the_floor_was_in_it_is_read() -> None:
@@ -119,9 +124,34 @@ def test_hostile_text_does_nothing(include_text: bool) -> None:
 
 
 def test_the_page_asks_for_nothing_from_elsewhere() -> None:
-    """It is whole by itself: nothing is loaded."""
+    """It is whole by itself: nothing is loaded, and links go to its own rows."""
     page = Page(fit(chat(9), 40, counter=CharCounter()).to_html())
-    assert not any({"src", "href"}.intersection(attributes) for _, attributes in page.elements)
+    assert not any("src" in attributes for _, attributes in page.elements)
+    links = [str(attributes["href"]) for _, attributes in page.elements if "href" in attributes]
+    rows = {f"#{attributes['id']}" for tag, attributes in page.elements if tag == "tr" and "id" in attributes}
+    assert links
+    assert set(links) == rows
+
+
+def test_a_notebook_has_no_links_between_its_outputs() -> None:
+    """Two reports on one page have the same rows: a link would go to the first of them."""
+    page = Page(fit(chat(9), 40, counter=CharCounter())._repr_html_())
+    assert not any("href" in attributes or "id" in attributes for _, attributes in page.elements)
+
+
+def test_a_page_says_what_it_is_of_and_when_it_was_made() -> None:
+    """File, model, day and version stand in its head."""
+    fitted = fit(chat(3), 900, model="gpt-4o")
+    shown = Page(fitted.to_html(source="chats/<b>.json")).text
+    assert re.search(r"chats/<b>\.json · gpt-4o · \d{4}-\d\d-\d\d \d\d:\d\d UTC · trimtab \d", shown)
+
+
+def test_sizes_are_bars_against_the_largest() -> None:
+    """The run that takes most has the whole width, and the others their share of it."""
+    page = Page(fit(chat(9), 40, counter=FixedCounter(per_message=10)).to_html())
+    bars = [one for tag, one in page.elements if tag == "rect" and one.get("height") == "32.0"]
+    widths = [one["width"] for one in bars if one["x"] == "0.0"]
+    assert widths[-4:] == ["1000.0", "200.0", "400.0", "200.0"]  # 50, 10, 20 and 10 tokens
 
 
 def test_text_is_shown_only_where_it_is_asked_for() -> None:

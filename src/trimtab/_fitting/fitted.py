@@ -67,14 +67,15 @@ class Fitted(Generic[M]):
         """Show the report in a notebook; no text of messages."""
         return self.report._repr_html_()
 
-    def to_html(self, *, include_text: bool = False, title: str = "trimtab report") -> str:
+    def to_html(self, *, include_text: bool = False, title: str = "trimtab report", source: str = "") -> str:
         """Write the report as a page of HTML; see `Report.to_html`.
 
         Args:
             include_text: Show the text of messages that have a line of their own, as far as it is at hand.
             title: Stands over it.
+            source: Stands in its head: where the messages came from, as a file.
         """
-        return self.report.to_html(include_text=include_text, title=title)
+        return self.report.to_html(include_text=include_text, title=title, source=source)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle without counter, strategy and callbacks."""

@@ -143,7 +143,9 @@ def _unknown(key: str, names: list[str], why: str = "") -> str:
     return f"no block is called {key!r}{why}; the policy has: {', '.join(names)}{hint}"
 
 
-def _answer(found: FittedRequest, *, only_report: bool, without_report: bool, rows: RowsOf) -> Answer:
+def _answer(
+    found: FittedRequest, *, only_report: bool, without_report: bool, rows: RowsOf, include_text: bool
+) -> Answer:
     """Say what became of a conversation; its report is made where somebody reads it."""
     fitted, request = found
 
@@ -162,8 +164,10 @@ def _answer(found: FittedRequest, *, only_report: bool, without_report: bool, ro
         tokens=lambda: fitted.report.tokens_after,
         data=data,
         result=request,
-        text=lambda width, colour: fitted.report.to_text(width=width, colour=colour),
-        html=fitted.to_html,
+        text=lambda width, colour: fitted.report.to_text(
+            width=width, colour=colour, include_text=include_text
+        ),
+        html=lambda source: fitted.to_html(include_text=include_text, source=source),
         row=row,
     )
 
@@ -236,9 +240,20 @@ Examples:
     show_default=True,
     help="Rows of a report as JSON: one for neighbours that fared alike, or one a message.",
 )
+@click.option(
+    "--include-text",
+    is_flag=True,
+    help="Show the text of messages that have a line of their own in a report as text or a page.",
+)
 @bare_option
 def fit(
-    full: bool, bare: bool, without_report: bool, rows: RowsOf, policy: str | None, **given: Any
+    full: bool,
+    bare: bool,
+    without_report: bool,
+    rows: RowsOf,
+    include_text: bool,
+    policy: str | None,
+    **given: Any,
 ) -> Callable[[Any], Answer]:
     """Fit conversations into a budget.
 
@@ -251,7 +266,13 @@ def fit(
             " report: give one"
         )
     fit_value = fit_by_options(given) if policy is None else PolicyFit(policy, given).fit
-    return lambda value: _answer(fit_value(value), only_report=full, without_report=without_report, rows=rows)
+    return lambda value: _answer(
+        fit_value(value),
+        only_report=full,
+        without_report=without_report,
+        rows=rows,
+        include_text=include_text,
+    )
 
 
 def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:

@@ -61,8 +61,8 @@ class Answer:
     """Says it for people, where it is the only one: in so many columns, with colours or without."""
     row: Callable[[], str]
     """Says it for people in one line (or a few), where it is one of many."""
-    html: Callable[[], str] = str
-    """Says it for people as a page; of a command that writes pages."""
+    html: Callable[[str], str] = str
+    """Says it for people as a page, which names where it came from; of a command that writes pages."""
     failed: bool = False
     """There is no answer, but what went wrong."""
 
@@ -74,6 +74,8 @@ class Place(NamedTuple):
     """None: the input is one file, named as such."""
     line: int | None = None
     """None: the file is this conversation."""
+    source: str = ""
+    """What the file is called, also where there is one only."""
 
     @property
     def is_only(self) -> bool:
@@ -83,7 +85,8 @@ class Place(NamedTuple):
     @property
     def data(self) -> dict[str, Any]:
         """What an answer for programs begins with."""
-        return {key: value for key, value in self._asdict().items() if value is not None}
+        told = {"file": self.file, "line": self.line}
+        return {key: value for key, value in told.items() if value is not None}
 
     def label(self, file: str = "") -> str:
         """Name it for people; `file` where the input is one."""
@@ -133,7 +136,7 @@ def _no_answer(error: ContextError, *, with_report: bool, rows: RowsOf) -> Answe
         ok=False,
         data=data,
         text=lambda width, colour: "" if report is None else report.to_text(width=width, colour=colour),
-        html=lambda: "" if report is None else report.to_html(),
+        html=lambda source: "" if report is None else report.to_html(source=source),
         row=str,
         failed=True,
     )
@@ -278,7 +281,7 @@ def _read_all(files: Files, progress: Progress, pieces_of: Callable[..., Iterato
         with open_input(path) as file:
             progress.begin(file)
             for piece in pieces_of(file, name="" if is_stdin else path):
-                yield Asked(Place(label if files.many else None, piece.line), label, piece)
+                yield Asked(Place(label if files.many else None, piece.line, label), label, piece)
 
 
 def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: tuple[str, str]) -> str:
@@ -360,7 +363,7 @@ def _as_page(found: Answer, place: Place) -> bytes:
         raise Refused(
             "--output html writes the page of one conversation: give one, or --output text for many"
         )
-    return found.html().encode()
+    return found.html(place.source).encode()
 
 
 _AS: dict[str, Render] = {"json": _as_json, "html": _as_page}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,15 +13,12 @@ from trimtab.cli.output import Answer, on_conversations
 from trimtab.conversation import Change, Violation
 from trimtab.conversation import repair as repair_one
 from trimtab.conversation import validate as validate_one
-from trimtab.report.text import plain, plural
+from trimtab.report.text import plain, plural, violation_lines
 
 
-def _violation_line(violation: Violation) -> str:
-    """Write a violation for people: where, which rule, and what the provider would say."""
-    where = "request" if violation.index is None else f"messages[{violation.index}]"
-    said = violation.message.removeprefix(f"{where}: ")
-    place = "request" if violation.index is None else violation.index
-    return plain(f"{place} {violation.rule}: {said}") + ("" if violation.fault else " (no fault)")
+def _lines_of(violations: Sequence[Violation]) -> list[str]:
+    """Write violations for people, a line a rule: where, which rule, and what the provider would say."""
+    return [plain(text) + ("" if fault else " (no fault)") for text, fault in violation_lines(violations)]
 
 
 EPILOG = """\b
@@ -47,7 +44,7 @@ def validate(**given: Any) -> Callable[[Any], Answer]:
     def answer(value: Any) -> Answer:
         found = validate_one(value, **given)
         is_valid = not any(violation.fault for violation in found)
-        lines = [_violation_line(violation) for violation in found]
+        lines = _lines_of(found)
         verdict = "valid" if is_valid else "invalid"
         return Answer(
             ok=is_valid,
@@ -91,7 +88,7 @@ def repair(bare: bool, **given: Any) -> Callable[[Any], Answer]:
         faults = [one for one in validate_one(done.request, **given) if one.fault]
         changes = len(done.changes)
         total = f"repaired: {plural(changes, 'change')}" if changes else "nothing to repair"
-        left = [f"  left: {_violation_line(fault)}" for fault in faults]
+        still = [f"  still: {line}" for line in _lines_of(faults)]
         return Answer(
             ok=not faults,
             data=lambda: {
@@ -100,8 +97,8 @@ def repair(bare: bool, **given: Any) -> Callable[[Any], Answer]:
                 "violations": [asdict(fault) for fault in faults],
             },
             result=done.request,
-            text=lambda width, colour: "\n".join([total, *map(_change_line, done.changes), *left]),
-            row=lambda: "\n".join([total, *left]),
+            text=lambda width, colour: "\n".join([total, *map(_change_line, done.changes), *still]),
+            row=lambda: "\n".join([total, *still]),
         )
 
     return answer

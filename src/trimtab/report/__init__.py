@@ -302,15 +302,17 @@ class Report:
         shown = _for_reading(self, include_text=include_text)
         return render(shown, width=columns, colour=colour, include_text=include_text)
 
-    def to_html(self, *, include_text: bool = False, title: str = "trimtab report") -> str:
+    def to_html(self, *, include_text: bool = False, title: str = "trimtab report", source: str = "") -> str:
         """Write the report as a page of HTML, which needs no script and no other file.
 
         It shows how the budget is used, each block as a part of it, and all messages as a strip with what
-        became of them and why. It can be read in light and in dark.
+        became of them and why. It can be read in light and in dark, and on a phone; its head says the model,
+        when it was made, and by which version.
 
         Args:
             include_text: Show the text of messages that have a line of their own, as far as it is at hand.
             title: Stands over it.
+            source: Stands in its head: where the messages came from, as a file.
 
         Example:
             >>> from trimtab import CharCounter, fit
@@ -322,7 +324,7 @@ class Report:
         from trimtab.report.html import page  # not above: only who reads it needs it
 
         shown = _for_reading(self, include_text=include_text)
-        return page(shown, include_text=include_text, title=title)
+        return page(shown, include_text=include_text, title=title, source=source)
 
     def _repr_html_(self) -> str:
         """Show the report in a notebook; no text of messages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -33,12 +34,12 @@ _NOT_COUNTED = "? (not counted: fitted.count_all() or `trimtab count` does)"
 _REASONS: dict[str, str] = {
     "over_limit": "the budget has no room for it",
     "over_cap": "its block has no room for it",
-    "unit_of_removed": "it goes with a call or a result that left",
+    "unit_of_removed": "it goes with a call or a result that was evicted",
     "min_messages": "too few would have remained",
-    "block_dropped": "its whole block left",
+    "block_dropped": "its whole block was dropped",
     "callback": "a callback took it out",
     "truncation": "cut to what there is room for",
-    "superseded_by_summary": "a summary tells it",
+    "superseded_by_summary": "a summary stands for it",
     "repair": "a provider would refuse it",
     "cannot_lead": "it may not stand first",
     "cannot_end": "it may not stand last",
@@ -150,16 +151,15 @@ def _blocks(report: Report, *, width: int) -> Iterator[Line]:
         heads, *rows = align(cells, right=(1, 2, 3))
         bars = [_bar(block, report.input_tokens, room=width - columns(heads)) for block in report.blocks]
         legend = _legend("".join(bars))
-        beside = f"{heads}{' ' * 9}{legend}"
         yield Line("")
-        yield Line(beside if legend and columns(beside) <= width else heads, "bold")
+        yield Line(heads, "bold")
         indent = " " * (4 + max(columns(name) for name, *_ in cells))
         for block, row, bar in zip(report.blocks, rows, bars, strict=True):
             over = block.tokens_after > block.limit_tokens
             yield Line(row + bar, "bad" if over else "")
             done = "; ".join([deeds(block, alone=len(report.blocks) == 1), *_borders(block)])
             yield from (Line(line, "dim") for line in _wrap(done, width=width, first=indent, rest=indent))
-        if legend and columns(beside) > width:
+        if legend:
             yield from (Line(line, "dim") for line in _wrap(legend, width=width, first="  ", rest="  "))
     said = [f"blocks dropped: {', '.join(report.blocks_dropped)}"] if report.blocks_dropped else []
     said += ["the floors of the blocks pass the room and were ignored"] if report.floors_ignored else []
@@ -175,26 +175,41 @@ def _violations(report: Report, *, width: int) -> Iterator[Line]:
     said += [plural(open_calls, "open call") + " (no fault)"] if open_calls else []
     yield Line("")
     yield Line(f"  the input has {' and '.join(said)}", "bold")
-    for text, fault in violation_lines(report):
+    for text, fault in violation_lines(report.violations):
         yield from _bullets([text], width=width, tone="bad" if fault else "")
 
 
-def violation_lines(report: Report) -> Iterator[tuple[str, bool]]:
+def violation_lines(violations: Iterable[Violation]) -> Iterator[tuple[str, bool]]:
     """Say in a line for each rule where it is broken, and whether that is a fault."""
     by_rule: dict[tuple[str, bool], list[Violation]] = {}
-    for row in report.violations:
+    for row in violations:
         by_rule.setdefault((row.rule, row.fault), []).append(row)
     for (rule, fault), found in by_rule.items():
-        first, message = found[0], found[0].message
-        where = "request" if first.index is None else f"message {first.index}"
-        call = f", call {first.call_id}" if first.call_id is not None else ""
+        first = found[0]
+        below, message = _apart(first)
         if len(found) == 1:
-            yield f"{where}, {rule}{call}: {message.removeprefix(f'messages[{first.index}]: ')}", fault
+            where = "request" if first.index is None else f"message {first.index}{below}"
+            call = f", call {first.call_id}" if first.call_id is not None else ""
+            yield f"{where}, {rule}{call}: {message}", fault
             continue
-        places = list(dict.fromkeys(f"{row.index}" for row in found if row.index is not None))
-        more = f" and {len(places) - _MOST_PLACES:,} more" if len(places) > _MOST_PLACES else ""
-        at = f" in messages {', '.join(places[:_MOST_PLACES])}{more}" if places else ""
-        yield f"{rule}, {len(found):,} times{at}: {message}", fault
+        spans = in_runs({row.index for row in found if row.index is not None})
+        shown = ", ".join(map(_span, spans[:_MOST_PLACES]))
+        more = sum(last - first + 1 for first, last in spans[_MOST_PLACES:])
+        at = f" in messages {shown}" + (f" and {more:,} more" if more else "") if spans else ""
+        example = "" if len({_apart(row) for row in found}) == 1 else "the first: "
+        yield f"{rule}, {len(found):,} times{at}: {example}{message}", fault
+
+
+_PLACE = re.compile(r"messages\[\d+\](?P<below>\S*): ")
+
+
+def _apart(violation: Violation) -> tuple[str, str]:
+    """Take the place off the head of a message, which is said once: what part of it, and what is wrong."""
+    place = None if violation.index is None else _PLACE.match(violation.message)
+    if place is None:
+        return "", violation.message
+    below = place["below"].lstrip(".")
+    return f" ({below})" if below else "", violation.message[place.end() :]
 
 
 def _section(texts: Sequence[str], *, width: int, title: str = "") -> Iterator[Line]:
@@ -301,7 +316,9 @@ def deeds(block: BlockReport, *, alone: bool) -> str:
     if block.cap_tokens is not None:
         at_cap = block.limit_tokens == block.cap_tokens
         done.append(
-            "limit is its cap" if at_cap else f"limit is what was left, below its cap of {block.cap_tokens:,}"
+            "limit is its cap"
+            if at_cap
+            else f"limit is what was unused, below its cap of {block.cap_tokens:,}"
         )
     if block.floor_missed_tokens:
         done.append(f"{plural(block.floor_missed_tokens, 'token')} under its floor")
@@ -462,7 +479,12 @@ def _wrap(text: str, *, width: int, first: str, rest: str) -> Iterator[str]:
 
 def runs(numbers: Iterable[int], /) -> str:
     """Write whole numbers as `1–3, 5`."""
-    return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in in_runs(numbers))
+    return ", ".join(map(_span, in_runs(numbers)))
+
+
+def _span(run: tuple[int, int]) -> str:
+    first, last = run
+    return f"{first}" if first == last else f"{first}–{last}"
 
 
 def in_runs(numbers: Iterable[int], /) -> list[tuple[int, int]]:
