@@ -356,8 +356,8 @@ def test_a_report_is_written_as_a_page_of_one_conversation() -> None:
     assert without_time(run(*options, data=chat).stdout) == without_time(page)
     told = run(*options, "--include-text", data=chat).stdout
     assert without_time(told) == without_time(fitted.to_html(source="standard input", include_text=True))
-    assert "<pre>" in told
-    assert "<pre>" not in page
+    assert "<pre" in told
+    assert "<pre" not in page
     many = run(*options, data=f"{json.dumps(chat)}\n{json.dumps(chat)}\n")
     assert many.exit_code == 2
     assert "one conversation" in many.stderr

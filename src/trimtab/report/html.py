@@ -37,7 +37,7 @@ __all__ = [
     "overview_fragment",
     "page",
     "part",
-    "scrolled",
+    "scroll_region",
     "table_fragment",
 ]
 
@@ -71,7 +71,8 @@ _STYLE = (
 .trimtab dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 0 var(--space-4) }
 .trimtab dl { margin: 0 }
 .trimtab dt { color: var(--soft) } .trimtab dd { margin: 0 }
-.trimtab svg { display: block; width: 100%; height: 32px } .trimtab rect { vector-effect: non-scaling-stroke }
+.trimtab svg { display: block; width: 100%; height: 32px; overflow: visible }
+.trimtab rect { vector-effect: non-scaling-stroke }
 .trimtab .row svg { height: var(--bar); min-width: 6em; margin: .35em 0 }
 .trimtab .room { fill: none; stroke: var(--soft) } .trimtab .mark { fill: var(--ink) }
 .trimtab .scroll { overflow-x: auto }
@@ -90,7 +91,7 @@ _STYLE = (
 .trimtab svg.sign { display: inline-block; width: 11px; height: 11px; margin-right: var(--space-1) }
 .trimtab pre { white-space: pre-wrap; margin: var(--space-1) 0; padding: var(--space-2) var(--space-3) }
 .trimtab pre { font: var(--text-small)/1.45 var(--mono); background: var(--card) }
-.trimtab pre { border-radius: var(--radius) }
+.trimtab pre { border-radius: var(--radius); max-height: 18em; overflow: auto }
 .trimtab .kept { fill: var(--kept) } .trimtab .pinned { fill: var(--pinned) }
 .trimtab .changed { fill: var(--changed) } .trimtab .summarized { fill: var(--summarized) }
 .trimtab .inserted { fill: var(--inserted) } .trimtab .beside { fill: var(--beside) }
@@ -213,10 +214,10 @@ def table_fragment(title: str, heads: Sequence[str], rows: Iterable[Sequence[str
     head = "".join(f'<th scope="col">{_safe(text)}</th>' for text in heads)
     body = "".join("<tr>" + "".join(f"<td>{_safe(text)}</td>" for text in row) + "</tr>" for row in rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return part(f"<p><b>{_safe(title)}</b></p>\n{scrolled(table, title)}\n")
+    return part(f"<p><b>{_safe(title)}</b></p>\n{scroll_region(table, title)}\n")
 
 
-def scrolled(content: str, title: str) -> str:
+def scroll_region(content: str, title: str) -> str:
     """Let what is wider than a page move sideways, by keyboard, too, and not the page."""
     return f'<div class="scroll" role="region" tabindex="0" aria-label="{_safe(title)}">{content}</div>'
 
@@ -374,7 +375,7 @@ def _table(report: Report, *, include_text: bool, linked: bool = False) -> Itera
         yield f"{head}{''.join(more)}</tbody></table></details>"
 
 
-_NUMBERS = dict.fromkeys(("index", "tokens"), ' class="n"')
+_NUMBERS: dict[str, str] = dict.fromkeys(("index", "tokens"), ' class="n"')
 
 
 def _sizes(run: RunRow) -> tuple[int, int]:
@@ -443,7 +444,7 @@ def _run(run: RunRow, most: int, *, named: bool, include_text: bool) -> str:
     why, kind = reason_words(run) or why, kind_of(run)
     what = f"{run.block}: {what_of(run)}" if named else what_of(run)
     said = run.text if include_text else None
-    text = f"<pre>{_lines(said[:_MOST_CHARS])}</pre>" if said else ""
+    text = f'<pre tabindex="0">{_lines(said[:_MOST_CHARS])}</pre>' if said else ""
     reason = f'<span class="why">{_safe(why)}</span>' if why else ""
     before, after = (size * _WIDTH / max(1, most) for size in _sizes(run))
     drawn = [_rect(kind, 0, after or before, f"{tokens} tokens", share=1)]
