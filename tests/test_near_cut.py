@@ -274,6 +274,21 @@ def test_a_repair_that_waits_until_something_broken_is_read_keeps_what_one_of_ev
             assert rows[0] == rows[1]
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_broken_near_what_stays_is_mended_as_if_everything_was(form: str) -> None:
+    """Behind a long history, whole or broken: what stays is what stays of all that was mended."""
+    for before in (" ".join(["u2 cA rA3 a2"] * 30), TURNS_BEFORE):
+        for line in TALKS:
+            messages, counter = written(f"{before} {line}", form), words(form)
+            for limit in (20, 33, 60):
+                late, first = (
+                    outcome(messages, limit, counter=counter, strategy=one, format=form, repair=True)
+                    for one in (SlidingWindow(), AllUnits())
+                )
+                assert late == first, (line, limit)
+
+
 class Model:
     """A message of an SDK that notes when it is read."""
 

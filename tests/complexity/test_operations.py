@@ -207,6 +207,22 @@ def test_no_lane_grows_with_the_history(options: dict[str, Any], most: float) ->
     assert taken <= most * usual, taken / usual
 
 
+@pytest.mark.parametrize("broken", [[], [-2], [-6, -29]], ids=["whole", "the last call", "two calls"])
+@pytest.mark.parametrize("form", formats())
+def test_a_repair_reads_no_more_of_a_longer_history(form: str, broken: list[int]) -> None:
+    """Also where something is broken in what stays: it is looked for around there, in every wire form."""
+
+    def lines(count: int) -> int:
+        messages = _talk_in(form, count)
+        for at in broken:
+            del messages[at]
+        return _lines_of(messages, format=form, repair=True) - _lines_of(messages, format=form)
+
+    lines(100)
+    looks = 14 if broken and form == "anthropic" else 0  # two for a compaction, in what was mended
+    assert lines(10_000) - looks * 9_000 <= 1.2 * lines(1_000)
+
+
 def test_a_mark_for_the_prompt_cache_is_looked_for_by_one_look_a_message() -> None:
     """Two lines each: one tells what is written in it, and one whether that has parts."""
     window = SlidingWindow(keep_cached=True)
@@ -216,7 +232,10 @@ def test_a_mark_for_the_prompt_cache_is_looked_for_by_one_look_a_message() -> No
 
 def _lines(count: int, **given: Any) -> int:
     """Count the lines of a fit that keeps a few hundred messages."""
-    messages = _talk_in("openai_chat", count)
+    return _lines_of(_talk_in("openai_chat", count), **given)
+
+
+def _lines_of(messages: list[Message], **given: Any) -> int:
     return operations_of(lambda counter: fit(messages, 2_000, counter=counter, **given)).lines
 
 

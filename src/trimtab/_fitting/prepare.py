@@ -6,7 +6,8 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimtab._fitting.callbacks import OnTrim, TrimContext, let_trim
 from trimtab._fitting.portion import Portion
@@ -71,20 +72,78 @@ class Work(Portion):
     notes: tuple[str, ...] = ()
     """What the report should say beside its numbers."""
     unmended: bool = False
-    """A repair was asked for, and waits until something broken is read: mostly nothing is."""
-    _mended_first: Work | None = None
+    """A repair was asked for, and what is older waits until it is read: mostly nothing is broken."""
+    mended_from: int | None = None
+    """Position in `source` from which on it was repaired; None where nothing was."""
+    _mended_further: Work | None = None
+    _is_noted: bool = False
+
+    def mended_further(self, cut: int) -> Work:
+        """Return the same with a repair of what was read, or of more; in the end of everything there is.
+
+        Args:
+            cut: All from this message on was to stay.
+        """
+        if self._mended_further is None:
+            self._mended_further = prepare(self.ask, mend_from=self._further(cut))
+        return self._mended_further
 
     @property
     def mended_first(self) -> Work:
         """The same with a repair of everything there is."""
-        if self._mended_first is None:
-            self._mended_first = prepare(self.ask, mend=True)
-        return self._mended_first
+        if self._mended_further is None:
+            self._mended_further = prepare(self.ask, mend_from=0)
+        further = self._mended_further
+        return further.mended_first if further.unmended else further
+
+    def _further(self, cut: int) -> int:
+        """Find the beginning of a turn from which on to repair: as far as was read, or four times as far."""
+        history, lead, start = self.history, self.lead, min(cut, self._counted_from)
+        if self.mended_from is not None:
+            start = min(start, lead + self.mended_from - 3 * (len(self.source) - self.mended_from))
+        user = history.user_at_or_before(start) if start > history.head else None
+        while user is not None and not (history.stands_alone(user) and self._stands(user)):
+            user = history.user_at_or_before(user - 1) if user > history.head else None
+        return 0 if user is None else max(0, user - lead)
+
+    @property
+    def _counted_from(self) -> int:
+        """The oldest message counted, or that with the call that its results answer."""
+        history = self.history
+        return max(history.head, history.border_at_or_before(min(history.walked_from, history.count - 1)))
+
+    def _stands(self, index: int) -> bool:
+        """Tell whether a message stood well where it was."""
+        rules, message = self.format.rules, self.history.message
+        if not rules.ordered or index <= self.history.head:
+            return True
+        return self.format.order_fault(message(index - 1), message(index)) is None
+
+    def is_sound(self, cut: int, before: Sequence[int]) -> bool:
+        """Tell whether a repair would have left what stays as it is, and what that was decided by.
+
+        That was each message counted, up to the one that passed the limit, with the call that its results
+        answer. What is further back and stays was met alone: it has to stand well where it was.
+
+        Args:
+            cut: All from this message on stays.
+            before: Messages before it that stay.
+        """
+        history = self.history
+        if not history.is_sound(cut, before):
+            return False
+        first = self._counted_from
+        if not all(self._stands(index) for index in before if index < first):
+            return False
+        counted = history.messages_between(first, cut + 1) if first < cut else []
+        found = _violations(self.ask, self.format, Request(messages=()), counted) if counted else []
+        leads = ("wrong_order", 0)  # only because it comes first here
+        return all((one.rule, one.index) == leads or not one.fault for one in found)
 
     def note_repair(self) -> None:
         """Note what of the messages that left a repair would have taken out."""
-        if self.unmended and not self.gone:
-            self.gone = _repair(self.ask, self.format, self.source)[2]
+        if self.unmended and not self._is_noted:
+            self.gone, self._is_noted = _repair(self.ask, self.format, self.source).gone, True
 
     @property
     def everything(self) -> list[Any]:
@@ -144,12 +203,13 @@ def _violations(
     return violations_in(asked, replace(request, messages=messages), ask.pending_calls, columns)
 
 
-def prepare(ask: Ask, *, mend: bool = False) -> Work:
+def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
     """Read what was asked, and do once what does not depend on the budget.
 
     Args:
         ask: What was asked.
-        mend: Whether a repair that was asked for is made even if it may wait.
+        mend_from: From which message on a repair that was asked for is made, though it may wait; None: it
+            waits if it may.
     """
     check(ask)
     ask.breakpoints = check_breakpoints(ask.breakpoints)
@@ -167,23 +227,22 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
     if ask.model is not None:
         notes = (*notes, *model_notes(ask.model, counter))
     source = list(ask.messages if body is None else body.messages)
-    items = source
-    origin: list[int] | None = None
-    gone: dict[int, Reason] = {}
-    mended = frozenset[int]()
     default = STEADY_STRATEGY if ask.steady else DEFAULT_STRATEGY
     strategy = default if ask.strategy is None else strategy_given(ask.strategy)
-    unmended = ask.repair and not mend and reads_newest(strategy) and _may_wait(ask, format, counter)
-    if ask.repair and not unmended:
-        items, origin, gone, mended = _repair(ask, format, source)
-        notes = (*notes, *_notes_of_repair(source, items))
+    unmended = ask.repair and mend_from != 0
+    unmended = unmended and reads_newest(strategy) and _may_wait(ask, format, counter, body)
+    made = _Mended(source)
+    if ask.repair and not (unmended and mend_from is None):
+        made = _repair(ask, format, source, mend_from or 0)
+        notes = (*notes, *_notes_of_repair(source, made.items))
+    items, origin = made.items, made.origin
     lead = leading_system(ask.system, format)
     if ask.strict:
         _refuse(ask, format, _request_of(ask, format, body, lead=bool(lead)), items)
     pins = _pins(ask, source, origin) if ask.pin != () else frozenset[int]()
     history = _history(ask, format, lead, items, body=body, pins=pins, origin=origin, unmended=unmended)
-    if unmended and landmarks(strategy, history):
-        return prepare(ask, mend=True)  # which message is the user's first, a repair may change
+    if made.reaches_back or (unmended and (history.compaction >= 0 or landmarks(strategy, history))):
+        return prepare(ask, mend_from=0)  # which message is the user's first, a repair may change
     beside, extra = (ask, None) if body is None else (body, body.extra or None)
     fixed = Fixed(system=None if lead else beside.system, tools=beside.tools, extra=extra)
     sizes = _sizes(ask, counter, history, fixed, ask.sizes)
@@ -197,16 +256,17 @@ def prepare(ask: Ask, *, mend: bool = False) -> Work:
         history=history,
         sizes=sizes,
         source=source,
-        source_sizes=sizes if origin is None else _sizes_of_source(counter, format, source, fixed),
+        source_sizes=sizes if origin is None else _sizes_of_source(format, counter, source, fixed),
         source_offset=len(lead) if origin is None else 0,
         lead=len(lead),
         origin=origin,
-        gone=gone,
-        mended=mended,
+        gone=made.gone,
+        mended=made.mended,
         asked=budget,
         tools=fixed.tools,
         notes=notes,
         unmended=unmended,
+        mended_from=mend_from if unmended else None,
     )
     if ask.on_trim is not None:
         _let_callback_trim(work, fixed, ask.on_trim)
@@ -224,7 +284,7 @@ def _sizes(
     return sizes
 
 
-def _sizes_of_source(counter: RequestCounter, format: Format, source: list[Any], fixed: Fixed) -> Sizes:
+def _sizes_of_source(format: Format, counter: RequestCounter, source: list[Any], fixed: Fixed) -> Sizes:
     return sizes_for(counter, source.copy(), fixed, unread=format.unread(source))
 
 
@@ -287,33 +347,48 @@ def _history(
         raise
 
 
-def _may_wait(ask: Ask, format: Format, counter: RequestCounter) -> bool:
+def _may_wait(ask: Ask, format: Format, counter: RequestCounter, body: Request | None) -> bool:
     """Tell whether a repair may wait until something broken is read.
 
-    It may where what a repair mends in what is older than a cut leaves with it: each message but a result
-    begins something, any may come first, and nobody asks for old messages or is shown all of them.
+    It may where what a repair mends in what is older than a cut leaves with it: a repair looks no further
+    than pairs and neighbors do, and nobody asks for old messages or is shown all of them. Where thinking is
+    bound to all before it, a change there is one of what stays.
     """
-    rules, leads = format.rules, format.thinking_rules(ask.model, None).leads
-    plain = rules.results_are_messages and not (rules.binds_messages or rules.ordered or rules.keeps_messages)
+    bound = format.thinking_rules(ask.model, None if body is None else body.body).bound
     asked = ask.strict or ask.on_trim is not None or ask.pin != () or ask.pending_calls != ()
-    return plain and not leads and not asked and counter.prices is not None
+    return not (bound or asked) and counter.prices is not None
 
 
-def _repair(
-    ask: Ask, format: Format, source: Sequence[Any]
-) -> tuple[list[Any], list[int], dict[int, Reason], frozenset[int]]:
-    """Repair the input, and say where each message of the result was."""
+class _Mended(NamedTuple):
+    """Messages after a repair, or with one of the newest of them."""
+
+    items: list[Any]
+    origin: list[int] | None = None
+    """Where each of them was; None: nothing was looked at."""
+    gone: Mapping[int, Reason] = MappingProxyType({})
+    mended: frozenset[int] = frozenset()
+    """Where those were that it edited or moved."""
+    reaches_back: bool = False
+    """What is older may decide about what was found: which call a result answers, what opens a turn."""
+
+
+def _repair(ask: Ask, format: Format, source: Sequence[Any], start: int = 0) -> _Mended:
+    """Repair the input, or what of it stands from a message on that opens a turn."""
     from trimtab.conversation.validity import repair  # not above: loaded by who asks for a repair
 
-    whole = ask.messages if isinstance(ask.messages, Mapping) else source
-    mended = repair(whole, format=format, model=ask.model, pending_calls=ask.pending_calls)
-    origin = list(mended.positions)
-    left = set(range(len(source))) - set(origin)
-    return (
-        mended.messages,
+    whole = source[start:] if start else ask.messages if isinstance(ask.messages, Mapping) else source
+    made = repair(whole, format=format, model=ask.model, pending_calls=ask.pending_calls)
+    origin = [*range(start), *(start + at for at in made.positions)]
+    left = set(range(start, len(source))) - set(origin[start:])
+    opens = made.messages[:1] == [] or made.messages[0] is not source[start]
+    # A result without its call leaves, or moves to one further back; but what is stored may hold the call.
+    older = format.rules.calls_are_messages and any(one.rule == "orphan_result" for one in made.changes)
+    return _Mended(
+        [*source[:start], *made.messages],
         origin,
         dict.fromkeys(sorted(left), "repair"),
-        frozenset(change.index for change in mended.changes if _edits(change)),
+        frozenset(start + change.index for change in made.changes if _edits(change)),
+        reaches_back=start > 0 and (opens or older),
     )
 
 

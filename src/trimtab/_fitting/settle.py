@@ -126,8 +126,10 @@ def _settle_history(work: Work, budget: Budget | None) -> Steps[FitOutcome]:
         else:
             ask = partial(ask_portion, work, always=limit, cut_newest=work.ask.cut_newest)
             request, settled = yield from give_way(work, limit, ask, fresh)
-        if work.unmended and not (settled.fits and history.is_sound(settled.cut, settled.before)):
+        if work.unmended and not settled.fits:
             return (yield from _settle_history(work.mended_first, budget))
+        if work.unmended and not work.is_sound(settled.cut, settled.before):
+            return (yield from _settle_history(work.mended_further(settled.cut), budget))
         history.look_over(settled.cut, also=settled.before)
     except (CountingError, FormatError) as error:
         move_to_source(error, lead=work.lead, origin=work.origin)
@@ -137,7 +139,7 @@ def _settle_history(work: Work, budget: Budget | None) -> Steps[FitOutcome]:
     outcome = FitOutcome(portion=work, settled=settled, request=request, budget=budget)
     if work.ask.repair and outcome.fits and (refused := work.refusals(outcome.messages())):
         if work.unmended:
-            return (yield from _settle_history(work.mended_first, budget))
+            return (yield from _settle_history(work.mended_further(settled.cut), budget))
         refuse_faults(_as_given(refused, outcome.positions()), mended=True)
     return outcome
 

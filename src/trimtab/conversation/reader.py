@@ -110,6 +110,29 @@ class History(Transcript):
             self._last_turn_at = last_turn_of(min(count, self.count), self.kind, self._is_bound)
         return self._last_turn_at
 
+    def is_sound(self, cut: int, before: Collection[int], /) -> bool:
+        """Tell whether no call or result that stays lacks its other half.
+
+        An open call waits for its own.
+
+        Args:
+            cut: All from this message on stays.
+            before: Messages before it that stay.
+        """
+        walked = self.walked
+        if walked.odd or walked.foreign or self._walked_from > cut:
+            return False
+        if walked.unanswered and min(walked.unanswered) < self._last_turn():
+            return False
+        there = {*before, cut} if cut < self.count else set(before)
+        for index in there:
+            if self.is_result(index):
+                if index - 1 not in there:
+                    return False
+            elif index < self._walked_from and self.kind(index) not in ("user", "system"):
+                return False
+        return True
+
     def may_hold(self) -> bool:
         """Tell whether anything may have to stay where nothing is protected.
 

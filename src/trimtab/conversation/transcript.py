@@ -7,7 +7,7 @@ each message once (`walk`). What belongs together is not told here, but in `read
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Any, cast
 
@@ -340,24 +340,6 @@ class Transcript:
         if self._results_are_messages:
             return [index for index, kind in enumerate(self.kinds(start, stop), start) if kind == "tool"]
         return [*filter(self.is_result, range(start, stop))]
-
-    def is_sound(self, cut: int, before: Collection[int], /) -> bool:
-        """Tell whether no call or result that stays lacks its other half.
-
-        Args:
-            cut: All from this message on stays.
-            before: Messages before it that stay.
-        """
-        if self.walked.odd or self.walked.unanswered or self.walked.foreign or self._walked_from > cut:
-            return False
-        there = {*before, cut} if cut < self.count else set(before)
-        for index in there:
-            if self.is_result(index):
-                if index - 1 not in there:
-                    return False
-            elif index < self._walked_from and self.kind(index) not in ("user", "system"):
-                return False
-        return True
 
     @property
     def is_ordinary(self) -> bool:
