@@ -24,10 +24,12 @@ from trimtab.report import (
     SCHEMA,
     STATES,
     BlockReport,
+    EvictedUnit,
     InsertedRow,
     MessageRow,
     Report,
     ResultRow,
+    RunRow,
     Violation,
 )
 
@@ -40,6 +42,12 @@ def row(index: int, fate: Any = "kept", **more: Any) -> MessageRow:
     if fate != "evicted":
         more.setdefault("tokens_after", 10)
     return MessageRow(index=index, fate=fate, **more)
+
+
+def run(index: int, fate: Any = "kept", **more: Any) -> RunRow:
+    """Make the row of a single message, as `row` makes it."""
+    more.setdefault("reason", None if fate == "kept" else "over_limit")
+    return RunRow(first=index, last=index, message_count=1, fate=fate, **more)
 
 
 def report(**more: Any) -> Report:
@@ -141,8 +149,32 @@ violation_rows = st.builds(
     fault=st.booleans(),
 )
 inserted_rows = st.builds(InsertedRow, position=st.integers(0, 10**5), role=words, tokens=tokens, why=words)
+run_rows = st.builds(
+    RunRow,
+    first=st.integers(0, 10**5),
+    last=st.integers(0, 10**5),
+    message_count=st.integers(1, 10**5),
+    fate=st.sampled_from(FATES),
+    tokens_before=maybe_tokens,
+    tokens_after=maybe_tokens,
+    roles=st.lists(words, max_size=2).map(tuple),
+    tools=st.dictionaries(words, st.integers(1, 9), max_size=2),
+    answers=st.booleans(),
+)
+evicted_units = st.builds(
+    EvictedUnit,
+    block=words,
+    first=st.integers(0, 10**5),
+    last=st.integers(0, 10**5),
+    message_count=st.integers(1, 10**5),
+    tokens=tokens,
+    counted=st.booleans(),
+    heaviest=run_rows,
+)
 reports = st.builds(
     Report,
+    heaviest=st.lists(run_rows, max_size=2).map(tuple),
+    newest_evicted=st.lists(evicted_units, max_size=2).map(tuple),
     format=words,
     model=st.none() | words,
     counter=words,
@@ -536,7 +568,8 @@ def test_a_run_says_who_and_which_tools(rows: list[MessageRow], what: str) -> No
 # -- the text form --------------------------------------------------------------------------------
 
 SMALL = """\
-fits: 900 of 1,000 tokens (90 %), 100 left
+fits: 900 of 1,000 tokens (90 %), 100 unused
+  kept the message as it was
   counted   exactly, by o200k_base; format openai_chat
   room      1,000 tokens
   before    900 tokens
@@ -547,7 +580,10 @@ fits: 900 of 1,000 tokens (90 %), 100 left
   0      kept     900       user"""
 
 AGENT = """\
-fits: 7,912 of 8,192 tokens (96 %), 280 left
+fits: 7,912 of 8,192 tokens (96 %), 280 unused
+  kept 4 of 431 messages, 1 of them changed; message 428 (user, 5,000 tokens)
+    takes 61 % of the room; 280 tokens unused: the newest evicted unit needs
+    more than 900 (message 427, result of read_file)
   counted   exactly, by o200k_base for gpt-4o; format openai_chat
   room      8,192 = window 12,288 - output reserve 4,096
   before    ? (not counted: fitted.count_all() or `trimtab count` does)
@@ -573,6 +609,7 @@ fits: 7,912 of 8,192 tokens (96 %), 280 left
 
 OVER = """\
 DOES NOT FIT, by estimate: 1,300 of 1,000 tokens (130 %), 300 over
+  kept 1 of 3 messages
   counted   as an estimate, by mine, as one total (sizes of parts are shares of
             it); format anthropic
   room      1,000 = window 1,100 - overhead 60 - margin 40
@@ -622,6 +659,14 @@ def agent_report() -> Report:
         fixed_tokens=543, system_tokens=0, tools_tokens=540, tokens_after=7_912,
         kept_message_count=3, changed_message_count=1, evicted_message_count=427, blocks=(block,),
         messages=[row(0, role="system", state="pinned", tokens_after=300), *cut, *tail],
+        heaviest=(run(428, roles=("user",), tokens_after=5_000, tokens_before=5_000),),
+        newest_evicted=(
+            EvictedUnit(
+                block="history", first=426, last=427, message_count=2, tokens=900, counted=False,
+                heaviest=run(427, "evicted", roles=("tool",), tokens_before=900, tools={"read_file": 1},
+                    answers=True),
+            ),
+        ),
         violations=(Violation(index=429, rule="open_call", call_id="b",
                                  message="The call has no result yet.", fault=False),),
         notes=("The format was chosen because the model is of its provider.",),
@@ -676,12 +721,12 @@ def test_the_text_form_reads_as_written_here(made: Report, text: str) -> None:
 @pytest.mark.parametrize(
     ("used", "room", "verdict"),
     [
-        (0, 1, "0 of 1 token (0 %), 1 left"),
-        (999, 1_000, "999 of 1,000 tokens (99 %), 1 left"),
-        (9_999, 10_000, "9,999 of 10,000 tokens (99 %), 1 left"),
-        (1_000, 1_000, "1,000 of 1,000 tokens (100 %), 0 left"),
+        (0, 1, "0 of 1 token (0 %), 1 unused"),
+        (999, 1_000, "999 of 1,000 tokens (99 %), 1 unused"),
+        (9_999, 10_000, "9,999 of 10,000 tokens (99 %), 1 unused"),
+        (1_000, 1_000, "1,000 of 1,000 tokens (100 %), 0 unused"),
         (1_001, 1_000, "1,001 of 1,000 tokens (101 %), 1 over"),
-        (0, 0, "0 of 0 tokens, 0 left"),
+        (0, 0, "0 of 0 tokens, 0 unused"),
         (5, 0, "5 of 0 tokens, 5 over"),
     ],
 )
@@ -803,7 +848,7 @@ def test_bars_are_parts_of_the_budget_with_floor_offer_and_cap() -> None:
     assert "  25 %  ███╷██░░┆░│░░░░·········" in text
     assert "  70 %  █████████████████░┆░░░░░+" in text
     legend = "of the budget: █=after, ░=before, +=more, ╷=floor, ┆=offer, │=cap"
-    assert text.splitlines()[12] == f"  {legend}"
+    assert text.splitlines()[13] == f"  {legend}"
     assert "limit is its cap; floor 30; offered 80" in text
     narrow = made.to_text(width=70).splitlines()
     assert f"  {legend}" in narrow

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 
 from tests.builders import assistant, call, conversations, result, talk, units, user
-from tests.properties.claims import the_runs_are_those_of_the_rows
-from trimtab import Context, SlidingWindow, Summarize, TruncateText, fit, validate
+from tests.properties.claims import the_runs_are_those_of_the_rows, what_is_said_of_the_room_is_so
+from trimtab import Cascade, Context, Session, SlidingWindow, Summarize, TruncateText, fit, validate
 from trimtab.counting import CharCounter
 from trimtab.errors import BudgetExceededError
 from trimtab.report import Report
+from trimtab.strategies import ClampResults, Strategy
 from trimtab.testing import WordCounter
 
 WORDS = WordCounter()
@@ -269,3 +272,88 @@ def test_runs_of_broken_calls_are_those_of_the_rows(messages: list[Any], budget:
 def test_no_message_is_a_report_without_runs() -> None:
     """Neither rows nor runs."""
     assert fit([], budget=10, counter=CharCounter()).report.to_dict()["runs"] == []
+
+
+def an_agent(large: int = 900) -> list[Any]:
+    """Write twenty turns, in each of which a log is read; one of the logs is as long as is said."""
+    messages: list[Any] = [{"role": "system", "content": "You read logs."}]
+    for turn in range(20):
+        look, found = called("read_log", f"c{turn}")
+        messages += [
+            user(f"look at file {turn}"),
+            look,
+            {**found, "content": "line " * 12},
+            assistant("done"),
+        ]
+        if turn == 17:
+            messages[-2] = {**found, "content": "line " * large}
+    return [*messages, user("and now?")]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "outcome"),
+    [
+        pytest.param(
+            SlidingWindow(),
+            "kept 12 of 82 messages; 452 tokens unused: the newest evicted unit needs more than 900"
+            " (message 71, result of read_log)",
+            id="a-result-without-room",
+        ),
+        pytest.param(
+            Cascade(ClampResults(max_ratio=0.25), SlidingWindow()),
+            "kept all 82 messages, 1 changed; message 71 (result of read_log, cut to 125 tokens) takes 25 %"
+            " of the room",
+            id="a-result-that-was-cut",
+        ),
+    ],
+)
+def test_the_second_line_says_whether_the_fit_was_a_good_one(strategy: Strategy, outcome: str) -> None:
+    """It is there in each form of the report, and is not counted for: what is not known is not said."""
+    report = fit(an_agent(), 500, counter=WORDS, strategy=strategy).report
+    assert report.outcome == outcome == report.to_dict()["outcome"]
+
+
+def test_the_second_line_is_in_every_form_of_the_report() -> None:
+    """As text and as a page, and after a trip through JSON."""
+    fitted = fit(an_agent(), 500, counter=WORDS, strategy=SlidingWindow())
+    outcome = fitted.count_all().outcome
+    assert outcome.endswith("needs 902, message 71 (result of read_log) 900 of them")
+    text = fitted.report.to_text(width=200).splitlines()
+    assert text[1] == f"  {outcome}"
+    assert outcome in fitted.to_html()
+    assert outcome in fitted.report._repr_html_()
+    for rows in ("runs", "messages"):
+        data = json.loads(json.dumps(fitted.report.to_dict(rows=rows)))
+        assert Report.from_dict(data).outcome == outcome == data["outcome"]
+
+
+def test_of_several_blocks_the_one_that_is_served_first_is_named() -> None:
+    """More room would go to it first; a block has no more room than its own limit."""
+    context = Context(400, counter=WORDS)
+    context.add("notes", [user(f"note {at} " + "word " * 30) for at in range(9)], priority=1, max_tokens=100)
+    context.add("history", an_agent(30), priority=2)
+    report = context.fit().report
+    assert {unit.block for unit in report.newest_evicted} == {"notes", "history"}
+    assert "the newest evicted unit of block history needs" in report.outcome
+    notes = report.block("notes")
+    alone = replace(report, newest_evicted=[u for u in report.newest_evicted if u.block == "notes"])
+    unused = notes.limit_tokens - notes.tokens_after
+    assert f"{unused} tokens unused: the newest evicted unit of block notes needs" in alone.outcome
+
+
+@pytest.mark.parametrize("budget", [110, 150, 400, 900])
+def test_a_view_of_a_session_says_it_too(budget: int) -> None:
+    """What the report of a session says of the room is so for its rows."""
+    session = Session(budget, counter=WORDS)
+    for message in an_agent(40):
+        session.add(message)
+    report = session.fit().report
+    what_is_said_of_the_room_is_so(report)
+    assert report.outcome.startswith("kept ")
+
+
+def test_what_a_callback_took_out_had_no_need_of_room() -> None:
+    """Only what the budget has no room for is told of."""
+    report = fit(an_agent(30), 10_000, counter=WORDS, on_trim=lambda context: context.remove(1)).report
+    assert report.evicted_message_count
+    assert not report.newest_evicted

@@ -216,6 +216,27 @@ def the_runs_are_those_of_the_rows(report: Report) -> None:
     assert runs == [_told_together(list(rows)) for _, rows in groupby(report.messages, key=_fate)]
 
 
+def what_is_said_of_the_room_is_so(report: Report) -> None:
+    """What takes a quarter of the room is named, and the newest unit that was evicted, if it was counted."""
+    least = report.input_tokens / 4
+    heavy = [row for row in report.messages if (row.tokens_after or 0) >= max(1, least)]
+    assert {row.first for row in report.heaviest} == {row.index for row in heavy}
+    assert [row.tokens_after for row in report.heaviest] == sorted(
+        [row.tokens_after for row in heavy], key=lambda tokens: -(tokens or 0)
+    )
+    for unit in report.newest_evicted:
+        rows = [row for row in report.messages if row.block == unit.block]
+        gone = [row for row in rows if row.fate == "evicted" and row.reason not in ("callback", "repair")]
+        own = [row for row in rows if row.unit == gone[-1].unit]
+        known = [row.tokens_before for row in own if row.tokens_before is not None]
+        if unit.message_count == len(own):
+            assert (unit.first, unit.last) == (own[0].index, own[-1].index)
+        if unit.counted:
+            assert unit.tokens == sum(known)
+        assert unit.first <= gone[-1].index <= unit.last
+        assert (unit.heaviest.tokens_before or 0) <= unit.tokens <= sum(known)
+
+
 def _fate(row: MessageRow) -> tuple[Any, ...]:
     """Say what neighbours have alike that are told together; what is changed is told alone."""
     alone = row.index if row.fate == "changed" else None

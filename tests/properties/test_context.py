@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.builders import units
 from tests.properties import oracle
 from tests.properties.cases import ADDITIVE, BLACK_BOXES, COUNTERS, WINDOWS, WORDS
-from tests.properties.claims import the_runs_are_those_of_the_rows
+from tests.properties.claims import the_runs_are_those_of_the_rows, what_is_said_of_the_room_is_so
 from tests.properties.contexts import Asked, Case, Piece, Plain, context_cases
 from trimtab import Context, SlidingWindow, validate
 
@@ -174,8 +174,10 @@ def test_blocks_are_settled_as_plainly_said(case: Case) -> None:
 @settings(max_examples=settings.default.max_examples * 2)
 def test_runs_say_what_rows_say(case: Case) -> None:
     """A8: grouped block by block without a row of each message, and from the rows."""
+    what_is_said_of_the_room_is_so(case.attempt.report)
     the_runs_are_those_of_the_rows(case.attempt.report)
     the_runs_are_those_of_the_rows(case.attempt.count_all())
+    what_is_said_of_the_room_is_so(case.attempt.count_all())
 
 
 @given(context_cases(counters=STEADY))

@@ -132,8 +132,10 @@ def test_only_a_strategy_that_gives_up_raises(case: Case) -> None:
 @settings(max_examples=settings.default.max_examples * 2)
 def test_runs_say_what_rows_say(case: Case) -> None:
     """A8: grouped without a row of each message, and from the rows."""
+    claims.what_is_said_of_the_room_is_so(case.attempt.report)
     claims.the_runs_are_those_of_the_rows(case.attempt.report)
     claims.the_runs_are_those_of_the_rows(case.attempt.count_all())
+    claims.what_is_said_of_the_room_is_so(case.attempt.count_all())
 
 
 @given(cases())

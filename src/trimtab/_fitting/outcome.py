@@ -53,6 +53,11 @@ class BlockDecision(Decision[Part]):
     """False if its last message is none that a mark can be put on."""
 
     @property
+    def rank(self) -> float:
+        """What is served first has a higher one."""
+        return self.portion.block.rank
+
+    @property
     def tokens(self) -> int:
         """What it costs, with its mark."""
         return self.settled.tokens + self.mark_tokens

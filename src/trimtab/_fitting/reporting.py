@@ -17,8 +17,8 @@ from trimtab.counting.sizes import Sizes, counter_name
 from trimtab.counting.texts import TextCounter
 from trimtab.errors import CountingError, FormatError
 from trimtab.formats import Format, Request, mapping_of
-from trimtab.report import BlockReport, InsertedRow, Report
-from trimtab.report.rows import sum_of
+from trimtab.report import BlockReport, EvictedUnit, InsertedRow, Report, RunRow
+from trimtab.report.rows import HEAVY, sum_of
 from trimtab.strategies.runner import Settled
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
         blocks=blocks,
         messages=rows[0] if outcome.is_one_list else JoinedRows(outcome.units_across, rows, recount),
         inserted=(*lead, *_inserted_rows(outcome, rows)),
+        heaviest=Lazy(partial(_heaviest, rows, budget.input_tokens)),
+        newest_evicted=Lazy(partial(_newest_evicted, decisions, rows)),
         blocks_dropped=outcome.blocks_dropped(),
         planned=any(is_planned(decision.settled) for decision in decisions),
         floors_ignored=outcome.floors_ignored,
@@ -98,6 +100,19 @@ def report_of(outcome: AnyOutcome, marks: Marks) -> Report:
             *unknown_notes(unknown),
         ),
     )
+
+
+def _heaviest(rows: list[Rows], room_tokens: int) -> list[RunRow]:
+    """List the messages that take a quarter of the room or more each, the heaviest first."""
+    least = max(1, -(-room_tokens // HEAVY))
+    found = [row for own in rows for row in own.heaviest(least)]
+    return sorted(found, key=lambda row: -(row.tokens_after or 0))
+
+
+def _newest_evicted(decisions: Sequence[FitOutcome | BlockDecision], rows: list[Rows]) -> list[EvictedUnit]:
+    """List for each block the newest unit that was evicted of it; first that of the highest rank."""
+    ranked = sorted(zip(decisions, rows, strict=True), key=lambda pair: -pair[0].rank)
+    return [unit for unit in [own.newest_evicted() for _, own in ranked] if unit is not None]
 
 
 def _inserted_rows(outcome: AnyOutcome, rows: list[Rows]) -> Iterator[InsertedRow]:

@@ -9,15 +9,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, overload
 
 from trimtab._fitting.portion import Decision, Portion
-from trimtab.conversation import History, State
+from trimtab.conversation import History, State, Unit
 from trimtab.conversation.assemble import part_of
 from trimtab.conversation.pairing import owners_behind
+from trimtab.conversation.units import unit_of
 from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import FormatError
 from trimtab.formats import Format, mapping_of
 from trimtab.formats.structure import UNNAMED
-from trimtab.report import Fate, InsertedRow, MessageRow, Reason, Report, ResultRow, RunRow
-from trimtab.report.rows import NAMED_ROLES, LiveRows, is_answer, runs_of, sum_of
+from trimtab.report import EvictedUnit, Fate, InsertedRow, MessageRow, Reason, Report, ResultRow, RunRow
+from trimtab.report.rows import NAMED_ROLES, LiveRows, is_answer, run_of_one, runs_of, sum_of
 
 __all__ = ["JoinedRows", "Lazy", "Recount", "Rows", "system_rows"]
 
@@ -81,7 +82,16 @@ class Lazy(Sequence[T]):
 class Rows(Lazy[MessageRow], LiveRows):
     """One row a message of the input, built when read; texts are added where they are asked for."""
 
-    __slots__ = ("_mark_tokens", "_marked", "_output", "_portion", "_recount", "_request", "_settled")
+    __slots__ = (
+        "_made_tools",
+        "_mark_tokens",
+        "_marked",
+        "_output",
+        "_portion",
+        "_recount",
+        "_request",
+        "_settled",
+    )
 
     def __init__(
         self,
@@ -99,6 +109,7 @@ class Rows(Lazy[MessageRow], LiveRows):
         self._settled = decision.settled
         self._request = decision.request
         self._output: dict[int, int | None] | None = None
+        self._made_tools: tuple[_Tools | None] | None = None
 
     def __len__(self) -> int:
         return len(self._portion.source)
@@ -277,7 +288,7 @@ class Rows(Lazy[MessageRow], LiveRows):
         if not portion.source:
             return []
         states = self._states()
-        tools = _tools_in(portion.history)
+        tools = self._tools
         if tools is None:
             return None
         changed, reasons, over = self.changed, self._reasons(), self._settled.reason
@@ -297,30 +308,100 @@ class Rows(Lazy[MessageRow], LiveRows):
                 runs.append((at, one))
         stops = [*[first for first, _ in runs[1:]], len(portion.source)]
         before, after = self._sizes_before(), list(stays.values())
-        start, place, found = portion.start, 0, list[RunRow]()
-        for (first, (fate, reason, _)), stop in zip(runs, stops, strict=True):
-            count = stop - first
-            sizes = [] if fate == "evicted" else after[place : place + count]
+        place, found = 0, list[RunRow]()
+        for (first, fared), stop in zip(runs, stops, strict=True):
+            sizes = [] if fared[0] == "evicted" else after[place : place + stop - first]
             place += len(sizes)
-            called = tools.between(first + portion.lead, stop + portion.lead)
-            found.append(
-                RunRow(
-                    first=start + first,
-                    last=start + stop - 1,
-                    message_count=count,
-                    fate=fate,
-                    reason=reason,
-                    block=portion.name,
-                    state=states.get(first, "free"),
-                    tokens_before=sum_of(before[first:stop]),
-                    tokens_after=None if fate == "evicted" else sum_of(sizes),
-                    roles=tuple(self._roles(first, stop)) if count <= NAMED_ROLES else (),
-                    labels=tuple([label for label in portion.labels[first:stop] if label]),
-                    tools=called,
-                    answers=bool(called) and all(map(is_answer, self._roles(first, stop))),
-                )
-            )
+            found.append(self._run(first, stop, fared[:2], states, before, sizes, tools))
         return found
+
+    def _run(
+        self,
+        first: int,
+        stop: int,
+        fared: tuple[Fate, Reason | None],
+        states: Mapping[int, State],
+        before: Sequence[int | None],
+        after: Sequence[int | None],
+        tools: _Tools,
+    ) -> RunRow:
+        """Make the row of neighbours; `after` has the sizes of those that stay."""
+        portion, (fate, reason) = self._portion, fared
+        called = tools.between(first + portion.lead, stop + portion.lead)
+        return RunRow(
+            first=portion.start + first,
+            last=portion.start + stop - 1,
+            message_count=stop - first,
+            fate=fate,
+            reason=reason,
+            block=portion.name,
+            state=states.get(first, "free"),
+            tokens_before=sum_of(before[first:stop]),
+            tokens_after=None if fate == "evicted" else sum_of(after),
+            roles=tuple(self._roles(first, stop)) if stop - first <= NAMED_ROLES else (),
+            labels=tuple([label for label in portion.labels[first:stop] if label]),
+            tools=called,
+            answers=bool(called) and all(map(is_answer, self._roles(first, stop))),
+        )
+
+    def heaviest(self, least_tokens: int) -> list[RunRow]:
+        """List the messages that stay and are known to come to so much, each with a row."""
+        sizes = self._sizes_after()
+        return [self._row_of(at) for at, size in sizes.items() if size is not None and size >= least_tokens]
+
+    def newest_evicted(self) -> EvictedUnit | None:
+        """Return the newest unit that was evicted; None if none was, or nothing is known of its size.
+
+        What a callback took out, or a repair, is none: no room was missing for it.
+        """
+        portion, settled = self._portion, self._settled
+        at = settled.cut - 1
+        while at >= portion.lead and settled.keeps(at):
+            at -= 1
+        unit = self._unit_at(at) if at >= portion.lead else None
+        if unit is None:
+            return None
+        places = sorted({portion.source_index(one) for one in unit.indices if one >= portion.lead})
+        before, shared = self._sizes_before(), set(map(portion.source_index, unit.parts))
+        sizes = {at: size for at in places if (size := before[at]) is not None and at not in shared}
+        if not sizes:
+            return None
+        return EvictedUnit(
+            block=portion.name,
+            first=portion.start + places[0],
+            last=portion.start + places[-1],
+            message_count=len(places),
+            tokens=sum(sizes.values()),
+            counted=len(sizes) == len(places),
+            heaviest=self._row_of(max(sizes, key=sizes.__getitem__)),
+        )
+
+    def _unit_at(self, at: int) -> Unit | None:
+        """Return the unit of a message, if it was told apart or is the message alone."""
+        for span in reversed(self._request.told):
+            first, stop, _, kind, unit = span
+            if first <= at < stop and (unit is None or at in unit.indices):
+                return None if kind is None else unit_of(span)
+        history = self._portion.history
+        return Unit((at,), kind=history.kind(at)) if history.stands_alone(at) else None
+
+    def _row_of(self, at: int) -> RunRow:
+        """Return the row of one of the caller's messages."""
+        tools = self._tools if self._items is None and self._portion.origin is None else None
+        if tools is None:
+            return run_of_one(self[at])
+        stays, reasons = self._sizes_after(), self._reasons()
+        fate: Fate = "evicted" if at not in stays else "changed" if at in self.changed else "kept"
+        reason = None if fate == "kept" else reasons.get(at, self._settled.reason)
+        sizes = [] if fate == "evicted" else [stays[at]]
+        return self._run(at, at + 1, (fate, reason), self._states(), self._sizes_before(), sizes, tools)
+
+    @property
+    def _tools(self) -> _Tools | None:
+        """The tools that are called; None where they are told apart by units alone."""
+        if self._made_tools is None:
+            self._made_tools = (_tools_in(self._portion.history),)
+        return self._made_tools[0]
 
     def _roles(self, first: int, stop: int) -> Iterator[str]:
         format, source = self._portion.history.format, self._portion.source

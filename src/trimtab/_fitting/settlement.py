@@ -317,6 +317,7 @@ class FitOutcome(Decision[Work]):
     floors_ignored = False
     notes = ()
     cap_tokens = None
+    rank = 0.0
     floor_tokens = floor_missed_tokens = freed_tokens = mark_tokens = 0
 
     @property

@@ -22,6 +22,7 @@ from trimtab.report.rows import (
     STATES,
     Action,
     BlockReport,
+    EvictedUnit,
     Fate,
     InsertedRow,
     LiveRows,
@@ -45,6 +46,7 @@ __all__ = [
     "STATES",
     "Action",
     "BlockReport",
+    "EvictedUnit",
     "Fate",
     "HeaviestMessage",
     "InsertedRow",
@@ -108,6 +110,10 @@ class Report:
         blocks: In the order they stand in the output; one, "history", for `fit`.
         messages: One row a message of the input, in its order; may build its rows when they are read.
         inserted: What trimtab put into the output, in order.
+        heaviest: The messages that take a quarter of the input room or more each, as far as sizes are known,
+            the heaviest first; made when read.
+        newest_evicted: For each block the newest unit that was evicted, first that of the block of the
+            highest rank; none for a block of which nothing of it was counted. Made when read.
         blocks_dropped: Names of blocks that left whole.
         planned: True if a summary is still to be written: its cap stands in for it, and a note for its text.
         floors_ignored: True if the floors of the blocks together passed the room and were not kept.
@@ -169,6 +175,12 @@ class Report:
     """One row a message of the input, in its order; may build its rows when they are read."""
     inserted: tuple[InsertedRow, ...] = ()
     """What trimtab put into the output, in order."""
+    heaviest: Sequence[RunRow] = ()
+    """The messages that take a quarter of the input room or more each, as far as sizes are known, the
+    heaviest first; made when read."""
+    newest_evicted: Sequence[EvictedUnit] = ()
+    """For each block the newest unit that was evicted, first that of the block of the highest rank; none for
+    a block of which nothing of it was counted. Made when read."""
     blocks_dropped: tuple[str, ...] = ()
     """Names of blocks that left whole."""
     planned: bool = False
@@ -182,8 +194,19 @@ class Report:
 
     @property
     def remaining_tokens(self) -> int:
-        """Room left in tokens; negative by how much the request is over."""
+        """Tokens of the room that are unused; negative by how much the request is over."""
         return self.input_tokens - self.tokens_after
+
+    @property
+    def outcome(self) -> str:
+        """Whether it is a good fit, in a sentence.
+
+        It says how much stays, which message takes the room, and how much of the room is unused beside what
+        the newest unit that was evicted needs. It says what is known; nothing is counted for it.
+        """
+        from trimtab.report.text import outcome_of  # not above: only who reads it needs it
+
+        return outcome_of(self)
 
     @property
     def total_message_count(self) -> int:
@@ -225,7 +248,7 @@ class Report:
     def to_dict(self, *, rows: RowsOf = "runs", include_text: bool = False) -> dict[str, Any]:
         """Write the report as plain data for JSON.
 
-        Holds `schema` and `remaining_tokens` as well.
+        Holds `schema`, `remaining_tokens` and `outcome` as well.
 
         Args:
             rows: "runs": neighbours that fared alike share a row under `runs`, which is short for a long
@@ -237,13 +260,17 @@ class Report:
         """
         if rows not in ROWS:
             raise ConfigurationError(f'rows must be "runs" or "messages", not {rows!r}')
-        data: dict[str, Any] = {"schema": SCHEMA, "remaining_tokens": self.remaining_tokens}
+        data: dict[str, Any] = {
+            "schema": SCHEMA,
+            "remaining_tokens": self.remaining_tokens,
+            "outcome": self.outcome,
+        }
         if rows == "messages" or include_text:
             data.update(to_data(_with_text(self) if include_text else self, include_text=include_text))
             return data
         data.update(to_data(replace(self, messages=()), include_text=False))
         del data["messages"]
-        data["runs"] = [{**to_data(run, include_text=False), "tools": dict(run.tools)} for run in self.runs]
+        data["runs"] = [to_data(run, include_text=False) for run in self.runs]
         return data
 
     @classmethod
@@ -267,6 +294,7 @@ class Report:
             known = " and ".join(map(str, _READ))
             raise ConfigurationError(f"'schema' of the report is {schema!r}; this trimtab reads {known}")
         remaining_tokens = values.pop("remaining_tokens", None)
+        values.pop("outcome", None)
         runs = values.pop("runs", None)
         if runs is not None and "messages" in values:
             raise ConfigurationError("a report has either 'runs' or 'messages'")

@@ -15,6 +15,7 @@ from trimtab.report.rows import (
     REASONS,
     STATES,
     BlockReport,
+    EvictedUnit,
     InsertedRow,
     MessageRow,
     ResultRow,
@@ -29,8 +30,11 @@ Reader = Callable[[object, str], object]
 
 def to_data(value: Any, *, include_text: bool) -> dict[str, Any]:
     """Write a value of the report as a dict of plain data, field by field."""
-    names, values_of, sequences = _fields_of(cast("Hashable", type(value)), include_text)
+    names, values_of, sequences, nested = _fields_of(cast("Hashable", type(value)), include_text)
     data: dict[str, Any] = dict(zip(names, values_of(value), strict=True))
+    for name in nested:
+        one = data[name]
+        data[name] = dict(one) if isinstance(one, Mapping) else to_data(one, include_text=include_text)
     for name in sequences:
         data[name] = [
             item if isinstance(item, str) else to_data(item, include_text=include_text) for item in data[name]
@@ -41,8 +45,8 @@ def to_data(value: Any, *, include_text: bool) -> dict[str, Any]:
 @lru_cache(maxsize=16)
 def _fields_of(
     kind: Hashable, include_text: bool
-) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], tuple[str, ...]]:
-    """Name the fields of a class of rows, what reads them all at once, and those that hold several."""
+) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], tuple[str, ...], tuple[str, ...]]:
+    """Name the fields of a class of rows, what reads them, those that hold several, those that nest."""
     chosen = [
         entry
         for entry in fields(cast("Any", kind))
@@ -50,7 +54,8 @@ def _fields_of(
     ]
     names = tuple(entry.name for entry in chosen)
     sequences = tuple(entry.name for entry in chosen if str(entry.type).startswith(("tuple[", "Sequence[")))
-    return names, attrgetter(*names), sequences
+    nested = tuple(entry.name for entry in chosen if str(entry.type).startswith(("Mapping[", "RunRow")))
+    return names, attrgetter(*names), sequences, nested
 
 
 def from_data(make: Callable[..., T], data: object, *, where: str) -> T:
@@ -109,11 +114,11 @@ def _counts(value: object, where: str) -> object:
     return {str(key): _number(count, f"{where}.{key}") for key, count in value.items()}
 
 
-def runs_from(data: object) -> list[RunRow]:
+def runs_from(data: object, where: str = "runs") -> tuple[RunRow, ...]:
     """Read the runs of a report."""
     if not isinstance(data, (list, tuple)):
-        raise _wrong("runs", "a list", data)
-    return [from_data(RunRow, value, where=f"runs[{place}]") for place, value in enumerate(data)]
+        raise _wrong(where, "a list", data)
+    return tuple(from_data(RunRow, value, where=f"{where}[{place}]") for place, value in enumerate(data))
 
 
 _number = _value("a whole number", is_whole)
@@ -130,6 +135,9 @@ _READERS: dict[str, Reader] = {
     "tuple[str, ...]": _many(_string),
     "tuple[Action, ...]": _many(_string),
     "Sequence[MessageRow]": _rows(MessageRow),
+    "RunRow": lambda value, where: from_data(RunRow, value, where=where),
+    "Sequence[RunRow]": runs_from,
+    "Sequence[EvictedUnit]": _rows(EvictedUnit),
     "tuple[ResultRow, ...]": _rows(ResultRow),
     "tuple[InsertedRow, ...]": _rows(InsertedRow),
     "tuple[BlockReport, ...]": _rows(BlockReport),

@@ -196,7 +196,8 @@ def part(content: str, *, style: str = "") -> str:
 def _whole(report: Report, table: Iterable[str], *, said: str = "", linked: bool = False) -> str:
     line = verdict(report)
     parts = [
-        f'<p class="verdict {line.tone}">{_safe(line.text)}</p>{said}',
+        f'<p class="verdict {line.tone}">{_safe(line.text)}</p>',
+        f'<p class="outcome">{_safe(report.outcome)}</p>{said}',
         f"<dl>{_facts(facts_of(report))}</dl>",
         *_budget(report),
         *_blocks(report),

@@ -184,6 +184,39 @@ class RunRow:
     """Text of a run of one message, if at hand. It is no part of the value, and never leaves."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictedUnit:
+    """A unit that was evicted, and what is known of the room it needs.
+
+    Args:
+        block: Name of the block it belongs to; "history" in `fit`.
+        first: Position of the first of its messages in the input, from 0.
+        last: Position of the last of them.
+        message_count: How many they are.
+        tokens: Their size, as far as it is known.
+        counted: True if that is all of it; False if it needs more.
+        heaviest: The heaviest of them, as far as sizes are known.
+    """
+
+    block: str
+    """Name of the block it belongs to; "history" in `fit`."""
+    first: int
+    """Position of the first of its messages in the input, from 0."""
+    last: int
+    """Position of the last of them."""
+    message_count: int
+    """How many they are."""
+    tokens: int
+    """Their size, as far as it is known."""
+    counted: bool
+    """True if that is all of it; False if it needs more."""
+    heaviest: RunRow
+    """The heaviest of them, as far as sizes are known."""
+
+
+HEAVY = 4
+"""A message is heavy that takes this part of the room, or more."""
+
 NAMED_ROLES = 2
 """Of so many messages a run says the roles."""
 _ANSWERING_ROLES = frozenset({"tool", "user", "function"})

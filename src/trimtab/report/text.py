@@ -72,6 +72,7 @@ def render(report: Report, *, width: int, colour: bool, include_text: bool) -> s
 
 def _head(report: Report, *, width: int) -> Iterator[Line]:
     yield verdict(report)
+    yield from map(Line, _wrap(report.outcome, width=width, first="  ", rest="    "))
     for name, text in facts_of(report):
         yield from map(Line, _wrap(text, width=width, first=f"  {name:<10}", rest=" " * 12))
 
@@ -90,14 +91,60 @@ def facts_of(report: Report) -> list[tuple[str, str]]:
 
 
 def verdict(report: Report) -> Line:
-    """Say whether it fits, and with how much room left."""
+    """Say whether it fits, and how much of the room is unused."""
     used, room = report.tokens_after, report.input_tokens
     share = f" ({_share(used, room)})" if room > 0 else ""
-    left = report.remaining_tokens
-    tail = f"{left:,} left" if left >= 0 else f"{-left:,} over"
+    unused = report.remaining_tokens
+    tail = f"{unused:,} unused" if unused >= 0 else f"{-unused:,} over"
     said = ("fits" if report.fits else "DOES NOT FIT") + ("" if report.exact else ", by estimate")
     tone: Tone = "good" if report.fits else "bad"
     return Line(f"{said}: {used:,} of {plural(room, 'token')}{share}, {tail}", tone)
+
+
+def outcome_of(report: Report) -> str:
+    """Say whether it is a good fit: how much stays; where not all does, what took the room or needs it."""
+    count = report.total_message_count
+    if not count:
+        return "no message was given"
+    if report.evicted_message_count:
+        said = f"kept {count - report.evicted_message_count:,} of {plural(count, 'message')}"
+        said += f", {report.changed_message_count:,} of them changed" if report.changed_message_count else ""
+        return "; ".join([said, *_heavy(report), *_need(report)])
+    if report.compacted:
+        said = f"kept {'the message' if count == 1 else f'all {count:,} messages'}"
+        return "; ".join([f"{said}, {report.changed_message_count:,} changed", *_heavy(report)])
+    return "kept the message as it was" if count == 1 else f"kept all {count:,} messages as they were"
+
+
+def _heavy(report: Report) -> Iterator[str]:
+    """Name what takes most of the room, if one message does."""
+    for row in report.heaviest[:1]:
+        tokens = row.tokens_after or 0
+        size = ("cut to " if row.tokens_before != tokens else "") + plural(tokens, "token")
+        room = report.input_tokens
+        share = f"{_share(tokens, room)} of the room" if room > 0 else "more than the room"
+        yield f"message {row.first} ({_tools(row) or what_of(row)}, {size}) takes {share}"
+
+
+def _need(report: Report) -> Iterator[str]:
+    """Say what room is unused, and what the newest that was evicted needs."""
+    for unit in report.newest_evicted[:1]:
+        tokens, row = unit.tokens, unit.heaviest
+        rest = [
+            block.limit_tokens - block.tokens_after for block in report.blocks if block.name == unit.block
+        ]
+        unused = min([report.remaining_tokens, *rest])
+        if unused < 0 or not (unit.counted or tokens > unused):
+            continue
+        where = f" of block {_short(unit.block)}" if len(report.blocks) > 1 else ""
+        heavy, what = row.tokens_before or 0, _tools(row) or what_of(row)
+        if not unit.counted:
+            needs = f"more than {tokens:,} (message {row.first}, {what})"
+        elif unit.message_count > 1 and heavy * 2 > tokens:
+            needs = f"{tokens:,}, message {row.first} ({what}) {heavy:,} of them"
+        else:
+            needs = f"{tokens:,}"
+        yield f"{plural(unused, 'token')} unused: the newest evicted unit{where} needs {needs}"
 
 
 def _counter(report: Report) -> str:
