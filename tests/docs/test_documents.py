@@ -114,6 +114,15 @@ def test_the_readmes_first_screen_has_real_calls_of_two_sdks() -> None:
         assert question in whole
 
 
+def test_the_web_app_of_the_page_is_the_program_that_is_tested() -> None:
+    """tests/integrations/fastapi serves it; FastAPI is not where these tests run."""
+    page = (ROOT / "docs" / "guides" / "web-app.md").read_text(encoding="utf-8")
+    program = ROOT / "tests" / "integrations" / "fastapi" / "program.py"
+    assert [block.text for block in blocks(page) if block.kind == "py"] == [
+        program.read_text(encoding="utf-8")
+    ]
+
+
 STALE = """# A page
 
 ```python

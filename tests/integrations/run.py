@@ -52,11 +52,20 @@ START_TEST = "test_the_program_of_the_page_sends_a_valid_request_and_prints_the_
 EXAMPLE_TEST = "test_an_example_runs_offline_and_says_what_left_its_requests"
 """Of test_examples.py, which has every program of examples/integrations."""
 
-OTHERS = {"ray": ("src/trimtab/batch/",), "spark": ("src/trimtab/batch/",)}
+OTHERS = {
+    "fastapi": ("src/trimtab/session/", "src/trimtab/stores/"),
+    "ray": ("src/trimtab/batch/",),
+    "spark": ("src/trimtab/batch/",),
+}
 """What is tested here and is no adapter, by what it stands on."""
 
-EXTRAS = {"deepagents": "langchain", "openai_compatible": "exact", "spark": "batch"}
-"""The extra of what has none of its own name: hosts' clients are installed by themselves, and a recipe."""
+EXTRAS = {
+    "deepagents": "langchain",
+    "fastapi": "postgres",
+    "openai_compatible": "exact",
+    "spark": "batch",
+}
+"""The extra of what has none of its own name: hosts' clients are installed by themselves, and recipes."""
 
 BUILT_ON = {"deepagents": "langchain"}
 """Frameworks that are built on another, whose adapter they take."""
