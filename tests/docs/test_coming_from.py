@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from tests.docs.documents import FENCE, ROOT
+from tests.docs.documents import FENCE, ROOT, blocks
 
 PAGES: dict[str, tuple[str, ...]] = {
     "ctx-slots": (
@@ -161,6 +161,31 @@ def test_every_default_of_the_other_library_is_on_its_page(name: str) -> None:
     """A table has the option and its default in its first two cells."""
     starts = {(row[0], row[1]) for row in _rows(_page(name)) if len(row) > 2}
     assert [pair for pair in DEFAULTS[name] if pair not in starts] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_begins_with_one_program_before_and_after(name: str) -> None:
+    """First as the other library writes it, then as it is written here, with what that prints."""
+    first = [block.kind for block in blocks(_page(name))][:3]
+    assert first[0] in {"go", "py", "ruby", "rust", "ts"}
+    assert first[1:] == ["python", "text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("contexty", "`FactExtractor` (reserved there)", "Session(fact_extractor="),
+        ("context-strategy", "`HistoryManager`", "Session(summarizer=…, recall_ratio=…)"),
+        ("sliding-context", "`tokenCounter`", "a function of a text"),
+        ("sliding-context", "`tokenBudget`", "100.5 is 100"),
+        ("ctx-slots", "`ctx.input`", "strategy=Strict()"),
+        ("trimcontext", "`#budget` (TokenBudget, or nil if the model is unknown)", "UnknownNameError"),
+    ],
+)
+def test_a_row_says_what_takes_the_place_of_a_word(name: str, old: str, new: str) -> None:
+    """What the pages once said was not there, or was otherwise."""
+    (row,) = [row for row in _rows(_page(name)) if row[0] == old]
+    assert new in row[-1]
 
 
 def test_every_coming_from_page_is_checked() -> None:
