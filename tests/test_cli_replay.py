@@ -61,7 +61,9 @@ def test_the_answer_says_what_the_library_says(file: Path) -> None:
 def test_text_is_a_table(file: Path) -> None:
     """A line a policy, without colours."""
     lines = run(file, "--policy", "none", "--policy", STRIDES, "--output", "text").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["policy", "default", "none", "sliding_window"]
+    assert [line.split()[0] for line in lines[:4]] == ["policy", "default", "none", "sliding_window"]
+    assert lines[4] == ""
+    assert lines[5].startswith("  room 4,000 tokens; prices of anthropic")
 
 
 def test_each_call_is_told_if_asked(file: Path) -> None:
@@ -224,7 +226,8 @@ def test_charts_are_a_page(file: Path, tmp_path: Path) -> None:
     assert run(file, "--policy", STRIDES, "--chart", page).exit_code == 0
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
-    assert text.count("<svg") == 3
+    assert text.count("<figure") == 3
+    assert "room 4,000 tokens" in text
     refused = run(file, "--chart", tmp_path / "no" / "folder.html")
     assert (refused.exit_code, refused.stdout) == (2, "")
 

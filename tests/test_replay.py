@@ -27,6 +27,7 @@ from trimtab.replay import (
     Question,
     Recording,
     Replayed,
+    Totals,
     chart_page,
     pricing_for,
     read_recording,
@@ -737,10 +738,12 @@ def test_results_are_plain_data_that_add_up() -> None:
 def test_the_table_has_a_line_a_policy_and_no_empty_column() -> None:
     """Without questions there is no evidence, and a name cannot steer a terminal."""
     found = [played(chat(30), "default", budget=100), played(chat(30), None, budget=100, name="a\x1b[31mb")]
-    head, *lines = replay_table(found).splitlines()
+    table, _, notes = replay_table(found).partition("\n\n")
+    head, *lines = table.splitlines()
     assert "evidence" not in head
     assert "cost" in head
     assert len(lines) == 2
+    assert len(notes.splitlines()) == 3
     assert "\x1b" not in replay_table(found)
     assert " 1.00" in lines[0]
 
@@ -750,14 +753,111 @@ def test_a_page_of_charts_is_one_file_without_scripts() -> None:
     policies = {"a <script>alert(1)</script>": "default", 'b "& c': None}
     found = [played(chat(30), policy, budget=100, name=name) for name, policy in policies.items()]
     page = chart_page({"<b>one</b>": found, "two": found}, title="A & B")
-    root = ElementTree.fromstring(page.removeprefix("<!doctype html>").replace('<meta charset="utf-8">', ""))
+    root = ElementTree.fromstring(page.removeprefix("<!doctype html>"))
     assert {one.tag for one in root.iter()}.isdisjoint({"script", "link", "img", "b", "iframe"})
     assert not [one for one in root.iter() for key in one.attrib if key in ("src", "href") or key[:2] == "on"]
     drawn = [one for one in root.iter("polyline")]
     assert len(drawn) == 2 * 3 * 2
     assert all(len(str(one.get("points")).split()) == 30 for one in drawn)
-    assert [one.text for one in root.iter("h2")] == ["<b>one</b>", "two"]
-    assert [cell.text for cell in list(root.iter("tr"))[1]][1] == "60"
+    assert [one.text for one in root.iter("h2")][-2:] == ["<b>one</b>", "two"]
+    assert "2 recordings, 60 calls · room 100 tokens" in "".join(root.itertext())
+    assert "<b>" not in page
+
+
+def flawed() -> list[Replayed]:
+    """Replay a talk under the default, under a strategy that finds nothing to cut, and as it is."""
+    names = {"careful": "default", "careless": '{"kind": "clear_tool_results"}', "heedless": None}
+    return [played(chat(20), policy, budget=100, name=name) for name, policy in names.items()]
+
+
+def test_a_policy_that_refuses_or_goes_over_is_not_the_cheapest() -> None:
+    """Its cost stands in parentheses, its row below the others, and its calls are named."""
+    found = flawed()
+    careful, careless, heedless = found
+    assert (careful.is_sound, careless.is_sound, heedless.is_sound) == (True, False, False)
+    assert careless.totals.refused > 0
+    assert heedless.totals.over_limit > 0
+    assert careless.totals.price < careful.totals.price
+    lines = replay_table(found).splitlines()
+    assert f" {careful.cost_ratio(careful):.2f} " in lines[1]
+    assert f"({careless.cost_ratio(careful):.2f})" in lines[2]
+    assert f"({heedless.cost_ratio(careful):.2f})" in lines[3]
+    page = chart_page({"talk": found})
+    text = "".join(ElementTree.fromstring(page.removeprefix("<!doctype html>")).itertext())
+    assert "Cheapest of those that send every call: careful" in text
+    refused = [row.index + 1 for row in careless.calls if row.refused is not None]
+    assert refused == list(range(refused[0], 21))  # once it has no room it never has
+    assert f"careless, {len(refused)} calls refused: calls {refused[0]}–20" in text
+    rows = ["".join(row.itertext()) for row in ElementTree.fromstring(page[15:]).iter("tr")][1:]
+    assert [next(name for name in ("careful", "careless", "heedless") if name in row) for row in rows] == [
+        "careful",
+        "careless",
+        "heedless",
+    ]
+
+
+def test_nothing_is_said_to_be_cheapest_where_no_policy_sends_every_call() -> None:
+    """Then the page says that."""
+    _, careless, heedless = flawed()
+    assert "No policy sends every call within 100 tokens." in chart_page({"talk": [careless, heedless]})
+
+
+def test_what_was_not_trimmed_has_no_chart() -> None:
+    """All lines would be one; the page says how many there are."""
+    short, long = (
+        [played(chat(count), policy, budget=100) for policy in ("default", None)] for count in (2, 30)
+    )
+    page = chart_page({"short": short, "long": long})
+    assert page.count("<figure") == 3
+    assert "Nothing had to be trimmed in 1 of 2 recordings" in page
+    assert ">short<" not in page
+    assert chart_page({"short": short}).count("<figure") == 0
+
+
+def test_a_replay_knows_its_room_model_and_dollars() -> None:
+    """Of the model that is named, by its own prices; of several recordings what they have in common."""
+    one = replay(chat(6), "default", budget=1_000, model="gpt-4o")
+    assert (one.models, one.rooms, one.pricing) == (("gpt-4o",), (1_000,), "gpt-4o")
+    assert one.dollars == pytest.approx(one.totals.price * 2.5 / 1e6)  # $2.50 for a million tokens
+    other = replay(chat(6), "default", budget=2_000)
+    assert (other.models, other.pricing, other.dollars) == ((), "anthropic", None)
+    both = one + other
+    assert (both.models, both.rooms, both.dollars) == (("gpt-4o",), (1_000, 2_000), None)
+    assert (one + one).dollars == pytest.approx(2 * one.totals.price * 2.5 / 1e6)
+    mine = CachePricing(name="mine", base=3.0, read=0.3, write=3.75, min_prefix_tokens=0)
+    paid = replay(chat(6), "default", budget=1_000, pricing=mine)
+    assert paid.dollars == pytest.approx(paid.totals.price / 1e6)
+
+
+def test_a_replay_draws_itself_and_is_short_as_text() -> None:
+    """In a notebook the sums and the charts; as text a line, whatever it holds."""
+    careful, careless, _ = flawed()
+    assert len(repr(careful)) < 120
+    assert str(careful) == repr(careful)
+    assert "refused" in repr(careless)
+    shown = careless._repr_html_()
+    root = ElementTree.fromstring(shown)
+    assert len(list(root.iter("figure"))) == 3
+    assert "refused" in "".join(root.itertext())
+    assert "word word" not in shown
+
+
+@pytest.mark.parametrize(
+    ("tokens", "ticks"),
+    [
+        (3_000, ["3,000", "2,000", "1,000", "0"]),
+        (7, ["8", "6", "4", "2", "0"]),
+        (1_001, ["1,500", "1,000", "500", "0"]),
+    ],
+)
+def test_ticks_are_round_numbers(tokens: int, ticks: list[str]) -> None:
+    """At most five, none with digits that nobody reads."""
+    rows = tuple(CallRow(index=at, given_messages=1, tokens=tokens, evicted=1) for at in range(3))
+    sums = Totals(calls=3, tokens=3 * tokens, evicted=3)
+    page = chart_page({"one": [Replayed(policy="a", pricing="none", calls=rows, totals=sums, steady=sums)]})
+    root = ElementTree.fromstring(page.removeprefix("<!doctype html>"))
+    first = next(one for one in root.iter("ul") if one.get("class") == "ticks")
+    assert [one.text for one in first] == ticks
 
 
 # The real bill of a coding session.

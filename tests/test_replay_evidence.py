@@ -255,16 +255,13 @@ def test_the_page_of_charts_has_a_bar_a_policy() -> None:
     recording = asked(talk(), Question(text=QUESTION, evidence=(0, 61)))
     half = replay(recording, "default", budget=100, counter=WordCounter(), name="<half>")
     retold = replay(recording, lambda given: [user(f"Earlier: {FACT}"), *given[-3:]], counter=WordCounter())
-    root = ElementTree.fromstring(
-        chart_page({"talk": [half, retold]})
-        .removeprefix("<!doctype html>")
-        .replace('<meta charset="utf-8">', "")
-    )
-    widths = [float(one.get("width", "")) for one in root.iter("rect")]
-    assert widths[0] == widths[2] == widths[3] > 0 == widths[1]
-    assert [one.text for one in root.iter("text")][:4] == ["<half>", "50%", "<lambda>", "100%"]
+    root = ElementTree.fromstring(chart_page({"talk": [half, retold]}).removeprefix("<!doctype html>"))
+    drawn = [row for row in root.iter("tr") if len(list(row)) == 3]
+    bars = [[float(one.get("width", "")) for one in row[1].iter("rect")] for row in drawn]
+    assert bars[0][0] == bars[1][0] == bars[1][1] > 0 == bars[0][1]
+    assert ["".join(row.itertext()) for row in drawn] == ["<half>50%", "<lambda>100%"]
     plain = [replay(talk(), policy, budget=100, counter=WordCounter()) for policy in ("default", None)]
-    assert "<rect" not in chart_page({"talk": plain})
+    assert "Evidence" not in chart_page({"talk": plain})
 
 
 @pytest.mark.parametrize(
@@ -482,7 +479,7 @@ def test_the_command_takes_a_file_of_several_conversations(tmp_path: Path) -> No
     found = CliRunner().invoke(cli.command(), ["replay", str(path), "--budget", "8k", "--output", "text"])
     assert found.exit_code == 0, found.output
     assert "locomo10.json: conversation talk-2: 1 question of category 5" in found.stderr
-    head, line = (one.split() for one in found.stdout.splitlines())
+    head, line = (one.split() for one in found.stdout.splitlines()[:2])
     told = dict(zip(reversed(head), reversed(line), strict=False))
     assert (told["evidence"], told["whole"], told["of"]) == ("100.0%", "6", "6")
     data = json.loads(CliRunner().invoke(cli.command(), ["replay", str(path), "--budget", "8k"]).stdout)

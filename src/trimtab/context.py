@@ -156,9 +156,12 @@ class Context:
     def _repr_html_(self) -> str:
         """Show the blocks and their limits in a notebook; no content, and nothing is counted."""
         from trimtab.report.html import table_fragment  # not above: only who looks at it needs it
+        from trimtab.report.text import plural
 
         heads = ("block", "rank", "floor", "cap", "strategy")
-        return table_fragment(repr(self), heads, map(_limits_of, self.blocks))
+        return table_fragment(
+            f"Context, {plural(len(self.blocks), 'block')}", heads, map(_limits_of, self.blocks)
+        )
 
     def __contains__(self, name: object) -> bool:
         """Tell whether there is a block of that name."""

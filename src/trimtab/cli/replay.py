@@ -32,6 +32,7 @@ from trimtab.policy import read_file
 from trimtab.replay import CallRow, Replayed, chart_page, read_recording, replay_table
 from trimtab.replay import replay as play
 from trimtab.replay.datasets import conversations_in
+from trimtab.replay.play import prices_of
 from trimtab.replay.policies import BY_DEFAULT, WORDS, name_of, read_policy
 from trimtab.report.text import clip, plain, plural
 from trimtab.session import Session
@@ -114,10 +115,9 @@ _what = together(
     click.option(
         "--pricing",
         metavar="NAME|FILE",
-        default=DEFAULT_PRICING,
-        show_default=True,
         shell_complete=complete_from(pricings),
-        help=f"Prices: a model, a TOML or JSON file, or one of {', '.join(pricings())}.",
+        help=f"Prices: a model, a TOML or JSON file, or one of {', '.join(pricings())}. Default: those of"
+        f" --model, or {DEFAULT_PRICING}.",
     ),
     click.option(
         "--baseline",
@@ -188,7 +188,7 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
         policies=words,
         # by its path where two files have one name
         names=[word if names.count(name) > 1 else name for word, name in zip(words, names, strict=True)],
-        pricing=_prices(given["pricing"]),
+        pricing=_prices(given["pricing"], given["model"]),
         keeps_calls=bool(given["calls"] or given["chart"]),
     )
     if given["chart"]:
@@ -209,12 +209,14 @@ def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> 
     sys.exit(1 if failed or len(done) < len(found) or not found else 0)
 
 
-def _prices(value: str) -> CachePricing:
-    """Read the prices: of a file, of a model, or a row.
+def _prices(value: str | None, model: str | None) -> CachePricing:
+    """Read the prices: of a file, of a model, or a row; without a word those of the model that is named.
 
     Raises:
         ConfigurationError: There are none of that name, or the file is wrong.
     """
+    if value is None:
+        return prices_of(model)
     if Path(value).suffix.lower() not in (".json", ".toml"):
         found = pricing_for(value)
         _tell_row(value)

@@ -12,7 +12,8 @@ from trimtab.replay.chart import chart_page
 from trimtab.replay.play import replay
 from trimtab.replay.policies import PolicyLike
 from trimtab.replay.record import ModelCall, Question, Recording, read_recording, read_recordings
-from trimtab.replay.results import CallRow, Evidence, Replayed, Totals, replay_table
+from trimtab.replay.results import CallRow, Evidence, Replayed, Totals
+from trimtab.replay.table import replay_table
 
 __all__ = [
     "CachePricing",

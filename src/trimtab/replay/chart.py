@@ -1,176 +1,458 @@
-"""A page of charts: tokens a call, reuse, price and evidence, by policy; one file, without scripts."""
+"""A page of charts: which policy is cheaper, what it loses, and each call; one file, without scripts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from html import escape
 from itertools import accumulate, islice
+from math import floor, log10
 from operator import add
+from typing import TYPE_CHECKING, NamedTuple
 
-from trimtab._shared.design import PAGE_TOKENS, SERIES
-from trimtab.replay.results import CallRow, Evidence, Replayed, cells_of
+from trimtab._shared.design import SERIES
+from trimtab.replay.table import cells_of, in_dollars, notes_of, rooms_in, subject_of, wrongs_of
+from trimtab.report.html import document, part
+from trimtab.report.text import plain, plural, runs
 
-_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 860, 240, 70, 12, 28
-_NAMES, _BAR = 260, 22
-"""Room for names beside bars, and the height of a bar."""
+if TYPE_CHECKING:
+    from trimtab.replay.results import CallRow, Evidence, Replayed
+
+_WIDTH, _HEIGHT = 1_000, 200
+"""Of a chart, in its own units: it is as wide as its place."""
 _MOST_POINTS = 600
 """Points of a line: more than that nobody sees apart."""
-_STYLE = (
-    PAGE_TOKENS
-    + """
-body { font: var(--text)/1.5 var(--sans); max-width: var(--page); margin: var(--space-5) auto;
-padding: 0 var(--space-4); background: var(--back); color: var(--ink) }
-table { border-collapse: collapse; margin: var(--space-4) 0 }
-th, td { padding: .25em .7em; text-align: right }
-th { border-bottom: 1px solid var(--line) } td:first-child, th:first-child { text-align: left }
-h1 { font-size: var(--text-title) } h2 { margin: var(--space-5) 0 0; font-size: var(--text-large) }
-h3 { margin: var(--space-4) 0 0; font-size: var(--text); font-weight: var(--strong) }
-svg { width: 100%; height: auto } text { font: 12px var(--sans); fill: var(--soft) }
-.key { display: inline-block; width: .8em; height: .8em; margin-right: .4em } line { stroke: var(--line) }
-"""
-    + "\n".join(
-        f".k{at} {{ background: var(--series-{at + 1}) }} polyline.c{at} {{ stroke: var(--series-{at + 1}) }}"
-        f" rect.c{at} {{ fill: var(--series-{at + 1}) }}"
-        for at in range(SERIES)
-    )
+_MOST_PLACES = 8
+"""Recordings of which the calls are named that were not sent as they should be."""
+
+_STYLE = """
+.trimtab .bar svg { height: var(--bar); min-width: 5em; margin: .35em 0 }
+.trimtab .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)) }
+.trimtab .plots { gap: var(--space-3) var(--space-5) }
+.trimtab figure { margin: 0; min-width: 0 }
+.trimtab figcaption { font-size: var(--text-small); font-weight: var(--strong) }
+.trimtab figcaption { margin-bottom: var(--space-3) }
+.trimtab .plot { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 0 var(--space-2) }
+.trimtab .plot svg { height: 150px; border-bottom: 1px solid var(--soft) }
+.trimtab .ticks { list-style: none; display: flex; flex-direction: column; justify-content: space-between }
+.trimtab .ticks { margin: -.7em 0; padding: 0; text-align: right; font-size: var(--text-small) }
+.trimtab .ticks, .trimtab .axis { color: var(--soft); font-variant-numeric: tabular-nums; line-height: 1.4 }
+.trimtab .axis { grid-column: 2; display: flex; justify-content: space-between; font-size: var(--text-small) }
+.trimtab .plot :is(line, polyline) { fill: none; vector-effect: non-scaling-stroke }
+.trimtab line { stroke: var(--line) } .trimtab line.limit { stroke: var(--bad); stroke-dasharray: 5 4 }
+.trimtab polyline { stroke-width: 2px } .trimtab .pale { fill-opacity: .5 }
+.trimtab tr.unsound { background: var(--card) }
+.trimtab td.flaw { color: var(--bad); font-weight: var(--strong) }
+@media (max-width: 40rem) {
+.trimtab .policies thead { display: none }
+.trimtab .policies tr { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)) }
+.trimtab .policies tr { gap: var(--space-1) var(--space-3) }
+.trimtab .policies tr { padding: var(--space-2) 0; border-bottom: 1px solid var(--line) }
+.trimtab .policies td { display: block; border: 0; padding: 0; text-align: left }
+.trimtab .policies td:is(:first-child, .bar) { grid-column: 1 / -1 }
+.trimtab .policies td:first-child { font-weight: var(--strong) }
+.trimtab .policies td.n { white-space: normal }
+.trimtab .policies td[data-head]::before { content: attr(data-head); display: block; color: var(--soft) }
+.trimtab .policies td[data-head]::before { font: 400 var(--text-small)/1.3 var(--sans) }
+}
+""" + "\n".join(
+    f".trimtab :is(rect, .sign rect).k{at} {{ fill: var(--series-{at + 1}) }}"
+    f" .trimtab polyline.k{at} {{ stroke: var(--series-{at + 1}) }}"
+    for at in range(SERIES)
 )
+
+
+class _Line(NamedTuple):
+    """What one policy does in a chart."""
+
+    place: int
+    name: str
+    values: list[float | None]
+    """By call; None where nothing was sent."""
 
 
 def chart_page(
     groups: Mapping[str, Sequence[Replayed]], /, *, title: str = "Replay", max_recordings: int = 20
 ) -> str:
-    """Write a page of HTML: a table of the sums, and charts for each recording.
+    """Write a page of HTML: which policy is cheaper, a table of the sums, and charts by call.
+
+    A policy that refused calls, passed the room, or made calls invalid stands below those that did not,
+    with these calls named: what is not sent costs nothing, so it is no cheaper for that.
 
     Args:
         groups: By the name of a recording what was found under each policy; the policies are the same ones in
             the same order for all of them.
         title: Stands over it.
-        max_recordings: Charts are drawn of so many recordings, the first ones; the table is of all.
+        max_recordings: Charts are drawn of so many recordings, the first ones of those in which something had
+            to be trimmed; the table is of all.
 
     Example:
         >>> from trimtab.replay import replay
         >>> chat = [{"role": role, "content": "word " * 50} for role in ("user", "assistant")] * 20
         >>> page = chart_page({"chat": [replay(chat, policy, budget=900) for policy in ("default", "none")]})
-        >>> page.count("<svg"), "<script" in page
+        >>> page.count("<figure"), "<script" in page
         (3, False)
     """
     totals = [reduce(add, column) for column in zip(*groups.values(), strict=True)]
-    parts = [
-        "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
-        '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
-        f"<style>{_STYLE}</style></head><body>",
-        f"<h1>{escape(title)}</h1>",
-        _table(totals),
-        *([_bars(totals)] if any(one.totals.evidence.sought for one in totals) else []),
-        *(
-            part
-            for name, results in islice(groups.items(), max_recordings)
-            for part in _charts(name, results)
-        ),
-        "</body></html>",
+    if not totals:
+        return document(title, "<p>Nothing was replayed.</p>")
+    first = totals[0]
+    played = f"{plural(first.recordings, 'recording')}, {plural(first.totals.calls, 'call')}"
+    content = "\n".join(
+        [
+            _verdict(totals),
+            _table(totals),
+            *_list("", map(_safe, notes_of(totals)[1:]), kind="note"),
+            *_wrong_calls(groups),
+            *_evidence_bars(totals),
+            *_recordings(groups, max_recordings),
+        ]
+    )
+    return document(title, content, about=(played, *subject_of(totals)), style=_STYLE)
+
+
+def fragment(one: Replayed, /) -> str:
+    """Write one policy as a part of a page, as a notebook, with charts where something had to be trimmed."""
+    cells = {word: text for word, text in cells_of(one, one).items() if text not in ("", "-")}
+    told = [(word, text) for word, text in cells.items() if word not in ("policy", "cost")]
+    told += [("evicted a call", _evicted(one))]
+    facts = "".join(f"<dt>{word}</dt><dd>{_safe(text)}</dd>" for word, text in told)
+    wrong = "; ".join(wrongs_of(one))
+    tone, said = ("good", "every call was sent within its room") if one.is_sound else ("bad", wrong)
+    content = [
+        f'<p class="verdict {tone}">{_safe(one.policy)}: {_safe(said)}</p>',
+        f"<dl>{facts}</dl>",
+        *_list("", map(_safe, notes_of([one])), kind="note"),
+        *_wrong_calls({"": [one]}),
+        *(["<h2>By call</h2>", _charts([one])] if _is_trimmed([one]) else []),
     ]
-    return "\n".join(parts) + "\n"
+    return part("\n".join(content) + "\n", style=_STYLE)
 
 
-def _table(results: Sequence[Replayed]) -> str:
-    words = ("calls", "tokens", "reuse", "fill", "price", "cost", "evidence")
-    head = "".join(f"<th>{word}</th>" for word in ("policy", *words, "invalid"))
+def _safe(text: str) -> str:
+    return escape(plain(text))
+
+
+# Which is cheaper, and what it loses.
+
+
+def _verdict(totals: Sequence[Replayed]) -> str:
+    """Name the cheapest of those that send every call; no other is one."""
+    first, sound = totals[0], [one for one in totals if one.is_sound]
+    if not sound:
+        room = _safe(rooms_in(totals) or "its room")
+        return f'<p class="verdict bad">No policy sends every call within {room}.</p>'
+    best = min(sound, key=lambda one: one.totals.price)
+    alike = [one for one in sound if one.totals.price == best.totals.price]
+    if len(alike) == len(totals):
+        return '<p class="verdict">All policies cost the same.</p>'
+    names = ", ".join(_safe(one.policy) for one in alike)
+    ratio = best.cost_ratio(first)
+    dollars = [in_dollars(one.dollars) for one in (best, first)]
+    told = f", {ratio:.2f} of {_safe(first.policy)}" if ratio is not None and best is not first else ""
+    told += f", {dollars[0]} instead of {dollars[1]}" if told and all(dollars) else ""
+    share = best.totals.evidence_share
+    lost = f"; {share:.0%} of the evidence is in view" if share is not None else ""
+    evicts = f"It evicts {_evicted(best)} messages a call"
+    evicts += f", {_safe(first.policy)} {_evicted(first)}{lost}." if best is not first else f"{lost}."
+    head = f"Cheapest of those that send every call: {names}{told}."
+    return f'<p class="verdict good">{head}</p><p class="outcome">{evicts}</p>'
+
+
+def _evicted(one: Replayed) -> str:
+    """Say how many messages of a call are not sent, in the mean."""
+    return f"{one.totals.evicted / max(1, one.totals.calls):,.1f}"
+
+
+_COLUMNS = ("cost", "dollars", "price", "tokens", "evicted a call", "reuse", "fill")
+_FLAWS = ("refused", "over", "invalid")
+
+
+def _table(totals: Sequence[Replayed]) -> str:
+    """Write a row a policy, the cheapest first; below them those that do not send every call."""
+    first = totals[0]
+    most = max(one.totals.price for one in totals) or 1.0
     rows = []
-    for place, one in enumerate(results):
-        told = cells_of(one, results[0])
-        cells = (*(told[word] for word in words), f"{one.totals.invalid:,}")
-        name = f'<td><span class="key k{place % SERIES}"></span>{escape(one.policy)}</td>'
-        rows.append("<tr>" + name + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    note = "<p>Reuse and fill are of the calls to be trimmed; the cost is in units of the first row.</p>"
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>{note}"
-
-
-def _bars(results: Sequence[Replayed]) -> str:
-    """Draw how much of the evidence is in view: a bar a policy, paler where it was shortened or retold."""
-    drawn, room = list[str](), _WIDTH - _NAMES - _LEFT
-    for place, one in enumerate(results):
-        found, y = one.totals.evidence, place * _BAR
-        parts = ((found.whole, 1.0), (found.shortened + found.retold, 0.5))
-        x = float(_NAMES)
-        drawn.append(
-            f'<text x="{_NAMES - 8}" y="{y + 15}" text-anchor="end">{escape(one.policy[:40])}</text>'
+    for place, one in enumerate(totals):
+        cells = {**cells_of(one, first), "evicted a call": _evicted(one)}
+        rows.append((not one.is_sound, one.totals.price, place, one, cells))
+    rows.sort(key=lambda row: row[:3])
+    heads = [
+        word
+        for word in (*_COLUMNS, "summaries", "evidence", *_FLAWS)
+        if any(cells[word] not in ("", "-") for *_, cells in rows)
+    ]
+    written = []
+    for is_unsound, price, place, one, cells in rows:
+        width = price * _WIDTH / most
+        bar = (
+            f'<svg viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
+            f'<rect class="k{place % SERIES}{" pale" if is_unsound else ""}"'
+            f' width="{width:.1f}" height="10"/></svg>'
         )
-        for count, strength in parts:
-            width = room * count / (found.sought or 1)
+        name = f"{_sign(place)}{_safe(one.policy)}" + (
+            " (baseline)" if one is first and len(rows) > 1 else ""
+        )
+        numbers = "".join(map(_number, heads, (cells[word] for word in heads)))
+        row = '<tr class="unsound">' if is_unsound else "<tr>"
+        written.append(f'{row}<td>{name}</td><td class="bar">{bar}</td>{numbers}</tr>')
+    head = "".join(f'<th scope="col" class="n">{word}</th>' for word in heads)
+    return (
+        f'<table class="policies"><thead><tr><th scope="col">policy</th><th scope="col">price</th>{head}</tr>'
+        f"</thead><tbody>{''.join(written)}</tbody></table>"
+    )
+
+
+def _number(head: str, text: str) -> str:
+    flaw = " flaw" if head in _FLAWS and text != "-" else ""
+    return f'<td class="n{flaw}" data-head="{head}">{"0" if text == "-" else text}</td>'
+
+
+def _sign(place: int) -> str:
+    return (
+        '<svg class="sign" viewBox="0 0 10 10" aria-hidden="true">'
+        f'<rect class="k{place % SERIES}" x="1" y="1" width="8" height="8"/></svg>'
+    )
+
+
+def _wrong_calls(groups: Mapping[str, Sequence[Replayed]]) -> Iterator[str]:
+    """Name the calls that were refused, passed the room or are invalid, by policy and recording."""
+    flaws: tuple[tuple[str, Callable[[CallRow], bool]], ...] = (
+        ("refused", lambda row: row.refused is not None),
+        ("over the room", lambda row: row.over_limit),
+        ("invalid", lambda row: bool(row.faults)),
+    )
+    told = []
+    shared = _shared_name(list(groups))
+    for column in zip(*groups.values(), strict=True):
+        for word, is_one in flaws:
+            found = [
+                (name, [row.index + 1 for row in one.calls if is_one(row)])
+                for name, one in zip(groups, column, strict=True)
+            ]
+            places = [(name, calls) for name, calls in found if calls]
+            if not places:
+                continue
+            shown = "; ".join(
+                _safe(f"{name.removeprefix(shared)}: " if len(groups) > 1 else "")
+                + ("call " if len(calls) == 1 else "calls ")
+                + runs(calls)
+                for name, calls in places[:_MOST_PLACES]
+            )
+            more = len(places) - _MOST_PLACES
+            shown += f"; and in {plural(more, 'more recording')}" if more > 0 else ""
+            count = plural(sum(len(calls) for _, calls in places), "call")
+            told.append(f"<strong>{_safe(column[0].policy)}</strong>, {count} {word}: {shown}")
+    where = f" of {_safe(shared.removesuffix(', '))}" if shared else ""
+    yield from _list(f"Calls{where} that were not sent, or not as they should be", told)
+
+
+def _shared_name(names: Sequence[str]) -> str:
+    """Return the file that all names begin with, and its comma: it is said once."""
+    files = {name.partition(", ")[0] for name in names}
+    return f"{files.pop()}, " if len(names) > 1 and len(files) == 1 else ""
+
+
+def _list(title: str, items: Iterable[str], *, kind: str = "") -> Iterator[str]:
+    found = [f"<li>{item}</li>" for item in items]
+    if found:
+        yield (f"<h2>{title}</h2>" if title else "") + f'<ul class="{kind}">{"".join(found)}</ul>'
+
+
+def _evidence_bars(totals: Sequence[Replayed]) -> Iterator[str]:
+    """Draw how much of the evidence is in view: a bar a policy, paler where it was shortened or retold."""
+    if not any(one.totals.evidence.sought for one in totals):
+        return
+    rows = []
+    for place, one in enumerate(totals):
+        found, x, drawn = one.totals.evidence, 0.0, list[str]()
+        for count, pale in ((found.whole, ""), (found.shortened + found.retold, " pale")):
+            width = _WIDTH * count / (found.sought or 1)
             drawn.append(
-                f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{_BAR - 6}"'
-                f' class="c{place % SERIES}" fill-opacity="{strength}"/>'
+                f'<rect class="k{place % SERIES}{pale}" x="{x:.1f}" width="{width:.1f}" height="10"/>'
             )
             x += width
         share = "" if found.share is None else f"{found.share:.0%}"
-        drawn.append(f'<text x="{x + 6:.1f}" y="{y + 15}">{share}</text>')
-    heading = "Share of the evidence in view when its question comes; paler: shortened or retold"
-    size = f'viewBox="0 0 {_WIDTH} {len(results) * _BAR}"'
-    return f'<h3>{heading}</h3><svg {size} role="img" aria-label="{heading}">{"".join(drawn)}</svg>'
-
-
-def _charts(name: str, results: Sequence[Replayed]) -> list[str]:
-    """Draw what happened in one recording."""
-    charts: tuple[tuple[str, Callable[[Sequence[CallRow]], list[float]]], ...] = (
-        ("Tokens a call", lambda rows: [row.tokens for row in rows]),
-        (
-            "Share of a call that is a prefix of the one before",
-            lambda rows: [row.shared_tokens / row.tokens if row.tokens else 0.0 for row in rows],
-        ),
-        ("Price so far", lambda rows: list(accumulate(row.price for row in rows))),
-        *(
-            [("Share of the evidence in view, of all questions so far", _evidence)]
-            if sum(row.evidence is not None for row in results[0].calls) > 1
-            else []
-        ),
-    )
-    parts = [f"<h2>{escape(name)}</h2>"]
-    for heading, values in charts:
-        lines = [(one.policy, values(one.calls)) for one in results]
-        parts += [f"<h3>{heading}</h3>", _svg(heading, lines)]
-    return parts
-
-
-def _evidence(rows: Sequence[CallRow]) -> list[float]:
-    """Share of the evidence in view, over the questions up to each call."""
-    found = accumulate(row.evidence or Evidence() for row in rows)
-    return [one.share or 0.0 for one in found]
-
-
-def _svg(heading: str, lines: Sequence[tuple[str, list[float]]]) -> str:
-    """Draw a line for each policy."""
-    top = max((value for _, values in lines for value in values), default=0.0) or 1.0
-    calls = max((len(values) for _, values in lines), default=0)
-    inner = _HEIGHT - _TOP - _BOTTOM
-    drawn = [
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(heading, quote=True)}">',
-        *(_level(top * step / 4, step, inner) for step in range(5)),
-        f'<text x="{_WIDTH}" y="{_HEIGHT - 8}" text-anchor="end">{calls:,} calls</text>',
-    ]
-    for place, (name, values) in enumerate(lines):
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in _points(values, calls, top, inner))
-        drawn.append(
-            f'<polyline fill="none" class="c{place % SERIES}" stroke-width="1.6" points="{points}">'
-            f"<title>{escape(name)}</title></polyline>"
+        rows.append(
+            f'<tr><td>{_sign(place)}{_safe(one.policy)}</td><td class="bar">'
+            f'<svg viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
+            f"{''.join(drawn)}</svg>"
+            f'</td><td class="n">{share}</td></tr>'
         )
-    return "".join([*drawn, "</svg>"])
+    yield "<h2>Evidence in view when its question comes</h2>"
+    yield '<p class="note">Of the messages that have the answer; paler: shortened or retold.</p>'
+    yield f"<table><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _level(value: float, step: int, inner: int) -> str:
-    y = _TOP + inner * (1 - step / 4)
-    shown = f"{value:,.2f}" if value < 10 else f"{value:,.0f}"
-    return (
-        f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{shown}</text>'
+# Each call.
+
+
+def _is_trimmed(results: Sequence[Replayed]) -> bool:
+    """Tell whether policies had anything to do: else all lines are one."""
+    return any(
+        row.over_before or row.evicted or row.refused is not None for one in results for row in one.calls
     )
 
 
-def _points(values: list[float], calls: int, top: float, inner: int) -> list[tuple[float, float]]:
-    step = max(1, len(values) // _MOST_POINTS)
-    room = (_WIDTH - _LEFT) / max(1, calls - 1)
-    return [
-        (_LEFT + index * room, _TOP + inner * (1 - values[index] / top))
-        for index in range(0, len(values), step)
+def _recordings(groups: Mapping[str, Sequence[Replayed]], most: int) -> Iterator[str]:
+    """Draw the recordings in which something had to be trimmed, with a word on the others."""
+    trimmed = {name: results for name, results in groups.items() if _is_trimmed(results)}
+    if len(groups) > 1 or not trimmed:
+        rest = len(groups) - len(trimmed)
+        yield "<h2>By call</h2>"
+        if rest:
+            count = plural(len(groups), "recording")
+            yield f"<p>Nothing had to be trimmed in {rest:,} of {count}: no chart.</p>"
+        if len(trimmed) > most:
+            yield f"<p>Charts of the first {most:,} of {len(trimmed):,} others.</p>"
+    for name, results in islice(trimmed.items(), most):
+        yield f"<h2>{_safe(name)}</h2>"
+        yield _charts(results)
+
+
+def _charts(results: Sequence[Replayed]) -> str:
+    """Draw what happened in one recording."""
+    dollars = all(one.dollars is not None and one.totals.price for one in results)
+    charts: list[tuple[str, Callable[[Replayed], list[float | None]], Callable[[float, float], str]]] = [
+        ("Tokens of a call", lambda one: [_sent(row, row.tokens) for row in one.calls], _plain),
+        (
+            "Reuse of the call before",
+            lambda one: [_sent(row, row.shared_tokens / (row.tokens or 1)) for row in one.calls],
+            _percent,
+        ),
+        (
+            "Price so far, in dollars" if dollars else "Price so far, in tokens of plain input",
+            lambda one: _so_far(one, in_dollars=dollars),
+            _money if dollars else _plain,
+        ),
     ]
+    if sum(row.evidence is not None for row in results[0].calls) > 1:
+        charts.append(("Evidence in view, of all questions so far", _evidence, _percent))
+    rooms = {room for one in results for room in one.rooms}
+    drawn = []
+    for place, (heading, values, write) in enumerate(charts):
+        lines = [_Line(at, one.policy, values(one)) for at, one in enumerate(results)]
+        limit = float(next(iter(rooms))) if place == 0 and len(rooms) == 1 else None
+        drawn.append(_figure(heading, lines, write, limit))
+    return f'<div class="plots">{"".join(drawn)}</div>{_key(results)}'
+
+
+def _sent(row: CallRow, value: float) -> float | None:
+    return None if row.refused is not None else value
+
+
+def _so_far(one: Replayed, *, in_dollars: bool) -> list[float | None]:
+    each = (one.dollars or 0.0) / one.totals.price if in_dollars else 1.0
+    return [price * each for price in accumulate(row.price for row in one.calls)]
+
+
+def _evidence(one: Replayed) -> list[float | None]:
+    """Share of the evidence in view, over the questions up to each call."""
+    found: list[float | None] = []
+    known: Evidence | None = None
+    for row in one.calls:
+        if row.evidence is not None:
+            known = row.evidence if known is None else known + row.evidence
+        found.append(None if known is None else known.share)
+    return found
+
+
+def _key(results: Sequence[Replayed]) -> str:
+    """Name the lines; those that are one line all the way stand together."""
+    alike: dict[tuple[tuple[object, ...], ...], list[tuple[int, str]]] = {}
+    for place, one in enumerate(results):
+        way = tuple((row.tokens, row.shared_tokens, row.price, row.refused) for row in one.calls)
+        alike.setdefault(way, []).append((place, one.policy))
+    items = []
+    for few in alike.values():
+        names = " = ".join(_safe(name) for _, name in few)
+        items.append(f"<li>{_sign(few[-1][0])}{names}</li>")
+    return f'<ul class="key">{"".join(items)}</ul>'
+
+
+def _figure(
+    heading: str, lines: Sequence[_Line], write: Callable[[float, float], str], limit: float | None
+) -> str:
+    """Draw a line for each policy; a gap is a call that was refused, with a mark at the foot."""
+    calls = max((len(line.values) for line in lines), default=0)
+    highest = max((value for line in lines for value in line.values if value is not None), default=0.0)
+    step, count = _step(max(highest, limit or 0.0), 1.0 if write is _percent else None)
+    top = step * count
+    drawn = [
+        *(
+            f'<line x1="0" x2="{_WIDTH}" y1="{_HEIGHT * at / count:.1f}" y2="{_HEIGHT * at / count:.1f}"/>'
+            for at in range(count)
+        )
+    ]
+    if limit is not None:
+        y = _HEIGHT * (1 - limit / top)
+        drawn.append(
+            f'<line class="limit" x1="0" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}">'
+            "<title>the room</title></line>"
+        )
+    across = _WIDTH / max(1, calls - 1)
+    for line in lines:
+        kind = f"k{line.place % SERIES}"
+        for few in _pieces(line.values):
+            points = " ".join(f"{at * across:.1f},{_HEIGHT * (1 - value / top):.1f}" for at, value in few)
+            if len(few) == 1:  # a line of one point would not be seen
+                points += f" {few[0][0] * across + 4:.1f},{_HEIGHT * (1 - few[0][1] / top):.1f}"
+            drawn.append(
+                f'<polyline class="{kind}" points="{points}"><title>{_safe(line.name)}</title></polyline>'
+            )
+        drawn += [
+            f'<rect class="{kind}" x="{at * across - 3:.1f}" y="{_HEIGHT - 14}" width="6" height="14">'
+            f"<title>{_safe(line.name)}: call {at + 1} was refused</title></rect>"
+            for at, value in enumerate(line.values)
+            if value is None and write is not _percent
+        ]
+    ticks = "".join(f"<li>{write(step * at, step)}</li>" for at in range(count, -1, -1))
+    room = f", dashed: the room of {limit:,.0f}" if limit is not None else ""
+    return (
+        f'<figure><figcaption>{heading}{room}</figcaption><div class="plot"><ul class="ticks">{ticks}</ul>'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(heading)}">{"".join(drawn)}</svg>'
+        f'<div class="axis"><span>call 1</span><span>call {calls:,}</span></div></div></figure>'
+    )
+
+
+def _pieces(values: Sequence[float | None]) -> Iterator[list[tuple[int, float]]]:
+    """Cut a line where nothing was sent, and thin it out where it has more points than one sees."""
+    step = max(1, len(values) // _MOST_POINTS)
+    few = list[tuple[int, float]]()
+    for at, value in enumerate(values):
+        if value is None:
+            if few:
+                yield few
+            few = []
+        elif at % step == 0 or at == len(values) - 1:
+            few.append((at, value))
+    if few:
+        yield few
+
+
+def _step(highest: float, whole: float | None) -> tuple[float, int]:
+    """Choose round numbers for an axis: how far apart, and how many of them."""
+    if whole is not None or highest <= 0:
+        return (whole or 1.0) / 4, 4
+    rough = highest / 4
+    size = 10.0 ** floor(log10(rough))
+    step = next(size * by for by in (1.0, 2.0, 2.5, 5.0, 10.0) if size * by >= rough * 0.999999)
+    return step, max(1, -int(-highest // step))
+
+
+def _plain(value: float, step: float) -> str:
+    return f"{value:,.{_digits(step)}f}"
+
+
+def _percent(value: float, step: float) -> str:
+    return f"{value:.0%}"
+
+
+def _money(value: float, step: float) -> str:
+    return f"${value:,.{_digits(step)}f}" if value else "$0"
+
+
+def _digits(step: float) -> int:
+    """Return the fewest digits behind the point that say a step in full."""
+    return next(digits for digits in range(12) if digits == 11 or abs(round(step, digits) / step - 1) < 1e-9)

@@ -15,13 +15,14 @@ from trimtab.counting.sizes import Fixed, Shares, sizes_for
 from trimtab.errors import BudgetExceededError, ConfigurationError
 from trimtab.formats import Format, SystemLike, ToolSchema, mapping_of
 from trimtab.formats.values import as_list, entry_of, item_of
-from trimtab.models import DEFAULT_PRICING, CachePricing, pricing_for
+from trimtab.models import DEFAULT_PRICING, CachePricing, dollars_for, pricing_for
+from trimtab.models.prices import find_pricing
 from trimtab.replay.cache import PromptCache, Sent
 from trimtab.replay.evidence import Witness
 from trimtab.replay.players import Meter, Setting, View
 from trimtab.replay.policies import PolicyLike, name_of, player_for
 from trimtab.replay.record import Messages, ModelCall, goes_on, leading_count, read_recording
-from trimtab.replay.results import CallRow, Replayed, totals_of
+from trimtab.replay.results import CallRow, Replayed, rooms_of, totals_of
 from trimtab.session.messages import RECALL_TAG
 from trimtab.strategies import CUT_MARKER
 from trimtab.strategies.fact_extractor import FACTS_TAG
@@ -39,7 +40,7 @@ def replay(
     budget: BudgetLike | None = None,
     model: str | None = None,
     counter: CounterLike | None = None,
-    pricing: CachePricing | str = DEFAULT_PRICING,
+    pricing: CachePricing | str | None = None,
     format: str | Format = "auto",
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
@@ -60,7 +61,8 @@ def replay(
         budget: Room for each call, as for `fit`. None: a policy's own, or the model's window.
         model: Name of the model, for its tokenizer and window.
         counter: What counts tokens. None: the model's own, or an estimate that errs high.
-        pricing: Prices: a `CachePricing`, or the name of one or of a model.
+        pricing: Prices: a `CachePricing`, or the name of one or of a model. None: those of `model`, where
+            they are known, else "anthropic".
         format: Name of the wire form; "auto" goes by the shapes that occur.
         system: System text beside the messages, where the recording has none.
         tools: Tool schemas, likewise.
@@ -89,7 +91,8 @@ def replay(
     sizing = _Sizing(counted, recording.format)
     meter = Meter(lambda messages: sum(map(sizing.of, messages)))
     setting = Setting(recording=recording, budget=budget, model=model, counter=counted, meter=meter)
-    prices = pricing_for(pricing) if isinstance(pricing, str) else pricing
+    prices = prices_of(model) if pricing is None else pricing
+    prices = pricing_for(prices) if isinstance(prices, str) else prices
     if not isinstance(prices, CachePricing):
         raise ConfigurationError(
             f"pricing is a CachePricing or a name, not {type(prices).__name__}", argument="pricing"
@@ -118,7 +121,21 @@ def replay(
         calls=tuple(rows),
         totals=totals_of(rows),
         steady=totals_of(row for row in rows if row.over_before),
+        models=() if model is None else (model,),
+        rooms=rooms_of(row.limit_tokens for row in rows if row.limit_tokens is not None),
+        dollars=_dollars(prices, rows),
     )
+
+
+def prices_of(model: str | None, /) -> CachePricing:
+    """Return the prices of a model; those there are by default where nobody knows them."""
+    return (None if model is None else find_pricing(model)) or pricing_for(DEFAULT_PRICING)
+
+
+def _dollars(prices: CachePricing, rows: Sequence[CallRow]) -> float | None:
+    """Return the price in dollars: of a known model, or where the prices are in dollars themselves."""
+    million = dollars_for(prices.name) if prices.base == 1.0 else 1.0
+    return None if million is None else sum(row.price for row in rows) * million / 1e6
 
 
 def _counter(counter: CounterLike | None, model: str | None) -> Any:

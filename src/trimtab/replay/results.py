@@ -1,12 +1,12 @@
-"""What a replay found: a row a call, sums over rows, and a table of policies side by side."""
+"""What a replay found: a row a call, and sums over rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from trimtab.report.text import align, plain
+from trimtab.report.text import plain, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,6 +225,10 @@ class Replayed:
         totals: Sums over all calls.
         steady: Sums from the first call on that had to be trimmed.
         recordings: How many recordings there were.
+        models: Models whose tokens were counted; none where nobody named one.
+        rooms: The least and the most room of a call, in tokens; one number where it is the same for all, and
+            none where nobody gave any.
+        dollars: The price in dollars; None where nobody knows what the model costs.
     """
 
     policy: str
@@ -233,6 +237,9 @@ class Replayed:
     totals: Totals
     steady: Totals
     recordings: int = 1
+    models: tuple[str, ...] = ()
+    rooms: tuple[int, ...] = ()
+    dollars: float | None = None
 
     def __add__(self, other: Replayed) -> Replayed:
         """Join what was found of other recordings under the same policy; rows of calls are left behind."""
@@ -242,7 +249,15 @@ class Replayed:
             totals=self.totals + other.totals,
             steady=self.steady + other.steady,
             recordings=self.recordings + other.recordings,
+            models=tuple(dict.fromkeys(self.models + other.models)),
+            rooms=rooms_of(self.rooms + other.rooms),
+            dollars=_both(self.dollars, other.dollars),
         )
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every call was sent, within its room, and as a provider takes it: else it is no bill."""
+        return not (self.totals.refused or self.totals.over_limit or self.totals.invalid)
 
     def without_calls(self) -> Replayed:
         """Return the sums alone."""
@@ -264,70 +279,34 @@ class Replayed:
             "recordings": self.recordings,
             "totals": self.totals.to_dict(),
             "steady": self.steady.to_dict(),
+            "models": list(self.models),
+            "rooms": list(self.rooms),
+            "dollars": self.dollars,
             "calls": [row.to_dict() for row in self.calls],
         }
 
+    def __repr__(self) -> str:
+        """Say the sums in a line."""
+        totals = self.totals
+        wrong = {"refused": totals.refused, "over": totals.over_limit, "invalid": totals.invalid}
+        told = "".join(f", {count:,} {word}" for word, count in wrong.items() if count)
+        return (
+            f"<Replayed {plain(self.policy)!r}: {plural(totals.calls, 'call')}, {totals.tokens:,} tokens,"
+            f" price {totals.price:,.0f}{told}>"
+        )
 
-def replay_table(results: Sequence[Replayed], /) -> str:
-    """Write policies below each other, for people.
+    def _repr_html_(self) -> str:
+        """Show it in a notebook: the sums, what went wrong, and charts by call. No content."""
+        from trimtab.replay.chart import fragment  # not above: only who looks at it needs it
 
-    Reuse and fill are of the calls that have to be trimmed and those after, all else of all calls. The price
-    is in tokens of plain input, and the cost in units of the first line.
-
-    Args:
-        results: One for each policy; costs are in units of the first.
-
-    Example:
-        >>> from trimtab import SlidingWindow
-        >>> from trimtab.replay import replay
-        >>> chat = [{"role": role, "content": "word " * 50} for role in ("user", "assistant")] * 20
-        >>> policies = ("default", SlidingWindow(target_ratio=0.5))
-        >>> found = [replay(chat, policy, budget=900) for policy in policies]
-        >>> print(replay_table(found).partition("  tokens")[0])
-          policy          calls
-    """
-    cells = [cells_of(one, results[0]) for one in results]
-    rows = [tuple(cells[0]), *(tuple(one.values()) for one in cells)] if cells else []
-    kept = [
-        place for place, column in enumerate(zip(*rows, strict=True)) if not _EMPTY.issuperset(column[1:])
-    ]
-    shown = [tuple(row[place] for place in kept) for row in rows]
-    return "\n".join(line.rstrip() for line in align(shown, right=range(1, len(kept))))
+        return fragment(self)
 
 
-_EMPTY = frozenset({"", "-"})
-"""What a column says that says nothing."""
+def _both(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
 
 
-def cells_of(one: Replayed, first: Replayed, /) -> dict[str, str]:
-    """Write what was found, by the heads of a table; the cost in units of the first line."""
-    totals, steady, ratio = one.totals, one.steady, one.cost_ratio(first)
-    trims, found = steady if steady.calls else totals, totals.evidence
-    return {
-        "policy": plain(one.policy)[:40],
-        "calls": f"{totals.calls:,}",
-        "tokens": f"{totals.tokens:,}",
-        "reuse": _share(trims.reuse),
-        "fill": _share(trims.fill),
-        "price": f"{totals.price:,.0f}",
-        "cost": "" if ratio is None else f"{ratio:.2f}",
-        "cut moved": f"{totals.cut_moves:,}",
-        "back": _some(totals.moved_back),
-        "summaries": _some(totals.summarizer_calls),
-        "over": _some(totals.over_limit),
-        "invalid": _some(totals.invalid),
-        "refused": _some(totals.refused),
-        "evidence": _share(found.share),
-        "whole": _some(found.whole),
-        "shortened": _some(found.shortened),
-        "retold": _some(found.retold),
-        "of": _some(found.sought),
-    }
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.1%}"
-
-
-def _some(number: int) -> str:
-    return f"{number:,}" if number else "-"
+def rooms_of(limits: Iterable[int]) -> tuple[int, ...]:
+    """Return the least and the most room; one number where they are the same."""
+    found = sorted(set(limits))
+    return tuple(dict.fromkeys((found[0], found[-1]))) if found else ()

@@ -167,8 +167,8 @@ def document(title: str, content: str, *, about: Iterable[str] = (), style: str 
     made = f'<time datetime="{now:%Y-%m-%dT%H:%MZ}">{now:%Y-%m-%d %H:%M} UTC</time>'
     parts = [*map(_safe, filter(None, about)), made, _safe(f"trimtab {version('trimtab')}")]
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"/>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
         f"<title>{_safe(title)}</title><style>{_PAGE}{_STYLE}{style}</style></head>\n"
         f'<body><main class="trimtab"><h1>{_safe(title)}</h1>\n<p class="about">{" · ".join(parts)}</p>\n'
         f"{content}</main></body></html>\n"
@@ -212,10 +212,12 @@ def _whole(report: Report, table: Iterable[str], *, said: str = "", linked: bool
 
 def table_fragment(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Write a table as a part of a page, in the style of a report."""
-    head = "".join(f'<th scope="col">{_safe(text)}</th>' for text in heads)
-    body = "".join("<tr>" + "".join(f"<td>{_safe(text)}</td>" for text in row) + "</tr>" for row in rows)
+    lines = list(rows)
+    filled = [at for at in range(len(heads)) if any(row[at] for row in lines)]  # no column without a word
+    head = "".join(f'<th scope="col">{_safe(heads[at])}</th>' for at in filled)
+    body = "".join("<tr>" + "".join(f"<td>{_safe(row[at])}</td>" for at in filled) + "</tr>" for row in lines)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return part(f"<p><b>{_safe(title)}</b></p>\n{scroll_region(table, title)}\n")
+    return part(f"<h2>{_safe(title)}</h2>\n{scroll_region(table, title)}\n")
 
 
 def scroll_region(content: str, title: str) -> str:
@@ -223,9 +225,9 @@ def scroll_region(content: str, title: str) -> str:
     return f'<div class="scroll" role="region" tabindex="0" aria-label="{_safe(title)}">{content}</div>'
 
 
-def facts_fragment(title: str, facts: Iterable[tuple[str, str]]) -> str:
+def facts_fragment(title: str, about: str, facts: Iterable[tuple[str, str]]) -> str:
     """Write words and what is said of each as a part of a page, in the style of a report."""
-    return part(f"<p><b>{_safe(title)}</b></p>\n<dl>{_facts(facts)}</dl>\n")
+    return part(f'<h2>{_safe(title)}</h2>\n<p class="about">{_safe(about)}</p>\n<dl>{_facts(facts)}</dl>\n')
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:

@@ -932,7 +932,8 @@ class Session(RunnerHolder):
 
     def _repr_html_(self) -> str:
         """Show in a notebook where the session stands, as far as it was read. No content."""
-        return status_fragment(repr(self), self._runner.core)
+        about = f"{self._runner.describe()}, in {repr(self.store).strip('<>')}"
+        return status_fragment(f"Session {self.id}", about, self._runner.core)
 
     if not TYPE_CHECKING:  # a type checker that sees it would take any name for one that can be set
 

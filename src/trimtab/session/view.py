@@ -23,7 +23,7 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Dict, OriginName
 from trimtab.formats.origin import Origins
 from trimtab.report.html import facts_fragment
-from trimtab.report.text import plural, runs
+from trimtab.report.text import number, plural, runs
 from trimtab.session.calibration import Calibration
 from trimtab.session.core import Core, ViewGiven, ViewShown, id_of
 from trimtab.session.effects import FitContext, Steps
@@ -449,12 +449,16 @@ class SessionStatus:
         return asdict(self)
 
 
-def status_fragment(title: str, core: Core) -> str:
-    """Write where a session stands, as far as it was read, as a part of a page."""
+def status_fragment(title: str, about: str, core: Core) -> str:
+    """Write where a session stands, as far as it was read, as a part of a page; what is 0 is not said."""
     known = core.working_set or core.last_working_set
     status = {} if known is None else status_of(known, core).to_dict()
-    facts = [(name.replace("_", " "), str(value)) for name, value in status.items() if value is not None]
-    return facts_fragment(title, facts)
+    facts = [
+        (name.replace("_", " "), number(value) if isinstance(value, int) else str(value))
+        for name, value in status.items()
+        if value
+    ]
+    return facts_fragment(title, about, facts)
 
 
 def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:

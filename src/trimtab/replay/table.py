@@ -1,0 +1,149 @@
+"""A table of policies side by side, and what its words mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trimtab.models import dollars_for
+from trimtab.report.text import align, plain, plural
+
+if TYPE_CHECKING:
+    from trimtab.replay.results import Replayed
+
+
+def replay_table(results: Sequence[Replayed], /) -> str:
+    """Write policies below each other, for people, and what the words over them mean.
+
+    Reuse and fill are of the calls that have to be trimmed and those after, all else of all calls. The price
+    is in tokens of plain input, and the cost in units of the first line; it stands in parentheses where calls
+    were refused, passed their room, or are invalid: what is not sent costs nothing.
+
+    Args:
+        results: One for each policy; costs are in units of the first.
+
+    Example:
+        >>> from trimtab import SlidingWindow
+        >>> from trimtab.replay import replay
+        >>> chat = [{"role": role, "content": "word " * 50} for role in ("user", "assistant")] * 20
+        >>> policies = ("default", SlidingWindow(target_ratio=0.5))
+        >>> found = [replay(chat, policy, budget=900) for policy in policies]
+        >>> print(replay_table(found).partition("  tokens")[0])
+          policy          calls
+    """
+    cells = [cells_of(one, results[0]) for one in results]
+    rows = [tuple(cells[0]), *(tuple(one.values()) for one in cells)] if cells else []
+    kept = [
+        place for place, column in enumerate(zip(*rows, strict=True)) if not _EMPTY.issuperset(column[1:])
+    ]
+    shown = [tuple(row[place] for place in kept) for row in rows]
+    notes = [f"  {note}" for note in notes_of(results)]
+    lines = (line.rstrip() for line in align(shown, right=range(1, len(kept))))
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+_EMPTY = frozenset({"", "-"})
+"""What a column says that says nothing."""
+
+
+def cells_of(one: Replayed, first: Replayed, /) -> dict[str, str]:
+    """Write what was found, by the heads of a table; the cost in units of the first line."""
+    totals, steady, ratio = one.totals, one.steady, one.cost_ratio(first)
+    trims, found = steady if steady.calls else totals, totals.evidence
+    cost = "" if ratio is None else f"{ratio:.2f}"
+    return {
+        "policy": plain(one.policy)[:40],
+        "calls": f"{totals.calls:,}",
+        "tokens": f"{totals.tokens:,}",
+        "reuse": _share(trims.reuse),
+        "fill": _share(trims.fill),
+        "price": f"{totals.price:,.0f}",
+        "dollars": in_dollars(one.dollars),
+        "cost": cost if one.is_sound or not cost else f"({cost})",
+        "cut moved": f"{totals.cut_moves:,}",
+        "back": _some(totals.moved_back),
+        "summaries": _some(totals.summarizer_calls),
+        "over": _some(totals.over_limit),
+        "invalid": _some(totals.invalid),
+        "refused": _some(totals.refused),
+        "evidence": _share(found.share),
+        "whole": _some(found.whole),
+        "shortened": _some(found.shortened),
+        "retold": _some(found.retold),
+        "of": _some(found.sought),
+    }
+
+
+def notes_of(results: Sequence[Replayed], /) -> list[str]:
+    """Say of which room, model and prices a table is, and what of its words has to be known."""
+    if not results:
+        return []
+    return ["; ".join(subject_of(results)), _of_calls(results), *_costs(results)]
+
+
+def subject_of(results: Sequence[Replayed], /) -> list[str]:
+    """Say of which room, model and prices it is."""
+    rooms = rooms_in(results)
+    models = list(dict.fromkeys(model for one in results for model in one.models))
+    pricing, dollars = results[0].pricing, dollars_for(results[0].pricing)
+    return [
+        *([f"room {rooms}"] if rooms else []),
+        *([f"model {', '.join(map(plain, models))}"] if models else []),
+        f"prices of {plain(pricing)}, in tokens of plain input"
+        + (f" at {in_dollars(dollars)} a million" if dollars is not None else ""),
+    ]
+
+
+def rooms_in(results: Sequence[Replayed], /) -> str:
+    """Say how much room there was for a call; nothing where nobody gave any."""
+    rooms = sorted({room for one in results for room in one.rooms})
+    return (
+        ""
+        if not rooms
+        else "–".join(f"{room:,}" for room in dict.fromkeys((rooms[0], rooms[-1]))) + " tokens"
+    )
+
+
+def _of_calls(results: Sequence[Replayed]) -> str:
+    counts = sorted({one.steady.calls for one in results})
+    if not counts[-1]:
+        return "reuse, fill: of all calls, since none has to be trimmed"
+    few = "–".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+    each = ", in each recording" if results[0].recordings > 1 else ""
+    return f"reuse, fill: of the {few} calls from the first that has to be trimmed{each}"
+
+
+def _costs(results: Sequence[Replayed]) -> list[str]:
+    if all(one.is_sound for one in results):
+        return [f"cost: of that of {plain(results[0].policy)}"] if len(results) > 1 else []
+    return [
+        f"cost: of that of {plain(results[0].policy)}; in parentheses, calls were refused, over or invalid:"
+        " what is not sent as it should be is not cheaper"
+    ]
+
+
+def wrongs_of(one: Replayed, /) -> list[str]:
+    """Say in words how many calls were not sent as they should be."""
+    totals = one.totals
+    return [
+        *([f"refused {plural(totals.refused, 'call')}"] if totals.refused else []),
+        *([f"passed the room at {plural(totals.over_limit, 'call')}"] if totals.over_limit else []),
+        *([f"made {plural(totals.invalid, 'call')} invalid"] if totals.invalid else []),
+    ]
+
+
+def in_dollars(value: float | None) -> str:
+    """Write a price in dollars, small ones with more digits; nothing where it is not known."""
+    if value is None:
+        return ""
+    return (
+        f"${value:,.2f}" if value >= 1 or not value else f"${value:.2g}" if value < 0.01 else f"${value:.3f}"
+    )
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
+def _some(number: int) -> str:
+    return f"{number:,}" if number else "-"
