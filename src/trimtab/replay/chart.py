@@ -74,7 +74,7 @@ class _Line(NamedTuple):
 def chart_page(
     groups: Mapping[str, Sequence[Replayed]], /, *, title: str = "Replay", max_recordings: int = 20
 ) -> str:
-    """Write a page of HTML: which policy is cheaper, a table of the sums, and charts by call.
+    """Write a page: which policy is cheaper, sums of each, and charts by call.
 
     A policy that refused calls, passed the room, or made calls invalid stands below those that did not,
     with these calls named: what is not sent costs nothing, so it is no cheaper for that.
@@ -115,7 +115,7 @@ def fragment(one: Replayed, /) -> str:
     """Write one policy as a part of a page, as a notebook, with charts where something had to be trimmed."""
     cells = {word: text for word, text in cells_of(one, one).items() if text not in ("", "-")}
     told = [(word, text) for word, text in cells.items() if word not in ("policy", "cost")]
-    told += [("evicted a call", _evicted(one))]
+    told += [("evicted a call", _evictions(one))]
     facts = "".join(f"<dt>{word}</dt><dd>{_safe(text)}</dd>" for word, text in told)
     wrong = "; ".join(wrongs_of(one))
     tone, said = ("good", "every call was sent within its room") if one.is_sound else ("bad", wrong)
@@ -153,13 +153,13 @@ def _verdict(totals: Sequence[Replayed]) -> str:
     told += f", {dollars[0]} instead of {dollars[1]}" if told and all(dollars) else ""
     share = best.totals.evidence_share
     lost = f"; {share:.0%} of the evidence is in view" if share is not None else ""
-    evicts = f"It evicts {_evicted(best)} messages a call"
-    evicts += f", {_safe(first.policy)} {_evicted(first)}{lost}." if best is not first else f"{lost}."
+    evicts = f"It evicts {_evictions(best)} messages a call"
+    evicts += f", {_safe(first.policy)} {_evictions(first)}{lost}." if best is not first else f"{lost}."
     head = f"Cheapest of those that send every call: {names}{told}."
     return f'<p class="verdict good">{head}</p><p class="outcome">{evicts}</p>'
 
 
-def _evicted(one: Replayed) -> str:
+def _evictions(one: Replayed) -> str:
     """Say how many messages of a call are not sent, in the mean."""
     return f"{one.totals.evicted / max(1, one.totals.calls):,.1f}"
 
@@ -174,7 +174,7 @@ def _table(totals: Sequence[Replayed]) -> str:
     most = max(one.totals.price for one in totals) or 1.0
     rows = []
     for place, one in enumerate(totals):
-        cells = {**cells_of(one, first), "evicted a call": _evicted(one)}
+        cells = {**cells_of(one, first), "evicted a call": _evictions(one)}
         rows.append((not one.is_sound, one.totals.price, place, one, cells))
     rows.sort(key=lambda row: row[:3])
     heads = [
@@ -314,11 +314,11 @@ def _charts(results: Sequence[Replayed]) -> str:
     """Draw what happened in one recording."""
     dollars = all(one.dollars is not None and one.totals.price for one in results)
     charts: list[tuple[str, Callable[[Replayed], list[float | None]], Callable[[float, float], str]]] = [
-        ("Tokens of a call", lambda one: [_sent(row, row.tokens) for row in one.calls], _plain),
+        ("Tokens of a call", lambda one: [_unless_refused(row, row.tokens) for row in one.calls], _plain),
         (
             "Reuse of the call before",
-            lambda one: [_sent(row, row.shared_tokens / (row.tokens or 1)) for row in one.calls],
-            _percent,
+            lambda one: [_unless_refused(row, row.shared_tokens / (row.tokens or 1)) for row in one.calls],
+            _as_share,
         ),
         (
             "Price so far, in dollars" if dollars else "Price so far, in tokens of plain input",
@@ -327,7 +327,7 @@ def _charts(results: Sequence[Replayed]) -> str:
         ),
     ]
     if sum(row.evidence is not None for row in results[0].calls) > 1:
-        charts.append(("Evidence in view, of all questions so far", _evidence, _percent))
+        charts.append(("Evidence in view, of all questions so far", _evidence, _as_share))
     rooms = {room for one in results for room in one.rooms}
     drawn = []
     for place, (heading, values, write) in enumerate(charts):
@@ -337,7 +337,7 @@ def _charts(results: Sequence[Replayed]) -> str:
     return f'<div class="plots">{"".join(drawn)}</div>{_key(results)}'
 
 
-def _sent(row: CallRow, value: float) -> float | None:
+def _unless_refused(row: CallRow, value: float) -> float | None:
     return None if row.refused is not None else value
 
 
@@ -376,7 +376,7 @@ def _figure(
     """Draw a line for each policy; a gap is a call that was refused, with a mark at the foot."""
     calls = max((len(line.values) for line in lines), default=0)
     highest = max((value for line in lines for value in line.values if value is not None), default=0.0)
-    step, count = _step(max(highest, limit or 0.0), 1.0 if write is _percent else None)
+    step, count = _step(max(highest, limit or 0.0), 1.0 if write is _as_share else None)
     top = step * count
     drawn = [
         *(
@@ -404,7 +404,7 @@ def _figure(
             f'<rect class="{kind}" x="{at * across - 3:.1f}" y="{_HEIGHT - 14}" width="6" height="14">'
             f"<title>{_safe(line.name)}: call {at + 1} was refused</title></rect>"
             for at, value in enumerate(line.values)
-            if value is None and write is not _percent
+            if value is None and write is not _as_share
         ]
     ticks = "".join(f"<li>{write(step * at, step)}</li>" for at in range(count, -1, -1))
     room = f", dashed: the room of {limit:,.0f}" if limit is not None else ""
@@ -445,7 +445,7 @@ def _plain(value: float, step: float) -> str:
     return f"{value:,.{_digits(step)}f}"
 
 
-def _percent(value: float, step: float) -> str:
+def _as_share(value: float, step: float) -> str:
     return f"{value:.0%}"
 
 

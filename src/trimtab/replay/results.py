@@ -256,7 +256,7 @@ class Replayed:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every call was sent, within its room, and as a provider takes it: else it is no bill."""
+        """Whether every call was sent, in its room and valid; else the price is no bill."""
         return not (self.totals.refused or self.totals.over_limit or self.totals.invalid)
 
     def without_calls(self) -> Replayed:
@@ -296,7 +296,7 @@ class Replayed:
         )
 
     def _repr_html_(self) -> str:
-        """Show it in a notebook: the sums, what went wrong, and charts by call. No content."""
+        """Show sums, charts and what went wrong in a notebook; no content."""
         from trimtab.replay.chart import fragment  # not above: only who looks at it needs it
 
         return fragment(self)

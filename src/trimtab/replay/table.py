@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def replay_table(results: Sequence[Replayed], /) -> str:
-    """Write policies below each other, for people, and what the words over them mean.
+    """Write policies below each other, and what the words over them mean.
 
     Reuse and fill are of the calls that have to be trimmed and those after, all else of all calls. The price
     is in tokens of plain input, and the cost in units of the first line; it stands in parentheses where calls
@@ -116,10 +116,8 @@ def _of_calls(results: Sequence[Replayed]) -> str:
 def _costs(results: Sequence[Replayed]) -> list[str]:
     if all(one.is_sound for one in results):
         return [f"cost: of that of {plain(results[0].policy)}"] if len(results) > 1 else []
-    return [
-        f"cost: of that of {plain(results[0].policy)}; in parentheses, calls were refused, over or invalid:"
-        " what is not sent as it should be is not cheaper"
-    ]
+    first = plain(results[0].policy)
+    return [f"cost: of that of {first}; in parentheses where calls were refused, over or invalid"]
 
 
 def wrongs_of(one: Replayed, /) -> list[str]:
