@@ -60,6 +60,7 @@ OTHERS = {
 """What is tested here and is no adapter, by what it stands on."""
 
 EXTRAS = {
+    "client_frameworks": "openai",
     "deepagents": "langchain",
     "fastapi": "postgres",
     "openai_compatible": "exact",
@@ -67,8 +68,8 @@ EXTRAS = {
 }
 """The extra of what has none of its own name: hosts' clients are installed by themselves, and recipes."""
 
-BUILT_ON = {"deepagents": "langchain"}
-"""Frameworks that are built on another, whose adapter they take."""
+BUILT_ON = {"client_frameworks": "openai", "deepagents": "langchain"}
+"""Frameworks that are built on another, or take its client, and so its adapter."""
 
 
 def names() -> list[str]:
