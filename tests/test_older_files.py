@@ -1,7 +1,7 @@
 """What an earlier release wrote is read: sessions, a snapshot, a report, a policy.
 
-`tests/data/0.1.0` was written by the code of that release, and is never written again; `expected.json` has what it
-showed of its sessions. docs/versions.md promises what is held here.
+`tests/data/0.1.0` was written by the code of that release, and is never written again; `expected.json` has
+what it showed of its sessions. docs/versions.md promises what is held here.
 """
 
 from __future__ import annotations
