@@ -428,7 +428,10 @@ class History(Transcript):
         at = {start + index for index, _ in opened}
         # One that is answered is not it: an id may be used again, and the call that waits be an older one.
         waiting.difference_update(call_id for _, call_id in pairing.unanswered)
-        units = [self._unit_of(group.shift(start), at) for group in members(columns, pairing)]
+        groups = members(columns, pairing)
+        for group in groups:
+            group.hold_whole(columns)
+        units = [self._unit_of(group.shift(start), at) for group in groups]
         units.sort(key=lambda unit: unit.indices[0])
         return list(map(span_of, units))
 

@@ -102,6 +102,11 @@ class Transcript:
         return min(self._read_from, self._walked_from)
 
     @once
+    def _nowhere(self) -> Structure:
+        """What is noted of messages that stand nowhere, which nobody reads."""
+        return Structure(1)
+
+    @once
     def compaction(self) -> int:
         """The latest message that stands for those before it and may not leave; -1 where none does."""
         return self.format.latest_compaction(self.messages) if self.format.rules.keeps_messages else -1
@@ -305,6 +310,26 @@ class Transcript:
             return self.walk(start, left_tokens, sizes, prices)
         return low
 
+    def price(self, message: Any, prices: Prices, /) -> int | None:
+        """Count a message that stands nowhere, as a walk does.
+
+        To count it in full takes three times as long.
+
+        Args:
+            message: As a dict.
+            prices: What the counter charges.
+
+        Returns:
+            Its tokens; None if the format cannot count while it reads.
+        """
+        sizes, only = list[int | None]((None,)), range(0, -1, -1)
+        noted = self._nowhere
+        noted.behind.clear()
+        if self.format.count_back([message], only, sys.maxsize, sizes, noted, prices) is None:
+            return None
+        (size,), (times, by) = sizes, prices.scale
+        return size if size is None or times == by else (2 * size * times + by) // (2 * by)
+
     def look_back(self, start: int, /) -> None:
         """Note what a walk notes, where the counter cannot count on the way.
 
@@ -409,6 +434,10 @@ class Transcript:
         """
         if self.format.rules.users_stand_alone and self.kind(index) == "user":
             return True
+        walked = self.walked
+        is_told = self._walked_from < index and bool(walked.kinds_back) and index not in walked.odd
+        if is_told and self.kind(index) == "user":  # with results beside its words it would be odd
+            return index not in walked.callers and walked.bound.isdisjoint((index - 1, index))
         known = self._alone.get(index)
         if known is None:
             known = self._alone[index] = self._is_alone(index)

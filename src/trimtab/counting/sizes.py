@@ -53,6 +53,10 @@ class Walked(Protocol):
         """Read and count from what was read last back to `start`, until the room is passed."""
         ...
 
+    def price(self, message: Any, prices: Prices, /) -> int | None:
+        """Count a message that stands nowhere, as it is read; None if that cannot be done."""
+        ...
+
 
 class Fixed:
     """What a request costs beside its messages: system text, tools, output schema, framing.
@@ -200,6 +204,16 @@ class Sizes:
             message = mapping_of(message)
         return checked_count(lambda: self.counter.count_message(message), self.counter, index)
 
+    def with_change(self, history: Walked, message: Any, index: int, /) -> int:
+        """Count a message of a conversation with a change."""
+        prices, tokens = self.counter.prices if self.additive else None, None
+        if prices is not None and type(message) is dict and index not in self.unread:
+            try:
+                tokens = history.price(message, prices)
+            except (CountingError, FormatError):
+                tokens = None  # it is told below, with the message
+        return self.message(message, index) if tokens is None else tokens
+
     def with_text(self, indices: Iterable[int], text: str, /) -> list[int | None]:
         """Return the sizes of messages with another text for content; None where that has to be counted.
 
@@ -335,6 +349,11 @@ class TimedSizes(Sizes):
         """Count a message that may not be of the conversation."""
         with observers.CountTime():
             return super().message(message, index)
+
+    def with_change(self, history: Walked, message: Any, index: int, /) -> int:
+        """Count a message of a conversation with a change."""
+        with observers.CountTime():
+            return super().with_change(history, message, index)
 
     def count_each(self) -> None:
         """Count every message nobody asked about yet."""

@@ -145,7 +145,7 @@ def as_dict(value: Any) -> Dict | None:
     """Read a part or call as a dict; None if it is neither a mapping nor a model."""
     if type(value) is dict:
         return value
-    if value is None or isinstance(value, str | int):
+    if value is None or isinstance(value, (str, int)):
         return None
     try:
         return mapping_of(value)
@@ -171,7 +171,7 @@ def as_typed_part(value: Any) -> Dict | None:
 
 def as_list(value: Any) -> Sequence[Any] | None:
     """Return a list or tuple as it is, None for anything else."""
-    return value if isinstance(value, list | tuple) else None
+    return value if isinstance(value, (list, tuple)) else None
 
 
 def as_text(value: Any) -> str | None:
@@ -302,7 +302,7 @@ def item_of(owner: Any, key: str | int) -> Any:
     """Return what stands under a key, an index or an attribute; None if nothing does."""
     if type(owner) is dict or isinstance(owner, Mapping):  # the abstract class takes ten times as long
         return owner.get(key)
-    if isinstance(owner, list | tuple):
+    if isinstance(owner, (list, tuple)):
         return owner[key] if isinstance(key, int) and -len(owner) <= key < len(owner) else None
     return getattr(owner, str(key), None)
 
@@ -318,6 +318,11 @@ def with_values(owner: Any, values: Mapping[Path, Any]) -> Any:
     if type(owner) is dict and len(values) == 1:  # as nearly all are
         ((path, value),) = values.items()
         return {**owner, path[0]: with_values(owner.get(path[0]), {path[1:]: value})}
+    if type(owner) is list and len(values) == 1:
+        ((path, value),) = values.items()
+        copied: Any = owner.copy()
+        copied[path[0]] = with_values(copied[path[0]], {path[1:]: value})
+        return copied
     inner: dict[str | int, dict[Path, Any]] = {}
     for path, value in values.items():
         inner.setdefault(path[0], {})[path[1:]] = value
@@ -394,7 +399,7 @@ def _with_items(owner: Any, items: Mapping[Any, Any]) -> Any:
     if isinstance(owner, Mapping):
         changed = {**owner, **items}
         return changed if type(owner) is dict else _like(owner, changed)
-    if isinstance(owner, list | tuple):
+    if isinstance(owner, (list, tuple)):
         copied = list(owner)
         for index, value in items.items():
             copied[index] = value

@@ -91,7 +91,9 @@ class Costs:
             known = self.sizes.with_text((index,), texts["content",])[0]
         if known is None:
             message = self.history.messages[index]
-            known = self.sizes.message(self.history.format.with_texts(message, texts), index)
+            known = self.sizes.with_change(
+                self.history, self.history.format.with_texts(message, texts), index
+            )
         self._with_texts[index] = (texts, known)
         return known
 

@@ -32,6 +32,7 @@ class Cuts:
         self._row = request.told  # which says what the oldest cut is
         self._few = 8  # units that a look further back tells apart; four times as many each time
         self._known_from = max(request.oldest_cut, request.planned_cut)
+        self._is_looked_for = False
         self._from = max(self._known_from, request.history.head)
         """A cut before this message is none; neither is one at the system text in front."""
         self._list()
@@ -135,8 +136,6 @@ class Cuts:
         `fits` must hold for every newer cut once it holds for one. With `also` it is one behind which the
         provider takes what is kept; without it something is put in there.
         """
-        if self._in_row and not self._known_from:
-            self._look_for()
         while True:
             firsts = self._firsts
             cut = self._oldest(fits, also)
@@ -157,18 +156,24 @@ class Cuts:
 
         What stays beside a cut is not asked for: in a stretch nobody knows yet what opens a turn.
         """
+        self._is_looked_for = True
         if self._firsts and any([span[3] is None for span in self._row]):
             first, limit = self._firsts[0], self._request.limit_tokens
             cuts = range(first, self._end)
             # Between messages, not units: a unit has no fewer tokens than its messages behind the cut.
             self._from = first + bisect_left(cuts, True, key=lambda cut: self.tokens(cut) <= limit)
+            self._known_from = self._from
             self.part(self._from, few=4)
             self._list()
 
     def _oldest(self, fits: Callable[[int], bool], also: Also | None) -> int | None:
         # Where it is known at which message the limit was passed, mostly the first or second place fits.
-        near, firsts = 2 if self._known_from else 0, self._firsts
-        at = next((at for at, cut in enumerate(firsts[:near]) if fits(cut)), None)
+        near = _NEAR if self._known_from else 0
+        at = next((at for at, cut in enumerate(self._firsts[:near]) if fits(cut)), None)
+        if at is None and self._in_row and not self._is_looked_for:
+            self._look_for()  # nothing is known, or what stays anyway was not counted with
+            return self._oldest(fits, also)
+        firsts = self._firsts
         if at is None:
             if not fits(self._end):
                 return None
@@ -297,6 +302,9 @@ def _is_torn(unit: Unit) -> bool:
 
 
 _first_of, _parts_of = itemgetter(0), attrgetter("parts")
+
+_NEAR = 2
+"""Places behind the message at which the limit was passed that are tried one by one."""
 
 
 SMALL_SHARE = 16
