@@ -96,6 +96,7 @@ def variables(address: str) -> dict[str, str]:
     bedrock = {"AWS_ENDPOINT_URL_BEDROCK_RUNTIME": address, "AWS_REGION": "us-east-1"}
     bedrock |= {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "k"}
     quiet = {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    quiet |= {"AGNO_TELEMETRY": "false"}
     return openai | anthropic | gemini | bedrock | quiet
 
 
