@@ -193,3 +193,25 @@ def test_notebooks_show_contexts_and_sessions() -> None:
     shown = Page(session._repr_html_()).text
     assert "budget tokens" in shown
     assert "a secret word" not in shown
+
+
+def test_a_session_has_a_plain_heading_and_no_rows_of_zeros() -> None:
+    """What is 0 is not said, and numbers are written as everywhere."""
+    session = Session(30_000, counter=FixedCounter(per_message=1_000), id="ada")
+    session.extend(chat(20))
+    session.messages()
+    shown = Page(session._repr_html_())
+    assert shown.text.strip().startswith("Session ada")
+    assert "<Session" not in shown.text
+    assert "20,000" in shown.text
+    assert "failures" not in shown.text
+    assert all(text != "0" for text in re.findall(r"<dd>(.*?)</dd>", session._repr_html_()))
+
+
+def test_a_context_in_a_notebook_has_no_empty_column() -> None:
+    """Without a cap there is no column for caps."""
+    context = Context(300, counter=CharCounter())
+    context.add("history", chat(3))
+    assert "cap" not in Page(context._repr_html_()).text
+    context.add("documents", ["one"], max_tokens=20)
+    assert "cap" in Page(context._repr_html_()).text

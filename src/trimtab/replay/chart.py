@@ -26,6 +26,7 @@ _MOST_PLACES = 8
 """Recordings of which the calls are named that were not sent as they should be."""
 
 _STYLE = """
+.trimtab .policies td:first-child { min-width: 11em; max-width: 16em; overflow-wrap: anywhere }
 .trimtab .bar svg { height: var(--bar); min-width: 5em; margin: .35em 0 }
 .trimtab .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)) }
 .trimtab .plots { gap: var(--space-3) var(--space-5) }
@@ -50,7 +51,7 @@ _STYLE = """
 .trimtab .policies tr { padding: var(--space-2) 0; border-bottom: 1px solid var(--line) }
 .trimtab .policies td { display: block; border: 0; padding: 0; text-align: left }
 .trimtab .policies td:is(:first-child, .bar) { grid-column: 1 / -1 }
-.trimtab .policies td:first-child { font-weight: var(--strong) }
+.trimtab .policies td:first-child { font-weight: var(--strong); max-width: none }
 .trimtab .policies td.n { white-space: normal }
 .trimtab .policies td[data-head]::before { content: attr(data-head); display: block; color: var(--soft) }
 .trimtab .policies td[data-head]::before { font: 400 var(--text-small)/1.3 var(--sans) }
@@ -205,7 +206,7 @@ def _table(totals: Sequence[Replayed]) -> str:
 
 def _number(head: str, text: str) -> str:
     flaw = " flaw" if head in _FLAWS and text != "-" else ""
-    return f'<td class="n{flaw}" data-head="{head}">{"0" if text == "-" else text}</td>'
+    return f'<td class="n{flaw}" data-head="{head}">{"0" if text == "-" else text or "–"}</td>'
 
 
 def _sign(place: int) -> str:
@@ -281,7 +282,7 @@ def _evidence_bars(totals: Sequence[Replayed]) -> Iterator[str]:
         )
     yield "<h2>Evidence in view when its question comes</h2>"
     yield '<p class="note">Of the messages that have the answer; paler: shortened or retold.</p>'
-    yield f"<table><tbody>{''.join(rows)}</tbody></table>"
+    yield f'<table class="policies"><tbody>{"".join(rows)}</tbody></table>'
 
 
 # Each call.

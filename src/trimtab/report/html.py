@@ -86,7 +86,8 @@ _STYLE = (
 .trimtab tr:target { background: var(--card); box-shadow: inset 3px 0 var(--accent) }
 .trimtab .why, .trimtab .note { display: block }
 .trimtab ul { margin: 0; padding-left: 1.2em } .trimtab .key { list-style: none; padding: 0 }
-.trimtab .key li { display: inline-block; margin-right: var(--space-4); font-size: var(--text-small) }
+.trimtab .key li { display: inline-block; max-width: 100% }
+.trimtab .key li { margin-right: var(--space-4); font-size: var(--text-small) }
 .trimtab summary { cursor: pointer; padding: var(--space-2) 0 }
 .trimtab svg.sign { display: inline-block; width: 11px; height: 11px; margin-right: var(--space-1) }
 .trimtab pre { white-space: pre-wrap; margin: var(--space-1) 0; padding: var(--space-2) var(--space-3) }
@@ -347,9 +348,7 @@ def _strip(report: Report, *, linked: bool) -> Iterator[str]:
             shown.append(_rect(cell.kind, place * width + gap / 2, width - gap, cell.said))
             place += 1
         # The table stands right below: a tab stop a row would be in the way of who goes by keyboard.
-        goes = (
-            f'<a href="#row-{row}" tabindex="-1" aria-label="row {row + 1}">' if linked and row >= 0 else ""
-        )
+        goes = f'<a href="#row-{row}" tabindex="-1">' if linked and row >= 0 else ""
         drawn.append(goes + "".join(shown) + ("</a>" if goes else ""))
     there = {cell.kind for cell in cells}
     yield "<h2>The messages, oldest first</h2>"
