@@ -423,8 +423,10 @@ def test_a_session_is_played_as_it_would_have_been() -> None:
     assert found.totals.over_limit == 0
 
 
-@pytest.mark.few(7)
-@pytest.mark.parametrize("policy", ["none", "default", "session", "session-extractive", "sliding_window"])
+@pytest.mark.few(8)
+@pytest.mark.parametrize(
+    "policy", ["none", "default", "steady", "session", "session-extractive", "sliding_window"]
+)
 @pytest.mark.parametrize("form", ["openai_chat", "anthropic", "gemini", "openai_responses", "bedrock"])
 def test_words_are_policies_in_every_form(policy: str, form: str) -> None:
     """Nothing invalid leaves any of them, and all but no trimming keep the budget."""

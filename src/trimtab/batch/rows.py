@@ -25,7 +25,7 @@ from trimtab.formats import Format, SystemLike, ToolSchema, get_format
 from trimtab.models import CachePricing, facts_for, known_model_in
 from trimtab.policy.conversations import counted_model, fitter
 from trimtab.replay import PolicyLike, replay
-from trimtab.replay.policies import BY_DEFAULT, SessionPolicy, read_policy
+from trimtab.replay.policies import BY_DEFAULT, STEADY, SessionPolicy, read_policy
 from trimtab.report import MessageRow, Report
 from trimtab.session import Session
 from trimtab.strategies.door import strategy_given
@@ -164,11 +164,12 @@ def _fit_work(options: Options) -> Work:
     policy = read_policy(options.policy)
     if isinstance(policy, Context):
         return _by_policy(policy, options)
-    if policy == BY_DEFAULT:
+    steady = policy == STEADY
+    if policy in (BY_DEFAULT, STEADY):
         policy = None
     if isinstance(policy, str | SessionPolicy | Session) or isroutine(policy):
         raise ConfigurationError(
-            f"a table is fitted by blocks, a strategy or 'default', not by {options.policy!r:.80}"
+            f"a table is fitted by blocks, a strategy, 'default' or 'steady', not by {options.policy!r:.80}"
         )
     strategy = None if policy is None else strategy_given(policy)
     settings = _some(
@@ -177,7 +178,7 @@ def _fit_work(options: Options) -> Work:
     asked = columns_of(options)
 
     def work(value: Value) -> Row:
-        fitted = fit(value, options.budget, strategy=strategy, **settings)
+        fitted = fit(value, options.budget, strategy=strategy, steady=steady, **settings)
         return Row(_of_fit(fitted, asked), fitted.request)
 
     return work

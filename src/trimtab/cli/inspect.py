@@ -1,9 +1,11 @@
-"""`trimtab inspect`: a conversation or a session in a browser."""
+"""`trimtab inspect`: conversations and sessions in a browser."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -12,7 +14,7 @@ import click
 
 from trimtab.budget import Budget
 from trimtab.cli.fit import PolicyFit, fit_by_options
-from trimtab.cli.input import INPUT_KINDS, STANDARD_INPUT, InputKind, entries, files_of, open_input
+from trimtab.cli.input import INPUT_KINDS, STANDARD_INPUT, Entry, InputKind, entries, files_of, open_input
 from trimtab.cli.options import (
     RequestOptions,
     choice,
@@ -21,32 +23,46 @@ from trimtab.cli.options import (
     room_options,
 )
 from trimtab.cli.output import Refused, usage
-from trimtab.cli.session.commands import complete_sessions, open_session, open_session_store
+from trimtab.cli.session.commands import complete_sessions, name_of, open_session, open_session_store
 from trimtab.cli.session.io import say_missing
 from trimtab.context import Context, Fitted
-from trimtab.errors import ConfigurationError, ContextError, FormatError
-from trimtab.models import DEFAULT_PRICING, pricing_for, pricings
+from trimtab.counting import EstimateCounter, counter_for
+from trimtab.counting.measurement import count_of_request
+from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, UnknownNameError
+from trimtab.formats import Format, Request, detect, get_format, mapping_of
+from trimtab.models import DEFAULT_PRICING, facts_for, model_names, pricing_for, pricings
+from trimtab.models.prices import find_pricing
 from trimtab.replay import Recording, Replayed, read_recording
 from trimtab.replay import replay as play
-from trimtab.replay.policies import WORDS, read_policy
+from trimtab.replay.policies import BY_DEFAULT, STEADY, WORDS, read_policy
 from trimtab.session import Session
-from trimtab.stores import Event
+from trimtab.stores import Event, Store
+from trimtab.stores.secrets import mask
 from trimtab.strategies.data import KINDS_ALONE
 
-POLICIES = ("sliding_window", *(word for word in KINDS_ALONE if word != "sliding_window"))
+POLICIES = (BY_DEFAULT, STEADY, *KINDS_ALONE)
 """What a page offers beside the files that are given; the first is what `fit` does by itself."""
+MOST_LISTED = 2_000
+"""Conversations of a file or a folder that are listed; `--line` shows any other."""
+_SAID_CHARS = 120
+_LEAST_ROOM = 1_000
 
 EPILOG = """\b
 Examples:
   trimtab inspect chat.json --budget 8k
+  trimtab inspect chats.jsonl --model gpt-4o
   trimtab inspect chat.json --budget 8k --policy a.toml --policy b.toml
+  trimtab inspect --store chats.db
   trimtab inspect --store chats.db --id ada --read-only
 """
 
 
 @click.command(epilog=EPILOG)
 @click.option(
-    "--store", "url", metavar="URL", help="Look at a session of a store instead of a FILE: a file, or a URL."
+    "--store",
+    "url",
+    metavar="URL",
+    help="Look at the sessions of a store instead of a FILE: a file, or a URL.",
 )
 @click.option(
     "--id",
@@ -54,7 +70,7 @@ Examples:
     "name",
     metavar="ID",
     shell_complete=complete_sessions,
-    help="Name of the session; may be left out where the store has one only.",
+    help="Name of the session. Default: the page lists those of the store.",
 )
 @click.option("--read-only", is_flag=True, help="Take nothing back in the log of the session.")
 @click.option(
@@ -67,7 +83,10 @@ Examples:
     " Repeatable.",
 )
 @click.option(
-    "--line", type=click.IntRange(min=1), metavar="N", help="Which line of a FILE with a conversation a line."
+    "--line",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Open this line of a FILE with a conversation a line. Default: the page lists them.",
 )
 @click.option(
     "--port",
@@ -104,10 +123,11 @@ def inspect(
     allow_remote: bool,
     **given: Any,
 ) -> None:
-    """Look at a conversation in a browser.
+    """Look at conversations in a browser.
 
-    Shows what is sent, what is left out and why, and what other budgets and policies would send. FILE is a
-    conversation as for `trimtab fit`; with --store it is a session, with its timeline.
+    Shows what is sent, what is left out and why, and what other budgets and policies would send. FILE holds
+    conversations as for `trimtab fit`, or is a folder of such files: of several the page lists all to choose
+    from. With --store it is the sessions of a store, with their timelines.
 
     Writes an address of this machine with a token in it, which lets in who has it, until it is stopped.
     """
@@ -120,9 +140,10 @@ def inspect(
         read_policy(word)  # one that cannot be read is refused before anything else is done
     words = tuple(dict.fromkeys((*policies, *POLICIES)))
 
-    def show(subject: Any) -> None:
+    def show(subject: Any = None, *, collection: Any = None) -> None:
         serve(
             subject,
+            collection=collection,
             port=port,
             host=host,
             allow_remote=allow_remote,
@@ -130,44 +151,142 @@ def inspect(
         )
 
     if url is None:
-        value = _conversation_in(str(file), given["kind"], given["line"], parts=bool(policies))
-        show(subject_of(value, given, words, name="standard input" if file == STANDARD_INPUT else str(file)))
+        RequestOptions(given).check_budget()
+        found = _Files(str(file), given, parts=bool(policies))
+        if found.only is not None:
+            named = "standard input" if file == STANDARD_INPUT else str(file)
+            show(subject_of(found.only, given, words, name=named))
+        else:
+            show(collection=found.collection(words))
         return
     with open_session_store(url) as store:
-        one = open_session(store, _only_session(store.sessions()) if name is None else name)
+        names = store.sessions() if name is None else [name]
+        if not names:
+            raise Refused("the store has no sessions")
+        if len(names) > 1:
+            show(collection=_sessions(store, url, given, words))
+            return
+        one = open_session(store, names[0])
         say_missing(one)
         show(session_subject(one, given, words))
 
 
-def _only_session(names: Sequence[str]) -> str:
-    if len(names) != 1:
-        there = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-        raise Refused(
-            f"which session? Give --id ID; there are: {there}" if names else "the store has no sessions"
-        )
-    return names[0]
+def _sessions(store: Store, url: str, given: Mapping[str, Any], words: Sequence[str]) -> Any:
+    """Make the list of the sessions of a store; what is new in it is found when the page is asked for again."""
+    room = import_module("trimtab.inspector")
+
+    def items() -> list[Any]:
+        return [_session_item(room, name_of(store, name)) for name in store.sessions()]
+
+    def open(name: str) -> Any:
+        return session_subject(open_session(store, name), given, words)
+
+    return room.Collection(name=mask(url), items=items, open=open, noun="session")
 
 
-def _conversation_in(path: str, kind: InputKind, line: int | None, *, parts: bool) -> Any:
-    """Read one conversation; a file with several needs `line`.
+def _session_item(room: Any, found: Mapping[str, Any]) -> Any:
+    time = found.get("time")
+    return room.Item(
+        name=found["id"] if "id" in found else "",
+        messages=found.get("version"),
+        time="" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M"),
+        error=found.get("error", ""),
+    )
+
+
+class _Files:
+    """The conversations of a file or a folder: the only one, or all that can be listed.
 
     Raises:
-        FormatError: There is none, or it cannot be read.
-        Refused: There are several.
+        FormatError: There is none, or the only one cannot be read.
     """
-    files_of([path])
-    with open_input(path) as file:
-        read = entries(file, kind=kind, name="" if path == STANDARD_INPUT else path, parts=parts)
-        found = [one for one in read if line is None or one.line == line]
-    if len(found) > 1:
-        raise Refused(
-            f"{path}: {len(found):,} conversations: choose one by its line, as --line {found[0].line}"
+
+    def __init__(self, path: str, given: Mapping[str, Any], *, parts: bool) -> None:
+        self._name, self._given, self._parts = path, given, parts
+        self._places = dict[str, tuple[str, int | None]]()
+        self._held = dict[str, Any]()
+        """What was said on standard input, which is read once."""
+        self._items = list[Any]()
+        self._is_cut = False
+        self.only: Any = None
+        files = files_of([path])
+        last = Entry()
+        for where, last in self._read(files.paths, given["line"]):
+            if len(self._items) == MOST_LISTED:
+                self._is_cut = True
+                break
+            self._list(where, last, many=files.many)
+        if not self._items:
+            line = "" if given["line"] is None else f" in line {given['line']}"
+            raise FormatError(f"{path}: there is no conversation{line}")
+        if len(self._items) == 1:
+            if last.error is not None:
+                raise FormatError(f"{path}: {last.error}")
+            self.only = last.value
+
+    def _read(self, paths: Sequence[str], line: int | None) -> Iterator[tuple[str, Entry]]:
+        kind: InputKind = self._given["kind"]
+        for path in paths:
+            with open_input(path) as file:
+                name = "" if path == STANDARD_INPUT else path
+                for entry in entries(file, kind=kind, name=name, parts=self._parts):
+                    if line is None or entry.line == line:
+                        yield path, entry
+
+    def _list(self, path: str, entry: Entry, *, many: bool) -> None:
+        words = [os.path.relpath(path, self._name) if os.path.isdir(self._name) else path] if many else []
+        words += [] if entry.line is None else [f"line {entry.line:,}"]
+        name = ", ".join(words) or path
+        self._places[name] = path, entry.line
+        if path == STANDARD_INPUT:
+            self._held[name] = entry.value
+        self._items.append(_item_of(name, entry, self._given))
+
+    def collection(self, words: Sequence[str]) -> Any:
+        """Make the list to choose from."""
+
+        def open(name: str) -> Any:
+            return subject_of(self._value(name), self._given, words, name=f"{self._name}, {name}")
+
+        note = f"These are the first {MOST_LISTED:,}: open any other by its line." if self._is_cut else ""
+        return import_module("trimtab.inspector").Collection(
+            name=self._name, items=lambda: self._items, open=open, note=note
         )
-    if not found:
-        raise FormatError(f"{path}: there is no conversation" + ("" if line is None else f" in line {line}"))
-    if found[0].error is not None:
-        raise FormatError(f"{path}: {found[0].error}")
-    return found[0].value
+
+    def _value(self, name: str) -> Any:
+        """Read a conversation again, which may have been edited since it was listed."""
+        if name in self._held:
+            return self._held[name]
+        path, line = self._places[name]
+        found = next(self._read([path], line), None)
+        if found is None:
+            raise FormatError(f"{name} is not there any more")
+        if found[1].error is not None:
+            raise FormatError(f"{name}: {found[1].error}")
+        return found[1].value
+
+
+def _item_of(name: str, entry: Entry, given: Mapping[str, Any]) -> Any:
+    """Say what a list tells of a conversation: how much it is, and what it begins with."""
+    make = import_module("trimtab.inspector").Item
+    if entry.error is not None:
+        return make(name=name, error=str(entry.error))
+    value = entry.value
+    try:
+        form = detect(value) if given["format"] == "auto" else get_format(given["format"])
+        request = form.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
+        tokens = count_of_request(value, EstimateCounter(), format=form).tokens
+        return make(name=name, said=_said(form, request), messages=len(request.messages), tokens=tokens)
+    except ContextError as error:
+        return make(name=name, said=str(error)[:_SAID_CHARS])  # a policy may know what to do with it
+
+
+def _said(form: Format, request: Request) -> str:
+    """Return the first words of a user, or of anybody."""
+    found = [mapping_of(message) for message in request.messages]
+    users = (one for one in found if form.kind(one) == "user")
+    first = next(users, found[0] if found else None)
+    return "" if first is None else " ".join(form.full_text(first)[: _SAID_CHARS * 2].split())[:_SAID_CHARS]
 
 
 _FIT = {
@@ -184,11 +303,20 @@ _FIT = {
 """Options of `trimtab fit` that a page has none for."""
 
 
-def _fit(value: Any, given: Mapping[str, Any], word: str) -> Fitted[Any]:
+def _fit(value: Any, given: Mapping[str, Any], word: str, room: Callable[[], int | None]) -> Fitted[Any]:
     options = {**_FIT, **given}
     if not word.startswith("{") and isinstance(read_policy(word), Context):
-        return PolicyFit(word, options).fit(value).fitted
+        try:
+            return PolicyFit(word, options).fit(value).fitted
+        except ConfigurationError:
+            if (tokens := room()) is None:
+                raise
+            return PolicyFit(word, {**options, "budget": tokens}).fit(value).fitted
+    if (tokens := room()) is not None:
+        options["budget"] = tokens
     try:
+        if word in (BY_DEFAULT, STEADY):
+            return fit_by_options({**options, "steady": word == STEADY})(value).fitted
         return fit_by_options({**options, "strategy": word})(value).fitted
     except ConfigurationError as error:
         told = str(error)
@@ -196,7 +324,11 @@ def _fit(value: Any, given: Mapping[str, Any], word: str) -> Fitted[Any]:
 
 
 def _player(
-    record: Callable[[int | None], Recording], given: Mapping[str, Any], value: Any = None
+    record: Callable[[int | None], Recording],
+    given: Mapping[str, Any],
+    value: Any = None,
+    *,
+    free: Callable[[], int | None] = lambda: None,
 ) -> Callable[[str, str, int | None, int | None], Replayed]:
     """Make what replays a conversation under a policy, at a price list and in a room, up to a version."""
 
@@ -204,7 +336,10 @@ def _player(
         asked = RequestOptions(given)
         model = asked.model_of(value)
         room: Budget | None = None
-        if given["budget"] is not None or model is not None:
+        tokens = free()
+        if tokens is not None:
+            room = Budget(tokens)
+        elif given["budget"] is not None or model is not None:
             room = asked.budget(model)
         if window is not None:
             room = Budget(window) if room is None else replace(room, window=window)
@@ -221,13 +356,20 @@ def _player(
     return run
 
 
-_PRICINGS = (DEFAULT_PRICING, *(name for name in pricings() if name != DEFAULT_PRICING))
+def _pricings(model: str | None) -> tuple[str, ...]:
+    """List price lists, that of the model before the others."""
+    own = [] if model is None or find_pricing(model) is None else [model]
+    return tuple(dict.fromkeys((*own, DEFAULT_PRICING, *pricings())))
 
 
 def subject_of(value: Any, given: Mapping[str, Any], words: Sequence[str], *, name: str) -> Any:
-    """Make the subject of a conversation of a file."""
+    """Make the subject of a conversation of a file.
+
+    Where neither a budget nor a model says how much room there is, there is room for all of it.
+    """
     asked = RequestOptions(given)
-    asked.check_budget()
+    model = asked.model_of(value)
+    is_free = given["budget"] is None and not _has_window(asked, model)
 
     @cache
     def record(version: int | None) -> Recording:
@@ -235,15 +377,68 @@ def subject_of(value: Any, given: Mapping[str, Any], words: Sequence[str], *, na
             value, format=given["format"], model=asked.model, system=asked.system, tools=asked.tools
         )
 
+    @cache
+    def room() -> int | None:
+        return _room_for_all(value, given) if is_free else None
+
     return import_module("trimtab.inspector").Subject(
         name=name,
         policies=words,
-        fit=lambda word, version: _fit(value, given, word),
-        play=_player(record, given, value),
+        fit=lambda word, version: _fit(value, given, word, room),
+        play=_player(record, given, value, free=room),
         replayed=WORDS,
-        pricings=_PRICINGS,
+        pricings=_pricings(model),
         is_margin_auto=given["margin"] == "auto",
+        model=model,
+        models=model_names(),
+        for_model=lambda other: subject_of(value, _for_model(given, other), words, name=name),
+        note=_NO_BUDGET if is_free else "",
     )
+
+
+_NO_BUDGET = (
+    "No budget was given, so there is room for all of it. Choose a model to have the room it has, or move the"
+    " slider to see what would be evicted."
+)
+
+
+def _has_window(asked: RequestOptions, model: str | None) -> bool:
+    try:
+        return asked.budget(model) is not None
+    except ConfigurationError:
+        return False
+
+
+def _room_for_all(value: Any, given: Mapping[str, Any]) -> int:
+    """Return a round number of tokens in which all of a conversation has room, with what stands beside it."""
+    huge = {**_FIT, **given, "budget": 10**12, "margin": None}
+    report = fit_by_options(huge)(value).fitted.report
+    needed, room = report.tokens_after + report.output_reserve_tokens + report.overhead_tokens, _LEAST_ROOM
+    while room < needed * 1.1:
+        room *= 2
+    return room
+
+
+def _for_model(given: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return options for a model that a page chose: its room, and an estimate where its tokenizer is not there.
+
+    Raises:
+        UnknownNameError: Nobody knows the model.
+    """
+    try:
+        facts_for(model)
+    except UnknownNameError as error:
+        near = f": did you mean {' or '.join(error.near)}?" if error.near else ""
+        raise UnknownNameError(
+            f"no model called {model!r} is known{near}", name=model, near=error.near
+        ) from error
+    found = {**given, "model": model, "budget": None}
+    if found["counter"] is None:
+        try:
+            counter_for(model)
+        except MissingExtraError:
+            found["counter"] = "estimate"
+    return found
 
 
 def session_subject(one: Session, given: Mapping[str, Any], words: Sequence[str]) -> Any:
@@ -272,7 +467,7 @@ def session_subject(one: Session, given: Mapping[str, Any], words: Sequence[str]
         body = [*lead, *(event.message for event in said if event.message is not None)]
         system = None if last is None else last.system
         beside = {} if options["system"] is not None or not isinstance(system, str) else {"system": system}
-        return _fit(body, {**options, **beside}, word)
+        return _fit(body, {**options, **beside}, word, lambda: None)
 
     return import_module("trimtab.inspector").Subject(
         name=f"session {one.id}",
@@ -280,8 +475,9 @@ def session_subject(one: Session, given: Mapping[str, Any], words: Sequence[str]
         fit=fit,
         play=_player(lambda version: record(events(version)), options),
         replayed=WORDS,
-        pricings=_PRICINGS,
+        pricings=_pricings(options["model"]),
         session=one,
         read_only=given["read_only"],
         is_margin_auto=given["margin"] == "auto",
+        model=options["model"],
     )

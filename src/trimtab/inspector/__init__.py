@@ -1,4 +1,4 @@
-"""An inspector: a page that shows what of a conversation is sent, what is not, and why.
+"""An inspector: pages that show what of a conversation is sent, what is not, and why.
 
 `trimtab inspect` runs it, on this machine and for who has its token. It needs the extra `inspect`.
 """
@@ -15,8 +15,8 @@ package_of("inspect", package="uvicorn", needed_by="trimtab inspect")
 
 from trimtab.inspector.app import make_app
 from trimtab.inspector.serve import serve
-from trimtab.inspector.subject import Subject
+from trimtab.inspector.subject import Collection, Item, Subject
 
-__all__ = ["Subject", "make_app", "serve"]
+__all__ = ["Collection", "Item", "Subject", "make_app", "serve"]
 
 __dir__ = public_dir(globals())

@@ -1,88 +1,60 @@
-"""The pages of an inspector, and the parts of them that are asked for one by one."""
+"""An inspector as an application: which conversation a request is about, and what answers it."""
 
 from __future__ import annotations
 
 import functools
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from trimtab._shared.checks import unknown_name
 from trimtab._shared.design import PAGE_TOKENS
 from trimtab.errors import ConfigurationError, ContextError, UnknownNameError
-from trimtab.inspector.compare import Pair, align, changes
-from trimtab.inspector.guard import Guard, policy_for_style, style_of
-from trimtab.inspector.log import Log, undo_words
-from trimtab.inspector.questions import SESSION, Question, whole
-from trimtab.inspector.subject import Subject
-from trimtab.inspector.views import (
-    GONE,
-    MORE_TOKENS,
-    Asked,
-    Entry,
-    More,
-    View,
-    Views,
-    in_lines,
-    keep,
-    more_room,
-    preview_in,
-)
-from trimtab.replay import Replayed, chart_page, replay_table
-from trimtab.report.html import overview_fragment
-from trimtab.report.text import plain, plural
-from trimtab.session.options import LEAST_BUDGET
-from trimtab.stores import Event
-from trimtab.stores.secrets import mask
+from trimtab.inspector.guard import Guard
+from trimtab.inspector.pages import Inspector
+from trimtab.inspector.questions import whole
+from trimtab.inspector.subject import Collection, Item, Subject
+from trimtab.inspector.views import keep
+from trimtab.inspector.words import in_page, render
 
 __all__ = ["make_app"]
 
-MOST_ROWS = 100
-"""Rows a page asks for at once; three such windows are the most that it ever holds."""
-FIRST_ROWS = 40
-MOST_FOUND = 50
-MOST_RECALLED = 20
-MOST_BILLS = 4
-SHOWN_CHARS = 20_000
-"""Of a message that is opened; all of it is one click away."""
-FOUND_CHARS = 120
-"""Around what was searched for."""
-BILL_ROWS = 100
 FORM_BYTES = 10_000
+LIST_ROWS = 200
+MOST_OPENED = 8
+"""Conversations of a collection that are at hand with their views."""
 
 Handler = Callable[["Inspector", Request], Response]
 
 
 def make_app(
-    subject: Subject,
+    subject: Subject | None = None,
     /,
     *,
     token: str,
     hosts: Sequence[str] = ("127.0.0.1", "localhost", "::1"),
+    collection: Collection | None = None,
 ) -> Guard:
-    """Make the inspector of a conversation, an ASGI application.
+    """Make the inspector of a conversation, or of several, an ASGI application.
 
     Args:
         subject: What is looked at.
         token: What a visitor has in the address of the first visit (`?token=…`), or as a bearer.
         hosts: Names it may be asked by.
+        collection: Conversations to choose from, in place of `subject`.
 
     Raises:
-        ConfigurationError: The token is shorter than 16 characters.
+        ConfigurationError: The token is shorter than 16 characters, or there is neither a subject nor a
+            collection, or both.
     """
     if len(token) < 16 or not token.isascii() or not token.isprintable() or set(token) & set(' ";,\\'):
         raise ConfigurationError(
@@ -90,7 +62,9 @@ def make_app(
             " commas and semicolons, as secrets.token_urlsafe() makes them",
             argument="token",
         )
-    inspector = Inspector(subject)
+    if (subject is None) == (collection is None):
+        raise ConfigurationError("give a subject, or collection= with several: one of both")
+    desk = Desk(subject, collection, token)
     pages: Mapping[str, Handler] = {
         "/": Inspector.conversation,
         "/grown": Inspector.growth,
@@ -107,13 +81,15 @@ def make_app(
         "/bill": Inspector.bill,
         "/bill/charts": Inspector.charts,
     }
-    routes: list[Route | Mount] = [Route(path, inspector.answer(page)) for path, page in pages.items()]
-    routes.append(Route("/undo", inspector.take_back, methods=["POST"]))
+    before = "" if collection is None else "/of/{number:int}"
+    routes: list[Route | Mount] = [Route(before + path, desk.answer(page)) for path, page in pages.items()]
+    routes.append(Route(f"{before}/undo", desk.take_back, methods=["POST"]))
+    if collection is not None:
+        routes.append(Route("/", desk.list))
     routes.append(Route("/static/tokens.css", _tokens))
     routes.append(Mount("/static", StaticFiles(directory=Path(__file__).with_name("static"))))
     guarded = Guard(Starlette(routes=routes), token=token, hosts=hosts)
-    inspector.is_token = guarded.is_token
-    inspector.token = token
+    desk.is_token = guarded.is_token
     return guarded
 
 
@@ -122,26 +98,19 @@ def _tokens(request: Request) -> Response:
     return Response(PAGE_TOKENS, media_type="text/css")
 
 
-class Inspector:
-    """Answers for one subject, one question after the other."""
+class Desk:
+    """Answers one question after the other, with the inspector of what it is about."""
 
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self._log = None if subject.session is None else Log(subject.session)
-        self._views = Views(subject, name=None if self._log is None else self._log.name)
+    def __init__(self, subject: Subject | None, collection: Collection | None, token: str) -> None:
+        self._collection = collection
+        self._token = token
         self._lock = threading.Lock()
-        self._texts: tuple[View | None, list[str]] = (None, [])
-        self._bills: OrderedDict[object, Replayed] = OrderedDict()
+        self._numbers = dict[str, int]()
+        """The names of conversations, by which addresses call them: a new one shifts no other."""
+        self._opened: OrderedDict[int, Inspector] = OrderedDict()
+        if subject is not None:
+            self._opened[0] = Inspector(subject, token=token)
         self.is_token: Callable[[str], bool] = lambda given: False
-        self.token = ""
-        environment = Environment(
-            loader=PackageLoader("trimtab.inspector"), autoescape=True, undefined=StrictUndefined
-        )
-        environment.filters["plain"] = plain
-        environment.filters["lines"] = in_lines
-        self._environment = environment
-
-    # From requests to answers.
 
     def answer(self, page: Handler) -> Callable[[Request], Any]:
         """Make what answers requests of a page: in a thread, one at a time, errors in words."""
@@ -154,22 +123,81 @@ class Inspector:
 
     def _run(self, page: Handler, request: Request) -> Response:
         with self._lock:
+            inspector: Inspector | None = None
             try:
-                if self._log is not None and self._log.refresh():
-                    self._forget()
-                return page(self, request)
+                inspector = self._inspector(request)
+                inspector.refresh()
+                return page(inspector, request)
             except ContextError as error:
                 status = 404 if isinstance(error, UnknownNameError) else 400
-                return self._render("error.html", request, status=status, error=mask(str(error)))
+                told = in_page(error)
             except RecursionError:
-                told = "something in this conversation or policy is nested too deep to be shown"
-                return self._render("error.html", request, status=400, error=told)
+                status, told = 400, "something in this conversation or policy is nested too deep to be shown"
+            values = {} if inspector is None else inspector.names
+            return render("error.html", request, status=status, error=told, **self._names, **values)
 
-    def _forget(self) -> None:
-        """Keep nothing of what was said: something of it was taken back."""
-        self._views.forget()
-        self._texts = (None, [])
-        self._bills.clear()
+    @property
+    def _names(self) -> dict[str, Any]:
+        return {"collection": self._collection}
+
+    def _inspector(self, request: Request) -> Inspector:
+        if self._collection is None:
+            return self._opened[0]
+        collection, number = self._collection, int(request.path_params["number"])
+        name = next((name for name, one in self._numbers.items() if one == number), None)
+        if name is None:  # an address of before, and nobody has asked for the list yet
+            self._listed()
+            name = next((name for name, one in self._numbers.items() if one == number), None)
+        if name is None:
+            raise UnknownNameError(f"there is no {collection.noun} {number}", name=str(number))
+        found: str = name
+        return keep(
+            self._opened,
+            number,
+            lambda: Inspector(
+                collection.open(found), token=self._token, base=f"/of/{number}", collection=collection
+            ),
+            most=MOST_OPENED,
+        )
+
+    def _listed(self) -> list[tuple[int, Item]]:
+        """List all items with the numbers that addresses have for them."""
+        items = [] if self._collection is None else self._collection.items()
+        return [(self._numbers.setdefault(item.name, len(self._numbers)), item) for item in items]
+
+    async def list(self, request: Request) -> Response:
+        """Show what there is to choose from."""
+        return await run_in_threadpool(self._run_list, request)
+
+    def _run_list(self, request: Request) -> Response:
+        given = request.query_params
+        with self._lock:
+            try:
+                found = self._listed()
+                start = whole(given, "start") or 0
+            except ContextError as error:
+                return render("error.html", request, status=400, error=in_page(error), **self._names)
+        words = given.get("q", "").strip()[:200]
+        by = given.get("by", "")
+        shown = [one for one in found if words.casefold() in f"{one[1].name} {one[1].said}".casefold()]
+        if by == "size":
+            shown.sort(key=lambda one: -(one[1].tokens or one[1].messages or 0))
+        known = [one for one in found if one[1].tokens or one[1].messages]
+        return render(
+            "collection.html",
+            request,
+            items=shown[start : start + LIST_ROWS],
+            total=len(shown),
+            of=len(found),
+            start=start,
+            step=LIST_ROWS,
+            words=words,
+            by=by,
+            query=urlencode({"q": words, "by": by}),
+            longest=max(known, key=lambda one: one[1].tokens or one[1].messages or 0, default=None),
+            most=max((item.tokens or item.messages or 0 for _, item in found), default=0) or 1,
+            **self._names,
+        )
 
     async def take_back(self, request: Request) -> Response:
         """Undo a decision, as a form that holds the token asked for."""
@@ -179,452 +207,6 @@ class Inspector:
             if len(body) > FORM_BYTES:
                 return PlainTextResponse("The form is too large.\n", status_code=413)
         form = {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
-        return await run_in_threadpool(self._run, lambda self, one: self._take_back(one, form), request)
-
-    def _take_back(self, request: Request, form: Mapping[str, str]) -> Response:
         if not self.is_token(form.get("token", "")):
             return PlainTextResponse("The form lacks the token of this inspector.\n", status_code=403)
-        if self._subject.read_only:
-            return PlainTextResponse("This inspector is read-only.\n", status_code=403)
-        log = self._session_log()
-        # else a form sent twice takes back what nobody asked for
-        events = log.undone_by(form.get("event", ""))
-        if events[-1].id != form.get("last", ""):
-            return self._ask(request, events, has_grown=True)
-        event = log.undo(form["event"])
-        return RedirectResponse(f"/timeline?{urlencode({'done': event.version})}", status_code=303)
-
-    def _session_log(self) -> Log:
-        if self._log is None:
-            raise UnknownNameError("there is no timeline: this is a file, not a session", name="timeline")
-        return self._log
-
-    def _render(self, template: str, request: Request, *, status: int = 200, **values: Any) -> Response:
-        names = {
-            "subject": self._subject,
-            "count": plural,
-            "path": request.url.path,
-            "part": "hx-request" in request.headers or request.url.path.endswith(("rows", "message")),
-        }
-        page = self._environment.get_template(template).render({**names, **values})
-        return HTMLResponse(page, status_code=status)
-
-    # Views.
-
-    @property
-    def _policies(self) -> list[str]:
-        return ([SESSION] if self._log else []) + list(self._subject.policies)
-
-    def _question(self, request: Request, suffix: str = "", place: int = 0) -> Question:
-        policies = self._policies
-        default = policies[min(place, len(policies) - 1)]
-        question = Question.of(request.query_params, default, suffix)
-        if question.edited is None:
-            question = replace(question, edited=self._views.write_time(question.policy))
-        version, since = self._version(question.version), None
-        if self._log is not None and version is not None and question.policy == SESSION and not suffix:
-            since = self._log.since(version, question.since)
-        return replace(question, version=version, since=since)
-
-    def _version(self, asked: int | None) -> int | None:
-        """Return the version that is asked for, of a session the newest where none is.
-
-        Raises:
-            ConfigurationError: There is no such version.
-        """
-        if self._log is None:
-            return None
-        if asked is not None and asked > self._log.version:
-            raise ConfigurationError(f"there is no version {asked:,}: the newest is {self._log.version:,}")
-        return self._log.version if asked is None else asked
-
-    def _view(self, question: Question) -> View:
-        if question.policy == SESSION and self._log is not None:
-            version = self._log.version if question.version is None else question.version
-            return self._log.view(version, question.window, since=question.since or 0)
-        if not question.policy.startswith("{"):  # else a page could have any file of the machine read
-            _check_known(question.policy, self._policies)
-        return self._views.view(Asked(question.policy, question.version, question.edited), question.window)
-
-    def _wider(self, question: Question, view: View) -> More | None:
-        """Say what a budget with more tokens would bring back; None where that cannot be worked out."""
-        try:
-            return more_room(view, self._view(replace(question, window=view.window + MORE_TOKENS)))
-        except ContextError:  # what is shown needs no answer to what might be
-            return None
-
-    def _row(self, view: View, at: int, entry: Entry) -> dict[str, Any]:
-        return {"at": at, "entry": entry, "preview": preview_in(view.text(entry)[:2_000])}
-
-    def _window(self, request: Request, count: int) -> range:
-        start = min(whole(request.query_params, "start") or 0, max(0, count - 1))
-        asked = whole(request.query_params, "count", least=1) or FIRST_ROWS
-        return range(start, min(count, start + min(asked, MOST_ROWS)))
-
-    # The conversation.
-
-    def conversation(self, request: Request) -> Response:
-        """Show what is sent, and what is not."""
-        asked = request.query_params
-        values: dict[str, Any] = {
-            "error": "",
-            "view": None,
-            "policies": self._policies,
-            "chosen": asked.get("policy") or self._policies[0],
-            "typed": asked.get("json", ""),
-            "window": asked.get("budget", ""),
-            "version": asked.get("version", ""),
-            "newest": None if self._log is None else self._log.version,
-            "of": None,
-            "slider": None,
-            "since": None,
-            "left": 0,
-        }
-        try:
-            question = self._question(request)
-            view = self._view_or_own(question, values)
-        except ContextError as error:
-            values["error"] = mask(str(error))
-            return self._render("conversation.html", request, **values)
-        own = self._view(replace(question, window=None))
-        words = replace(question, version=None, edited=None, since=None).words()
-        values |= {
-            "error": values["error"] or view.error,
-            "view": view,
-            "of": question.version,
-            "words": question.words(),
-            "newest_query": urlencode(words),
-            "query": question.to_query(),
-            "window": view.window,
-            "own_window": own.window if self._is_session(question) else None,
-            "slider": self._slider(question, own),
-            "since": question.since,
-            "whole_query": replace(question, since=0).to_query(),
-            "left": sum(entry.kind in GONE for entry in view.entries),
-            "overview": self._overview(question, view),
-            "largest": view.largest() if view.error else [],
-            "entries": view.entries,
-            "rows": [self._row(view, at, one) for at, one in enumerate(view.entries[:FIRST_ROWS])],
-        }
-        return self._render("conversation.html", request, **values)
-
-    def _overview(self, question: Question, view: View) -> Markup:
-        """Draw the report, with what became of the messages behind its verdict."""
-        said = self._environment.get_template("fates.html").render(
-            fates=view.fates(), more=self._wider(question, view), count=plural
-        )
-        return Markup(overview_fragment(view.report, said=said))
-
-    def _is_session(self, question: Question) -> bool:
-        return question.policy == SESSION and self._log is not None
-
-    def _view_or_own(self, question: Question, values: dict[str, Any]) -> View:
-        """Give a view; where there is none at a budget, what is wrong, and the view at its own budget."""
-        try:
-            return self._view(question)
-        except ContextError as error:
-            if question.window is None:
-                raise
-            view = self._view(replace(question, window=None))
-            values["error"] = f"{mask(str(error))}. What is shown is the view at its own budget."
-            return view
-
-    def _slider(self, question: Question, own: View) -> dict[str, int] | None:
-        """Say between which budgets a slider goes; None where the budget is a Context's."""
-        if not self._is_session(question):
-            return _slider(own, is_margin_auto=self._subject.is_margin_auto)
-        version, since = int(question.version or 0), question.since or 0
-        most = None if self._log is None else self._log.most_tokens(version, since=since)
-        return None if most is None else _steps(LEAST_BUDGET, most)
-
-    def growth(self, request: Request) -> Response:
-        """Say whether a session has grown since a page was made."""
-        log = self._session_log()
-        words = {name: value for name, value in request.query_params.items() if name != "of"}
-        of = self._version(whole(request.query_params, "of"))
-        return self._render("grown.html", request, of=of, newest=log.version, newest_query=urlencode(words))
-
-    def rows(self, request: Request) -> Response:
-        """Show some rows of the list, those that are seen."""
-        view = self._view(self._question(request))
-        entries = view.entries
-        rows = [self._row(view, at, entries[at]) for at in self._window(request, len(entries))]
-        return self._render("rows.html", request, rows=rows, total=len(entries))
-
-    def _entry(self, request: Request, view: View) -> tuple[int, Entry]:
-        at = whole(request.query_params, "at")
-        if at is None or at >= len(view.entries):
-            there = f"there are {plural(len(view.entries), 'row')}"
-            raise UnknownNameError(f"no row {at}: {there}", name=str(at))
-        return at, view.entries[at]
-
-    def message(self, request: Request) -> Response:
-        """Show one message: as it came and as it is sent, as much as a page holds well."""
-        question = self._question(request)
-        view = self._view(question)
-        at, entry = self._entry(request, view)
-        parts = []
-        source = view.source_text(entry)
-        sent = view.sent_text(entry)
-        if entry.index is not None:
-            parts.append(("As it came", "came", source))
-        if (entry.place is not None and sent != source) or entry.index is None:
-            parts.append(("As it is sent", "sent", sent))
-        shown = [
-            {
-                "title": title,
-                "text": in_lines(text[:SHOWN_CHARS]),
-                "chars": len(text),
-                "cut": len(text) > SHOWN_CHARS,
-                "query": question.to_query(at=at, which=which),
-            }
-            for title, which, text in parts
-        ]
-        return self._render("message.html", request, entry=entry, parts=shown, most=SHOWN_CHARS)
-
-    def text(self, request: Request) -> Response:
-        """Give all of a message as plain text."""
-        view = self._view(self._question(request))
-        _, entry = self._entry(request, view)
-        is_sent = request.query_params.get("which") == "sent"
-        text = view.sent_text(entry) if is_sent else view.source_text(entry)
-        return PlainTextResponse(text.encode("utf-8", "replace"))
-
-    def search(self, request: Request) -> Response:
-        """Find words in everything that was said, what left included."""
-        question = self._question(request)
-        view = self._view(question)
-        words = request.query_params.get("q", "").strip()[:200]
-        folded, found, total = words.casefold(), list[dict[str, Any]](), 0
-        start = whole(request.query_params, "start") or 0
-        for at, text in enumerate(self._search_texts(view)) if folded else ():
-            place = text.find(folded)
-            if place < 0:
-                continue
-            total += 1
-            if start < total <= start + MOST_FOUND:
-                entry = view.entries[at]
-                found.append({"at": at, "entry": entry, "around": _around(view.source_text(entry), folded)})
-        more = question.to_query(q=words, start=start + MOST_FOUND) if total > start + MOST_FOUND else None
-        return self._render(
-            "search.html", request, words=words, found=found, total=total, start=start, more=more
-        )
-
-    def _search_texts(self, view: View) -> list[str]:
-        """Return what each entry says, folded; kept for the view that was searched last."""
-        if self._texts[0] is not view:
-            self._texts = view, [view.source_text(entry).casefold() for entry in view.entries]
-        return self._texts[1]
-
-    # Two of them.
-
-    def compare(self, request: Request) -> Response:
-        """Show two views side by side."""
-        given = request.query_params
-        sides, error = [], ""
-        only = given.get("only", "differ")
-        try:
-            for place, suffix in enumerate(("_a", "_b")):
-                question = self._question(request, suffix, place)
-                view = self._view(question)
-                sides.append((question, view, Markup(overview_fragment(view.report))))
-        except ContextError as problem:
-            error = mask(str(problem))
-        pairs = self._pairs(sides[0][1], sides[1][1], only) if len(sides) == 2 else []
-        query = urlencode(
-            {
-                **{
-                    key: value
-                    for (question, _, _), suffix in zip(sides, ("_a", "_b"), strict=False)
-                    for key, value in question.words(suffix).items()
-                },
-                "only": only,
-            }
-        )
-        policies = self._policies
-        return self._render(
-            "compare.html",
-            request,
-            error=error,
-            sides=sides,
-            given=given,
-            policies=policies,
-            defaults={"_a": policies[0], "_b": policies[min(1, len(policies) - 1)]},
-            of=None if self._log is None else self._log.version,
-            newest_query=urlencode(dict(given)),
-            only=only,
-            query=query,
-            total=len(pairs),
-            changes=changes(pairs),
-            rows=self._pair_rows(pairs, range(min(len(pairs), FIRST_ROWS))),
-            newest=None if self._log is None else self._log.version,
-        )
-
-    def compare_rows(self, request: Request) -> Response:
-        """Show some rows of a comparison."""
-        views = [self._view(self._question(request, suffix, at)) for at, suffix in enumerate(("_a", "_b"))]
-        pairs = self._pairs(views[0], views[1], request.query_params.get("only", "differ"))
-        window = self._window(request, len(pairs))
-        return self._render(
-            "compare_rows.html", request, rows=self._pair_rows(pairs, window), total=len(pairs)
-        )
-
-    def _pairs(self, left: View, right: View, only: str) -> list[Pair]:
-        return [pair for pair in align(left, right) if only != "differ" or pair.differs]
-
-    def _pair_rows(self, pairs: Sequence[Pair], window: range) -> list[dict[str, Any]]:
-        return [{**self._row(pairs[at].view, at, pairs[at].entry), "pair": pairs[at]} for at in window]
-
-    # A session.
-
-    def timeline(self, request: Request) -> Response:
-        """Show everything that happened in a session."""
-        log = self._session_log()
-        return self._render(
-            "timeline.html",
-            request,
-            of=log.version,
-            newest=log.version,
-            newest_query="",
-            rows=list(enumerate(log.moments(0, FIRST_ROWS))),
-            total=log.version,
-            done=whole(request.query_params, "done"),
-            numbers=log.status(),
-        )
-
-    def timeline_rows(self, request: Request) -> Response:
-        """Show some rows of it."""
-        log = self._session_log()
-        total = self._version(whole(request.query_params, "version")) or 0
-        window = self._window(request, total)
-        rows = list(enumerate(log.moments(window.start, window.stop, total), window.start))
-        return self._render("timeline_rows.html", request, rows=rows, total=total)
-
-    def recall(self, request: Request) -> Response:
-        """Find what the view of a session no longer shows."""
-        words = request.query_params.get("q", "").strip()[:200]
-        found = self._session_log().recall(words, MOST_RECALLED) if words else []
-        return self._render("recall.html", request, words=words, found=found)
-
-    def undo(self, request: Request) -> Response:
-        """Ask before a decision is taken back."""
-        return self._ask(request, self._session_log().undone_by(request.query_params.get("event", "")))
-
-    def _ask(self, request: Request, events: Sequence[Event], *, has_grown: bool = False) -> Response:
-        return self._render(
-            "undo.html",
-            request,
-            told=undo_words(events),
-            events=events,
-            has_grown=has_grown,
-            token=self.token,
-        )
-
-    # The bill.
-
-    def _bill(self, request: Request) -> list[Replayed]:
-        play = self._subject.play
-        if play is None:
-            raise UnknownNameError("there is no bill for this conversation", name="bill")
-        given = request.query_params
-        pricing = given.get("pricing") or self._subject.pricings[0]
-        window = whole(given, "budget", least=1)
-        known = (*self._subject.replayed, *self._subject.policies)
-        words = [given.get(name, "") for name in ("policy_a", "policy_b")]
-        asked = list(dict.fromkeys(filter(None, words)))
-        for word in asked:
-            _check_known(word, known)
-        _check_known(pricing, self._subject.pricings)
-        version = self._version(whole(given, "version"))
-        return [
-            keep(
-                self._bills,
-                (word, self._views.write_time(word), pricing, window, version),
-                functools.partial(play, word, pricing, window, version),
-                most=MOST_BILLS,
-            )
-            for word in asked
-        ]
-
-    def bill(self, request: Request) -> Response:
-        """Show what each call costs under a policy or two."""
-        given, error, results, of = request.query_params, "", list[Replayed](), None
-        try:
-            of = self._version(whole(given, "version"))
-            results = self._bill(request)
-        except ContextError as problem:
-            error = mask(str(problem))
-        start = whole(given, "start") or 0
-        total = max((len(one.calls) for one in results), default=0)
-        calls = [
-            (at, [one.calls[at] if at < len(one.calls) else None for one in results])
-            for at in range(start, min(total, start + BILL_ROWS))
-        ]
-        query = {name: given.get(name, "") for name in ("policy_a", "policy_b", "pricing", "budget")}
-        shown = query if of is None else {**query, "version": str(of)}
-        return self._render(
-            "bill.html",
-            request,
-            error=error,
-            given=given,
-            words=tuple(dict.fromkeys((*self._subject.policies, *self._subject.replayed))),
-            results=results,
-            table=replay_table(results) if results else "",
-            calls=calls,
-            newest_calls=[(one.policy, one.calls[-1]) for one in results if one.calls],
-            start=start,
-            total=total,
-            step=BILL_ROWS,
-            of=of,
-            newest=None if self._log is None else self._log.version,
-            newest_query=urlencode(query),
-            query=urlencode(shown),
-        )
-
-    def charts(self, request: Request) -> Response:
-        """Draw the bill."""
-        page = chart_page({self._subject.name: self._bill(request)}, title=f"Bill of {self._subject.name}")
-        return HTMLResponse(page, headers={"Content-Security-Policy": policy_for_style(style_of(page))})
-
-
-def _check_known(word: str, known: Sequence[str]) -> None:
-    """Refuse what was not offered.
-
-    Raises:
-        UnknownNameError: It was not.
-    """
-    if word not in known:
-        raise unknown_name(f"{word[:80]!r} is not offered here; there are: {', '.join(known)}", word, known)
-
-
-def _slider(view: View, *, is_margin_auto: bool) -> dict[str, int]:
-    """Say between which budgets a slider goes: from nothing to all, as far as the model's window."""
-    report = view.report
-    beside = report.output_reserve_tokens + report.overhead_tokens
-    used = (report.tokens_before or report.window_tokens * 2) + beside
-    # a margin that is worked out grows with the budget
-    share = report.margin_tokens / max(1, report.window_tokens) if is_margin_auto else 0.0
-    most = math.ceil(used / (1 - share)) + 1 if 0 < share < 1 else used + report.margin_tokens
-    most = max(report.window_tokens, most)
-    if report.model_window_tokens is not None:
-        most = min(most, max(report.model_window_tokens, report.window_tokens))
-    return _steps(report.output_reserve_tokens + 1, most)
-
-
-def _steps(least: int, most: int) -> dict[str, int]:
-    """Divide the way of a slider: a browser counts steps from the least on, and the last is the most."""
-    most = max(least, most)
-    step = max(1, (most - least) // 400)
-    return {"least": most - (most - least) // step * step, "most": most, "step": step}
-
-
-def _around(text: str, folded: str) -> tuple[str, str, str]:
-    """Cut a text around the first place where something stands in it."""
-    at = text.casefold().find(folded)
-    # Folding may lengthen what stands before; then the place is near, and what is marked is not the word.
-    word = text[at : at + len(folded)]
-    before, after = (
-        text[max(0, at - FOUND_CHARS) : at],
-        text[at + len(folded) : at + len(folded) + FOUND_CHARS],
-    )
-    return plain(before), plain(word), plain(after)
+        return await run_in_threadpool(self._run, lambda one, asked: one.take_back(asked, form), request)

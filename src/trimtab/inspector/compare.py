@@ -59,7 +59,7 @@ def _which(entries: Sequence[Entry]) -> str:
 def align(left: View, right: View) -> list[Pair]:
     """Put two views side by side in the order of the first; what only the second has stands as it does there.
 
-    What was put in is the same where it stands before the same message.
+    What was inserted is the same where it stands before the same message.
     """
     right_entries = dict(_with_keys(right))
     waiting, pairs = dict(right_entries), list[Pair]()
@@ -80,19 +80,19 @@ def align(left: View, right: View) -> list[Pair]:
 
 
 def _with_keys(view: View) -> Iterator[tuple[Hashable, Entry]]:
-    """Name what was put in by the message that it stands before."""
+    """Name what was inserted by the message that it stands before."""
     waiting = list[Entry]()
     for entry in view.entries:
         if entry.key is None:
             waiting.append(entry)
             continue
-        yield from ((("put in", entry.key, at), one) for at, one in enumerate(waiting))
+        yield from ((("inserted", entry.key, at), one) for at, one in enumerate(waiting))
         waiting.clear()
         yield entry.key, entry
-    yield from ((("put in", None, at), one) for at, one in enumerate(waiting))
+    yield from ((("inserted", None, at), one) for at, one in enumerate(waiting))
 
 
 def _differ(left: View, one: Entry, right: View, other: Entry) -> bool:
     if one.place is None and other.place is None:
-        return one.kind != other.kind  # in one of them a summary tells it
+        return one.kind != other.kind  # in one of them it is summarized
     return left.output(one) != right.output(other)

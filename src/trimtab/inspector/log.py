@@ -17,11 +17,11 @@ from trimtab.inspector.views import (
     View,
     attempt,
     budget_like,
+    inserted_entry,
     keep,
     keys_of,
     names_of,
     places_of,
-    put_in,
     row_sources,
 )
 from trimtab.report import MessageRow, Report
@@ -45,18 +45,28 @@ OTHER = Origin("other")
 """Of a row of another block than the session's."""
 _VERSION = attrgetter("version")
 _TITLES = {"system": "system text", "anchor": "anchor", "facts": "facts", "shortened": "trimtab"}
-_WHY_PUT_IN = {
-    "system": "leads every view",
-    "anchor": "in every view",
-    "facts": "what is known from what left",
-    "summary": "stands for what left",
-    "recalled": "found for the question, as earlier text",
-    "shortened": "so that a provider takes it",
-    "other": "of another block",
+_WHY_INSERTED = {
+    "system": "the system text of the session",
+    "anchor": "always sent",
+    "facts": "facts from earlier messages",
+    "summary": "in place of the messages it summarizes",
+    "recalled": "earlier messages found for the question",
+    "shortened": "so that a provider accepts it",
+    "other": "another block of the request",
 }
-_REASONS = {"the summary of": "a summary tells it", "left the recent messages at": "left the recent messages"}
-"""Reasons of several messages, by what those of each begin with."""
-_FATES = {"kept": "in view", "pinned": "in view, pinned", "changed": "shortened"}
+_FATES = {"kept": "kept", "pinned": "kept, pinned", "changed": "shortened"}
+
+
+class _Gone(NamedTuple):
+    """Why a message of a log is in no view."""
+
+    kind: str
+    why: str
+    reason: str
+    """The same without the version, as it is of others, too."""
+
+
+_NO_ROOM = _Gone("evicted", "no room among the recent messages", "no room among the recent messages")
 
 
 class Moment(NamedTuple):
@@ -257,28 +267,30 @@ def _in_force(events: Sequence[Event]) -> list[Event]:
     return [*InForce().among(reversed(events))][::-1]
 
 
-def _why_gone(events: Sequence[Event]) -> dict[int, str]:
+def _why_gone(events: Sequence[Event]) -> dict[int, _Gone]:
     """Say by version why messages are in no view: for those that are in one it says nothing that counts."""
-    why = dict[int, str]()
+    why = dict[int, _Gone]()
     for event in _in_force(events):
+        at = f"version {event.version:,}"
         if event.kind == "summary":
-            told = f"the summary of version {event.version:,} tells it"
-            why.update((version, told) for unit in event.data["covers"] for version in unit)
+            gone = _Gone("summarized", f"in the summary of {at}", "in a summary")
+            why.update((version, gone) for unit in event.data["covers"] for version in unit)
         elif event.kind == "evicted":
-            left = f"left the recent messages at version {event.version:,}"
-            why.update((version, left) for unit in event.data["units"] for version in unit)
+            gone = _Gone("evicted", f"{_NO_ROOM.why}, at {at}", _NO_ROOM.reason)
+            why.update((version, gone) for unit in event.data["units"] for version in unit)
     cleared = max((event.version for event in events if event.kind == "cleared"), default=0)
     first = events[0].version if events else cleared
-    why.update(dict.fromkeys(range(first, cleared), "said before the view was cleared"))
+    before = "said before the view was cleared"
+    why.update(dict.fromkeys(range(first, cleared), _Gone("evicted", before, before)))
     for event in events:
         if event.kind == "popped" and event.version > cleared:
             own = event.data["gone"][-1][0]  # those before it are of earlier pops
-            why[own] = f"taken off at version {event.version:,}"
+            why[own] = _Gone("evicted", f"taken off at version {event.version:,}", "taken off")
     return why
 
 
 def _entries(
-    view: View, said: Sequence[Event], origins: Sequence[Origin], gone: Mapping[int, str]
+    view: View, said: Sequence[Event], origins: Sequence[Origin], gone: Mapping[int, _Gone]
 ) -> Iterator[Entry]:
     """List every message of a log, and what the session or its Context puts around those in view.
 
@@ -287,14 +299,14 @@ def _entries(
     """
     report, places, given = view.report, places_of(view.fitted), row_sources(view.fitted)
     sources, named = dict(view.sources), len(report.blocks) > 1
-    left = iter(origins)
+    origin_of = iter(origins)
     shown, recalled = dict[int, MessageRow](), dict[int, int | None]()
     before: dict[int, list[Entry]] = {}
-    waiting = [put_in(row) for row in report.inserted]
+    waiting = [inserted_entry(row) for row in report.inserted]
     is_front, counts = True, Counter[str]()
     for row in report.messages:
         place = places.get(row.index)
-        origin = next(left, OTHER) if row.block == HISTORY else OTHER
+        origin = next(origin_of, OTHER) if row.block == HISTORY else OTHER
         if origin.kind == "message":
             version = origin.versions[0]
             shown[version] = row
@@ -313,8 +325,8 @@ def _entries(
         waiting.append(
             Entry(
                 kind="inserted" if row.fate == "kept" else kind_of(row),
-                fate="put in" if origin is not OTHER else "of the request",
-                why=_WHY_PUT_IN[origin.kind] if row.fate == "kept" else reason_words(row),
+                fate="inserted" if origin is not OTHER else "of the request",
+                why=_WHY_INSERTED[origin.kind] if row.fate == "kept" else reason_words(row),
                 before=row.tokens_before,
                 after=row.tokens_after,
                 role=row.role,
@@ -332,7 +344,7 @@ def _entries(
         yield _entry(
             event,
             found,
-            why=gone.get(event.version, "no room among the recent messages"),
+            gone=gone.get(event.version, _NO_ROOM),
             names=names_of(found, named=named) if found is not None else (),
             place=places.get(found.index) if found is not None else recalled.get(event.version),
         )
@@ -342,7 +354,7 @@ def _entries(
 def _rename(entry: Entry, version: int | None) -> Entry:
     if version is None:
         return replace(entry, number=None)
-    return replace(entry, title=f"version {version:,}", key=version, number=version)
+    return replace(entry, title=f"#{version:,}", key=version, number=version)
 
 
 def _title(origin: Origin, row: MessageRow) -> str:
@@ -356,18 +368,18 @@ def _title(origin: Origin, row: MessageRow) -> str:
 
 
 def _entry(
-    event: Event, row: MessageRow | None, *, why: str, names: tuple[str, ...], place: int | None
+    event: Event, row: MessageRow | None, *, gone: _Gone, names: tuple[str, ...], place: int | None
 ) -> Entry:
+    reason: str | None = None
     if row is not None:
-        kind, fate = kind_of(row), _FATES.get(kind_of(row), "not in view")
-        fate = "in view, marked" if row.reason == "cache_mark" else fate
+        kind, fate = kind_of(row), _FATES.get(kind_of(row), "evicted")
+        fate = "kept, marked" if row.reason == "cache_mark" else fate
         why = reason_words(row)
     elif place is not None:
-        kind, fate, why = "changed", "recalled", "shown for the question, as earlier text"
-    elif "tells it" in why:
-        kind, fate = "summarized", "summarized"
+        kind, fate, why = "changed", "recalled", "found for the question, sent as earlier text"
     else:
-        kind, fate = "evicted", "not in view"
+        kind = fate = gone.kind
+        why, reason = gone.why, gone.reason
     if event.data.get("redacted"):
         names = (*names, "redacted")
     message = event.message or {}
@@ -378,13 +390,13 @@ def _entry(
         before=None if row is None else row.tokens_before,
         after=None if row is None else row.tokens_after,
         role=str(message.get("role") or message.get("type") or ""),
-        title=f"version {event.version:,}",
+        title=f"#{event.version:,}",
         names=names,
         index=event.version,
         place=place,
         key=event.version,
         number=event.version,
-        reason=_REASONS.get(why.partition(" version")[0]),
+        reason=reason,
         is_sized=row is not None,
     )
 

@@ -28,6 +28,8 @@ class Question:
     """When the file of the policy was written, where it is one: rows of before are of a list of before."""
     since: int | None = None
     """Messages of a log up to this version are not listed; None: of a log of which all are."""
+    model: str = ""
+    """The model it is fitted for, where a page chose one."""
 
     @classmethod
     def of(cls, given: Mapping[str, str], default: str, suffix: str = "") -> Question:
@@ -44,6 +46,7 @@ class Question:
             whole(given, f"version{suffix}"),
             whole(given, f"edited{suffix}", most_digits=20),
             whole(given, f"since{suffix}"),
+            given.get("model", "").strip()[:200],
         )
 
     def words(self, suffix: str = "") -> dict[str, str]:
@@ -54,7 +57,7 @@ class Question:
         for name, value in (("version", self.version), ("edited", self.edited), ("since", self.since)):
             if value is not None:
                 found[f"{name}{suffix}"] = str(value)
-        return found
+        return {**found, "model": self.model} if self.model else found
 
     def to_query(self, **more: object) -> str:
         """Write it as the query of an address, with other values."""

@@ -17,7 +17,7 @@ from trimtab.errors import (
     phrase,
 )
 from trimtab.inspector.app import make_app
-from trimtab.inspector.subject import Subject
+from trimtab.inspector.subject import Collection, Subject
 
 __all__ = ["serve"]
 
@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def serve(
-    subject: Subject,
+    subject: Subject | None = None,
     /,
     *,
     port: int = 0,
@@ -33,6 +33,7 @@ def serve(
     allow_remote: bool = False,
     token: str | None = None,
     ready: Callable[[str], object] | None = None,
+    collection: Collection | None = None,
 ) -> None:
     """Serve an inspector until Ctrl+C, or the process is told to end.
 
@@ -46,6 +47,7 @@ def serve(
             they are shown, without encryption.
         token: What a visitor has; None: a new one.
         ready: Called with the address and the token in it, as soon as it can be opened.
+        collection: Conversations to choose from, in place of `subject`.
 
     Raises:
         ConfigurationError: The port is taken or not to be had, or the host is not of the loopback and
@@ -67,7 +69,7 @@ def serve(
     if host in ("0.0.0.0", "::"):
         shown = socket.gethostname()
         names.append(shown)
-    app = make_app(subject, token=made, hosts=names)
+    app = make_app(subject, token=made, hosts=names, collection=collection)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         place = socket.create_server((host, port), family=family)

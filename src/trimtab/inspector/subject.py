@@ -1,4 +1,4 @@
-"""What is looked at: a conversation, how it is fitted and billed, and the session it is of."""
+"""What is looked at: a conversation, how it is fitted and billed, the session it is of; or a list of such."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trimtab.context import Fitted
 from trimtab.replay import Replayed
 from trimtab.session import Session
 
-__all__ = ["Subject"]
+__all__ = ["Collection", "Item", "Subject"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,10 @@ class Subject:
         read_only: Whether nothing may be taken back in the log.
         is_margin_auto: Whether the margin of another budget is worked out anew, as `margin="auto"` says;
             otherwise it is the number that `fit` had.
+        model: The model it is fitted for; None where none is known.
+        models: Names of models that a page offers.
+        for_model: Makes the subject of the same conversation for another model. None: a page offers none.
+        note: What a reader has to know of the budget or the like, above everything else.
 
     Example:
         >>> from trimtab import fit
@@ -50,3 +54,56 @@ class Subject:
     session: Session | None = None
     read_only: bool = False
     is_margin_auto: bool = False
+    model: str | None = None
+    models: Sequence[str] = ()
+    for_model: Callable[[str], Subject] | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One line of a list of conversations: what is known of it before it is opened.
+
+    Args:
+        name: Which one it is, as `Collection.open` takes it.
+        said: What it begins with, in words.
+        messages: How many messages, or events of a log, it has; None: not known.
+        tokens: About how many tokens; None: not known.
+        time: When something was added last, in UTC; empty where that is not known.
+        error: Why it cannot be opened; empty where it can.
+    """
+
+    name: str
+    said: str = ""
+    messages: int | None = None
+    tokens: int | None = None
+    time: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """Conversations to choose from: those of a file or a folder, or the sessions of a store.
+
+    Args:
+        name: Stands over the list.
+        items: Lists them; of a store that grows it is asked again for each page.
+        open: Makes the subject of the one with a name.
+        noun: What each is called.
+        note: What a reader has to know of the list, as that it is not all of it.
+
+    Example:
+        >>> from trimtab import fit
+        >>> def open(name: str) -> Subject:
+        ...     chat = [{"role": "user", "content": name}]
+        ...     return Subject(name=name, policies=("default",), fit=lambda policy, version: fit(chat, 40))
+        >>> chats = Collection(name="chats", items=lambda: [Item(name="monday", messages=1)], open=open)
+        >>> chats.open("monday").fit("default", None).messages
+        [{'role': 'user', 'content': 'monday'}]
+    """
+
+    name: str
+    items: Callable[[], Sequence[Item]]
+    open: Callable[[str], Subject]
+    noun: str = "conversation"
+    note: str = ""

@@ -1,10 +1,11 @@
-"""Views: a conversation as a policy sends it within a budget, a place for what left, too."""
+"""Views: a conversation as a policy sends it within a budget, a place for what was evicted, too."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
+from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from trimtab.budget import Budget
 from trimtab.context import Fitted
-from trimtab.errors import BudgetExceededError, ConfigurationError, CountingError
+from trimtab.errors import BudgetExceededError, ConfigurationError, CountingError, UnknownNameError
 from trimtab.formats import Format, get_format, mapping_of
 from trimtab.inspector.subject import Subject
 from trimtab.report import InsertedRow, MessageRow, Report
@@ -23,7 +24,7 @@ from trimtab.report.text import clip, number, plain, plural, reason_words, runs
 from trimtab.strategies import CUT_MARKER
 from trimtab.strategies.clear_tool_results import DEFAULT_PLACEHOLDER
 
-__all__ = ["Asked", "Entry", "View", "Views", "in_lines", "more_room"]
+__all__ = ["Asked", "Entry", "View", "Views", "in_lines", "more_room", "write_time"]
 
 PREVIEW_CHARS = 400
 """Of a message in the list; two lines of it are seen."""
@@ -31,11 +32,19 @@ MORE_TOKENS = 2_000
 """How many more tokens the page tries out."""
 KEPT_VIEWS = 24
 """Views at hand: a slider goes back and forth."""
-_MOST_LARGEST = 5
+_MOST_LARGEST = 3
 _CUT = CUT_MARKER.rstrip("]")
 """The beginning of what stands where a text was cut; where all of it is may follow."""
 GONE = ("evicted", "summarized")
 """Kinds of entries of which nothing is sent."""
+CHANGED = ("changed",)
+FILTERS: Mapping[str, str] = {
+    "sent": "What the model sees",
+    "evicted": "Evicted",
+    "changed": "Changed",
+    "all": "All messages",
+}
+"""Which entries a list shows, and what that is called."""
 _ORDER = ("evicted", "summarized", "changed", "inserted", "pinned", "kept")
 """Kinds of entries, what a reader asks for first before the others."""
 
@@ -45,7 +54,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One place of the list: a message of the input, or one that was put in."""
+    """One place of the list: a message of the input, or one that was inserted."""
 
     kind: str
     """What the strip of a report calls it."""
@@ -58,25 +67,25 @@ class Entry:
     """What of it is sent."""
     role: str
     title: str
-    """Which message it is: its index, a version of a log, or what was put in."""
+    """Which message it is: its index, a version of a log, or what was inserted."""
     names: tuple[str, ...] = ()
     """Its block, its label, the tools it calls."""
     index: int | None = None
-    """In what came; None: trimtab put it in."""
+    """In what came; None: trimtab inserted it."""
     place: int | None = None
-    """In the output; None: it left."""
+    """In the output; None: nothing of it is sent."""
     key: Hashable
     """What it is the same by in another view."""
     reason: str | None = None
     """The reason as it is of others, too; None: as it is."""
     is_sized: bool = True
-    """Whether anybody was to count it: a session does not know the size of what left."""
+    """Whether anybody was to count it: a session does not know the size of what was evicted."""
     number: int | None = None
-    """By which people name it: an index, or a version of a log; None: it was put in."""
+    """By which people name it: an index, or a version of a log; None: it was inserted."""
 
     @property
     def tokens(self) -> str:
-        """Its size in words: what left as it came, what was changed both ways."""
+        """Its size in words: what was evicted as it came, what was changed both ways."""
         if self.kind == "changed" and self.after is not None:
             return f"{number(self.before)} → {number(self.after)} tokens"
         size = self.before if self.kind in GONE else self.after
@@ -107,6 +116,9 @@ class View:
     """Of its messages, where they are known."""
     name: Callable[[Iterable[Entry]], list[Entry]] = list
     """What names entries as people do."""
+    filters: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """The places of entries by filter, where somebody asked for them."""
+    counted: list[int] = field(default_factory=list[int])
 
     @property
     def report(self) -> Report:
@@ -120,7 +132,7 @@ class View:
 
     @property
     def entries(self) -> list[Entry]:
-        """Every message of the input in its order, and what was put in where it stands."""
+        """Every message of the input in its order, and what was inserted where it stands."""
         if self.listed is None:
             if self.keys is None:
                 self.keys = keys_of([*self.sources.values()])
@@ -138,31 +150,71 @@ class View:
             if entry.index is not None and entry.place is not None
         }
 
+    def listed_in(self, only: str) -> Sequence[int]:
+        """List the places of the entries that a filter shows.
+
+        Raises:
+            UnknownNameError: There is no such filter.
+        """
+        if only not in FILTERS:
+            raise UnknownNameError(f"a list shows one of: {', '.join(FILTERS)}", name=only)
+        if only not in self.filters:
+            entries = self.entries
+            self.filters[only] = [
+                at
+                for at, entry in enumerate(entries)
+                if only == "all"
+                or (only == "sent" and entry.kind not in GONE)
+                or (only == "evicted" and entry.kind in GONE)
+                or (only == "changed" and entry.kind in CHANGED)
+            ]
+        return self.filters[only]
+
+    def place_of(self, at: int, only: str) -> int:
+        """Return which row of a filtered list an entry is, or the next that is shown."""
+        return bisect_left(self.listed_in(only), at)
+
+    def row_of(self, at: int) -> tuple[str, int]:
+        """Return a filter that shows an entry, and its row there."""
+        only = "all" if self.entries[at].kind in GONE else "sent"
+        return only, self.place_of(at, only)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """How many tokens each entry takes, or took as it came; about so many where nobody counted."""
+        if not self.counted:
+            self.counted = [self._size(entry) for entry in self.entries]
+        return self.counted
+
+    def _size(self, entry: Entry) -> int:
+        size = entry.before if entry.kind in GONE else entry.after
+        return len(self.source_text(entry)) // 4 if size is None else size
+
     def source_text(self, entry: Entry) -> str:
-        """Return what a message says as it came; that of one that was put in as it is sent."""
+        """Return what a message says as it came; that of one that was inserted as it is sent."""
         return (
             self.sent_text(entry) if entry.index is None else text_in(self.format, self.sources[entry.index])
         )
 
     def sent_text(self, entry: Entry) -> str:
-        """Return what of it is sent; empty if it left."""
+        """Return what of it is sent; empty if it was evicted."""
         return "" if entry.place is None else text_in(self.format, self.fitted.messages[entry.place])
 
     def text(self, entry: Entry) -> str:
-        """Return what is sent of it; of what left, what it said."""
+        """Return what is sent of it; of what was evicted, what it said."""
         return self.source_text(entry) if entry.place is None else self.sent_text(entry)
 
     def output(self, entry: Entry) -> object:
-        """Return the message that is sent of it; None if it left."""
+        """Return the message that is sent of it; None if it was evicted."""
         return None if entry.place is None else self.fitted.messages[entry.place]
 
-    def largest(self) -> list[Entry]:
-        """List what is largest of all that is sent: where it does not fit, that is why."""
-        sent = [entry for entry in self.entries if entry.place is not None and entry.after]
-        return sorted(sent, key=lambda entry: -(entry.after or 0))[:_MOST_LARGEST]
+    def largest(self) -> list[tuple[int, Entry]]:
+        """List what is largest of all that is sent, with its place: that took the room."""
+        sent = [(at, one) for at, one in enumerate(self.entries) if one.place is not None and one.after]
+        return sorted(sent, key=lambda found: -(found[1].after or 0))[:_MOST_LARGEST]
 
     def fates(self) -> list[Fate]:
-        """Say in a few lines what became of all: each fate and reason with its messages, what left first."""
+        """Say in a few lines what became of all: each fate and reason with its messages, what was evicted first."""
         found: dict[tuple[str, str, str], list[tuple[int, Entry]]] = {}
         for at, entry in enumerate(self.entries):
             why = entry.why if entry.reason is None else entry.reason
@@ -229,7 +281,7 @@ def _entries(view: View, keys: Sequence[Hashable]) -> Iterator[Entry]:
     waiting, at = list(report.inserted), 0
     for row in report.messages:
         while row.fate != "evicted" and waiting and waiting[0].position <= at:
-            yield put_in(waiting.pop(0))
+            yield inserted_entry(waiting.pop(0))
             at += 1
         yield Entry(
             kind=kind_of(row),
@@ -246,7 +298,7 @@ def _entries(view: View, keys: Sequence[Hashable]) -> Iterator[Entry]:
             number=row.index,
         )
         at += row.fate != "evicted"
-    yield from map(put_in, waiting)
+    yield from map(inserted_entry, waiting)
 
 
 def keys_of(messages: Sequence[Any]) -> list[Hashable]:
@@ -273,15 +325,15 @@ def row_sources(fitted: Fitted[Any]) -> Sequence[Any]:
     return fitted.settlement.given  # no door offers it for a message that was changed
 
 
-def put_in(row: InsertedRow) -> Entry:
-    """Make the entry of what trimtab put in."""
+def inserted_entry(row: InsertedRow) -> Entry:
+    """Make the entry of what trimtab inserted."""
     return Entry(
         kind="inserted",
-        fate="put in",
+        fate="inserted",
         why=row.why,
         after=row.tokens,
         role=row.role,
-        title="trimtab",
+        title="by trimtab",
         place=row.position,
         key=None,
     )
@@ -361,11 +413,6 @@ class Views:
         self._bases: OrderedDict[Asked, View] = OrderedDict()
         self._views: OrderedDict[tuple[Asked, int], View] = OrderedDict()
 
-    def forget(self) -> None:
-        """Keep nothing: what was said may not be shown any more."""
-        self._bases.clear()
-        self._views.clear()
-
     def view(self, asked: Asked, window: int | None = None) -> View:
         """Give the view under a policy; at its own budget, or at one in tokens.
 
@@ -373,18 +420,11 @@ class Views:
             ContextError: There is no such policy, or it cannot be applied.
         """
         if asked not in self._bases:  # a page of before the file was edited is told from what is at hand
-            asked = replace(asked, edited=self.write_time(asked.policy))
+            asked = replace(asked, edited=write_time(asked.policy, self._subject.policies))
         base = keep(self._bases, asked, lambda: self._base(asked))
         if window is None or window == base.report.window_tokens:
             return base
         return keep(self._views, (asked, window), lambda: self._at(base, window, asked.version))
-
-    def write_time(self, policy: str) -> int | None:
-        """Say when the file of a policy was written; None where it is no file."""
-        if policy.startswith("{") or policy not in self._subject.policies:
-            return None
-        path = Path(policy)
-        return path.stat().st_mtime_ns if path.is_file() else None
 
     def _at(self, base: View, window: int, version: int | None) -> View:
         budget = budget_like(base.report, window, is_margin_auto=self._subject.is_margin_auto)
@@ -404,11 +444,19 @@ class Views:
         return view
 
 
+def write_time(policy: str, offered: Sequence[str]) -> int | None:
+    """Say when the file of a policy was written; None where it is no file."""
+    if policy.startswith("{") or policy not in offered:
+        return None
+    path = Path(policy)
+    return path.stat().st_mtime_ns if path.is_file() else None
+
+
 def budget_like(report: Report, window: int, *, is_margin_auto: bool = False) -> Budget:
     """Make another budget with what is kept free in that of a report.
 
     Raises:
-        ConfigurationError: Nothing is left beside that.
+        ConfigurationError: Nothing remains beside that.
     """
     if window <= report.output_reserve_tokens:
         raise ConfigurationError(

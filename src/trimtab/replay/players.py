@@ -186,6 +186,8 @@ class ByStrategy(_Forgetful):
 
     setting: Setting
     strategy: Strategy | None
+    """None: as `fit` does by itself."""
+    steady: bool = False
     pauses: _Pauses = field(default_factory=_Pauses)
 
     def play(self, call: ModelCall, /) -> View:
@@ -205,6 +207,7 @@ class ByStrategy(_Forgetful):
             system=call.system,
             tools=call.tools,
             strategy=self.strategy and self._with_pauses(self.strategy),
+            steady=self.steady,
         )
         return _view(fitted)
 

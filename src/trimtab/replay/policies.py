@@ -48,8 +48,9 @@ PolicyLike: TypeAlias = (
 )
 """What can be replayed: anything that decides what of a conversation is sent."""
 
-NO_TRIMMING, BY_DEFAULT, SESSION, EXTRACTIVE = "none", "default", "session", "session-extractive"
-WORDS = (NO_TRIMMING, BY_DEFAULT, SESSION, EXTRACTIVE)
+NO_TRIMMING, BY_DEFAULT, STEADY = "none", "default", "steady"
+SESSION, EXTRACTIVE = "session", "session-extractive"
+WORDS = (NO_TRIMMING, BY_DEFAULT, STEADY, SESSION, EXTRACTIVE)
 """Words for policies; every kind of strategy that needs no options is one, too."""
 
 
@@ -95,6 +96,8 @@ def player_for(policy: PolicyLike, setting: Setting, /) -> Player:
         return Whole(setting.limit_tokens())
     if made == BY_DEFAULT:
         return ByStrategy(setting, None)
+    if made == STEADY:
+        return ByStrategy(setting, None, steady=True)
     if isinstance(made, SessionPolicy):
         return _session_for(made, setting)
     if isinstance(made, Context):
