@@ -41,7 +41,6 @@ def _alerts(page: str) -> list[str]:
         (("chat.json", "--policy", "nothing.toml"), "nothing.toml"),
         (("bad.json",), "bad.json: not JSON"),
         (("deep.json",), "deep.json: JSON nested too deep"),
-        (("two.jsonl",), "--line 1"),
         (("two.jsonl", "--line", "9"), "no conversation in line 9"),
         (("chat.json", "--host", "0.0.0.0"), "--allow-remote"),
     ],
@@ -67,8 +66,6 @@ def test_the_command_says_which_session_is_missing(tmp_path: Path) -> None:
     missing = CliRunner().invoke(cli.command(), ["inspect", "--store", str(path), "--id", "adda"])
     assert missing.exit_code == 1
     assert "'ada'" in missing.output
-    several = CliRunner().invoke(cli.command(), ["inspect", "--store", str(path)])
-    assert "ada, bob" in several.output
 
 
 def test_options_of_room_and_policy_do_what_they_do_for_fit(tmp_path: Path) -> None:
@@ -124,14 +121,15 @@ def test_a_session_of_a_store_is_looked_at(tmp_path: Path) -> None:
         assert CliRunner().invoke(cli.command(), args, input=json.dumps(CHAT)).exit_code == 0
     with inspector(tmp_path, "--store", store, "--session", "ada", "--read-only", "--port", 0) as address:
         page = _read(address)
-        assert "session ada (read-only)" in page
+        assert ">read-only<" in page
         assert "Undo" not in _read(address, "timeline")
         fitted = _read(address, "?policy=sliding_window")
         assert _alerts(fitted) == []
         assert "21 in:" in fitted, "20 messages, and the system text"
         bill = _read(address, "bill?policy_a=session")
         assert _alerts(bill) == []
-        assert bill.count('<th scope="row">') == 10
+        [calls] = re.findall(r'aria-label="Calls".*?</table>', bill, re.DOTALL)
+        assert calls.count('<th scope="row">') == 10
 
 
 def test_it_listens_where_it_is_told_to(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ from trimtab.replay import Recording, Replayed, read_recording
 from trimtab.replay import replay as play
 from trimtab.replay.policies import BY_DEFAULT, STEADY, WORDS, read_policy
 from trimtab.session import Session
-from trimtab.stores import Event, Store
+from trimtab.session.text import event_text
+from trimtab.stores import Event, LoadRequest, Store
 from trimtab.stores.secrets import mask
 from trimtab.strategies.data import KINDS_ALONE
 
@@ -45,6 +46,8 @@ POLICIES = (BY_DEFAULT, STEADY, *KINDS_ALONE)
 MOST_LISTED = 2_000
 """Conversations of a file or a folder that are listed; `--line` shows any other."""
 _SAID_CHARS = 120
+_FIRST_EVENTS = 4
+"""Of a session that are read for a list: what it is made with, and what is said first."""
 _LEAST_ROOM = 1_000
 
 EPILOG = """\b
@@ -172,25 +175,33 @@ def inspect(
 
 
 def _sessions(store: Store, url: str, given: Mapping[str, Any], words: Sequence[str]) -> Any:
-    """Make the list of the sessions of a store; what is new in it is found when the page is asked for again."""
+    """Make the list of the sessions of a store, which is read again for each page."""
     room = import_module("trimtab.inspector")
 
     def items() -> list[Any]:
-        return [_session_item(room, name_of(store, name)) for name in store.sessions()]
+        return [room.Item(name=name) for name in store.sessions()]
+
+    def describe(item: Any) -> Any:
+        return _session_item(room, store, item.name)
 
     def open(name: str) -> Any:
         return session_subject(open_session(store, name), given, words)
 
-    return room.Collection(name=mask(url), items=items, open=open, noun="session")
+    return room.Collection(name=mask(url), items=items, describe=describe, open=open, noun="session")
 
 
-def _session_item(room: Any, found: Mapping[str, Any]) -> Any:
-    time = found.get("time")
+def _session_item(room: Any, store: Store, name: str) -> Any:
+    """Say how long a session is, when it was written to last, and what it begins with."""
+    found = name_of(store, name)
+    if "version" not in found:
+        return room.Item(name=name, error=found.get("error", "it was deleted meanwhile"))
+    first = store.load(LoadRequest(session=name, limit=_FIRST_EVENTS))
+    said = next((event_text(event) for event in first if event.kind == "message"), "")
     return room.Item(
-        name=found["id"] if "id" in found else "",
-        messages=found.get("version"),
-        time="" if time is None else datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M"),
-        error=found.get("error", ""),
+        name=name,
+        said=" ".join(said[: _SAID_CHARS * 2].split())[:_SAID_CHARS],
+        messages=found["version"],
+        time=datetime.fromtimestamp(found["time"], UTC).strftime("%Y-%m-%d %H:%M"),
     )
 
 
@@ -420,7 +431,7 @@ def _room_for_all(value: Any, given: Mapping[str, Any]) -> int:
 
 
 def _for_model(given: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """Return options for a model that a page chose: its room, and an estimate where its tokenizer is not there.
+    """Return options for a model that a page chose: its room, an estimate where its tokenizer is missing.
 
     Raises:
         UnknownNameError: Nobody knows the model.

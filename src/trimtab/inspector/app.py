@@ -85,7 +85,7 @@ def make_app(
     routes: list[Route | Mount] = [Route(before + path, desk.answer(page)) for path, page in pages.items()]
     routes.append(Route(f"{before}/undo", desk.take_back, methods=["POST"]))
     if collection is not None:
-        routes.append(Route("/", desk.list))
+        routes.append(Route("/", desk.list(collection)))
     routes.append(Route("/static/tokens.css", _tokens))
     routes.append(Mount("/static", StaticFiles(directory=Path(__file__).with_name("static"))))
     guarded = Guard(Starlette(routes=routes), token=token, hosts=hosts)
@@ -133,8 +133,8 @@ class Desk:
                 told = in_page(error)
             except RecursionError:
                 status, told = 400, "something in this conversation or policy is nested too deep to be shown"
-            values = {} if inspector is None else inspector.names
-            return render("error.html", request, status=status, error=told, **self._names, **values)
+            names = self._names if inspector is None else inspector.names
+            return render("error.html", request, status=status, error=told, **names)
 
     @property
     def _names(self) -> dict[str, Any]:
@@ -145,9 +145,6 @@ class Desk:
             return self._opened[0]
         collection, number = self._collection, int(request.path_params["number"])
         name = next((name for name, one in self._numbers.items() if one == number), None)
-        if name is None:  # an address of before, and nobody has asked for the list yet
-            self._listed()
-            name = next((name for name, one in self._numbers.items() if one == number), None)
         if name is None:
             raise UnknownNameError(f"there is no {collection.noun} {number}", name=str(number))
         found: str = name
@@ -160,44 +157,56 @@ class Desk:
             most=MOST_OPENED,
         )
 
-    def _listed(self) -> list[tuple[int, Item]]:
+    def _numbered(self, collection: Collection) -> list[tuple[int, Item]]:
         """List all items with the numbers that addresses have for them."""
-        items = [] if self._collection is None else self._collection.items()
-        return [(self._numbers.setdefault(item.name, len(self._numbers)), item) for item in items]
+        found = collection.items()
+        return [(self._numbers.setdefault(item.name, len(self._numbers)), item) for item in found]
 
-    async def list(self, request: Request) -> Response:
-        """Show what there is to choose from."""
-        return await run_in_threadpool(self._run_list, request)
+    def list(self, collection: Collection) -> Callable[[Request], Any]:
+        """Make what shows all there is to choose from."""
 
-    def _run_list(self, request: Request) -> Response:
+        async def run(request: Request) -> Response:
+            return await run_in_threadpool(self._list, collection, request)
+
+        return run
+
+    def _list(self, collection: Collection, request: Request) -> Response:
         given = request.query_params
         with self._lock:
             try:
-                found = self._listed()
                 start = whole(given, "start") or 0
+                values = self._shown(collection, given.get("q", "").strip()[:200], given.get("by", ""), start)
             except ContextError as error:
-                return render("error.html", request, status=400, error=in_page(error), **self._names)
-        words = given.get("q", "").strip()[:200]
-        by = given.get("by", "")
+                return render("error.html", request, status=400, error=in_page(error), collection=collection)
+        return render("collection.html", request, collection=collection, start=start, **values)
+
+    def _shown(self, collection: Collection, words: str, by: str, start: int) -> dict[str, Any]:
+        """Choose the items of a page: where all of them are known, they are found by words and put in order."""
+        tell = collection.describe or (lambda item: item)
+        found = self._numbered(collection)
+        is_known = collection.describe is None or len(found) <= LIST_ROWS
+        if is_known:
+            found = [(number, tell(item)) for number, item in found]
         shown = [one for one in found if words.casefold() in f"{one[1].name} {one[1].said}".casefold()]
-        if by == "size":
-            shown.sort(key=lambda one: -(one[1].tokens or one[1].messages or 0))
-        known = [one for one in found if one[1].tokens or one[1].messages]
-        return render(
-            "collection.html",
-            request,
-            items=shown[start : start + LIST_ROWS],
-            total=len(shown),
-            of=len(found),
-            start=start,
-            step=LIST_ROWS,
-            words=words,
-            by=by,
-            query=urlencode({"q": words, "by": by}),
-            longest=max(known, key=lambda one: one[1].tokens or one[1].messages or 0, default=None),
-            most=max((item.tokens or item.messages or 0 for _, item in found), default=0) or 1,
-            **self._names,
-        )
+        if by == "size" and is_known:
+            shown.sort(key=lambda one: -_size(one[1]))
+        page = shown[start : start + LIST_ROWS]
+        if not is_known:
+            page = [(number, tell(item)) for number, item in page]
+        sizes = [(_size(item), at) for at, (_, item) in enumerate(found if is_known else page)]
+        most, at = max(sizes, default=(0, 0))
+        return {
+            "items": page,
+            "is_known": is_known,
+            "total": len(shown),
+            "of": len(found),
+            "step": LIST_ROWS,
+            "words": words,
+            "by": by,
+            "query": urlencode({"q": words, "by": by}),
+            "longest": found[at] if is_known and most else None,
+            "most": most or 1,
+        }
 
     async def take_back(self, request: Request) -> Response:
         """Undo a decision, as a form that holds the token asked for."""
@@ -210,3 +219,7 @@ class Desk:
         if not self.is_token(form.get("token", "")):
             return PlainTextResponse("The form lacks the token of this inspector.\n", status_code=403)
         return await run_in_threadpool(self._run, lambda one, asked: one.take_back(asked, form), request)
+
+
+def _size(item: Item) -> int:
+    return item.tokens or item.messages or 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -53,7 +54,7 @@ class Meter(NamedTuple):
 
 
 def chart_of(view: View) -> list[Bar]:
-    """Draw every message in its order, as high as it is large."""
+    """Draw every message in its order, the higher the larger: by the square root, so that all are seen."""
     entries, sizes = view.entries, view.sizes
     step = max(1, -(-len(entries) // MOST_BARS))
     groups = [range(start, min(len(entries), start + step)) for start in range(0, len(entries), step)]
@@ -76,9 +77,10 @@ def chart_of(view: View) -> list[Bar]:
 
 def _stacked(tokens: Counter[str], most: int) -> Iterator[Part]:
     top = float(HEIGHT)
+    whole = HEIGHT * math.sqrt(sum(tokens.values()) / most)
     for kind in _ORDER:
         if kind in tokens:
-            height = max(_LEAST_HEIGHT, tokens[kind] * HEIGHT / most)
+            height = max(_LEAST_HEIGHT, whole * tokens[kind] / max(1, sum(tokens.values())))
             top -= height
             yield Part(kind, max(0.0, top), height, tokens[kind])
 

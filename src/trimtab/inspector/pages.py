@@ -42,7 +42,8 @@ from trimtab.inspector.views import (
 from trimtab.inspector.words import in_page, money, render
 from trimtab.models import dollars_for
 from trimtab.models.prices import find_pricing
-from trimtab.replay import Replayed, chart_page, replay_table
+from trimtab.replay import Replayed, chart_page
+from trimtab.replay.results import cells_of
 from trimtab.report.html import overview_fragment
 from trimtab.report.text import plain, plural
 from trimtab.session.options import LEAST_BUDGET
@@ -61,6 +62,8 @@ SHOWN_CHARS = 20_000
 FOUND_CHARS = 120
 """Around what was searched for."""
 BILL_ROWS = 100
+AT_ONCE_MESSAGES = 500
+"""Of a conversation whose bill is played when the page is opened; a longer one waits to be asked."""
 MOST_MODELS = 4
 
 
@@ -180,7 +183,7 @@ class Inspector:
     def _rows(self, view: View, only: str, window: range) -> list[dict[str, Any]]:
         """Make rows of a filtered list; each knows how many messages before it are not sent."""
         shown = view.listed_in(only)
-        most = max(view.sizes, default=0) or 1
+        most = view.most_in(only)
         found = []
         for place in window:
             at = shown[place]
@@ -226,7 +229,7 @@ class Inspector:
         own = self._view(replace(question, window=None))
         words = replace(question, version=None, edited=None, since=None).words()
         values |= {
-            "error": values["error"] or view.error,
+            "error": values["error"],
             "view": view,
             "of": question.version,
             "words": question.words(),
@@ -242,10 +245,11 @@ class Inspector:
             "chart": chart_of(view),
             "meter": meter_of(view.report),
             "fates": [(one, _row_of_fate(view, one)) for one in view.fates()],
+            "kinds": {one.kind for one in view.entries},
+            "asked_budget": question.window is not None,
             "gone": sum(entry.kind in GONE for entry in view.entries),
             "more": self._wider(question, view),
             "note": self._for_model(question.model).note,
-            "shown_model": question.model or self._subject.model or "",
             "price": self._price(question, view),
             "largest": view.largest(),
             "whole_report": Markup(overview_fragment(view.report)),
@@ -378,7 +382,8 @@ class Inspector:
             for place, suffix in enumerate(("_a", "_b")):
                 question = self._question(request, suffix, place)
                 view = self._view(question)
-                sides.append((question, view, Markup(overview_fragment(view.report))))
+                price = self._price(question, view)
+                sides.append((question, view, meter_of(view.report), price))
         except ContextError as problem:
             error = in_page(problem)
         pairs = self._pairs(sides[0][1], sides[1][1], only) if len(sides) == 2 else []
@@ -386,7 +391,7 @@ class Inspector:
             {
                 **{
                     key: value
-                    for (question, _, _), suffix in zip(sides, ("_a", "_b"), strict=False)
+                    for (question, *_), suffix in zip(sides, ("_a", "_b"), strict=False)
                     for key, value in question.words(suffix).items()
                 },
                 "only": only,
@@ -474,34 +479,48 @@ class Inspector:
     # The bill.
 
     def _bill(self, request: Request) -> list[Replayed]:
-        play = self._subject.play
+        given = request.query_params
+        subject = self._for_model(given.get("model", "").strip()[:200])
+        play = subject.play
         if play is None:
             raise UnknownNameError("there is no bill for this conversation", name="bill")
-        given = request.query_params
-        pricing = given.get("pricing") or self._subject.pricings[0]
+        pricing = given.get("pricing") or subject.pricings[0]
         window = whole(given, "budget", least=1)
-        known = (*self._subject.replayed, *self._subject.policies)
-        words = [given.get(name, "") for name in ("policy_a", "policy_b")]
-        asked = list(dict.fromkeys(filter(None, words)))
+        known = (*subject.replayed, *subject.policies)
+        asked = list(dict.fromkeys(filter(None, self._billed(given))))
         for word in asked:
             _check_known(word, known)
-        _check_known(pricing, self._subject.pricings)
+        _check_known(pricing, subject.pricings)
         version = self._version(whole(given, "version"))
         return [
             keep(
                 self._bills,
-                (word, write_time(word, self._subject.policies), pricing, window, version),
+                (word, write_time(word, subject.policies), pricing, window, version, subject.model),
                 functools.partial(play, word, pricing, window, version),
                 most=MOST_BILLS,
             )
             for word in asked
         ]
 
+    def _billed(self, given: Mapping[str, str]) -> tuple[str, str]:
+        """Return the policies of a bill: where none was asked for, the first, of a short conversation."""
+        if "policy_a" in given:
+            return given["policy_a"], given.get("policy_b", "")
+        first = self._subject.policies[0]
+        try:
+            messages = self._views_of("").view(Asked(first, self._version(None))).report.total_message_count
+        except ContextError:  # the bill says what is wrong
+            messages = 0
+        return (first if messages <= AT_ONCE_MESSAGES else ""), ""
+
     def bill(self, request: Request) -> Response:
         """Show what each call costs under a policy or two."""
         given, error, results, of = request.query_params, "", list[Replayed](), None
+        subject, billed = self._subject, ("", "")
         try:
             of = self._version(whole(given, "version"))
+            subject = self._for_model(given.get("model", "").strip()[:200])
+            billed = self._billed(given)
             results = self._bill(request)
         except ContextError as problem:
             error = in_page(problem)
@@ -511,18 +530,23 @@ class Inspector:
             (at, [one.calls[at] if at < len(one.calls) else None for one in results])
             for at in range(start, min(total, start + BILL_ROWS))
         ]
-        query = {name: given.get(name, "") for name in ("policy_a", "policy_b", "pricing", "budget")}
+        query = {name: given.get(name, "") for name in ("pricing", "budget", "model")}
+        query |= {"policy_a": billed[0], "policy_b": billed[1]}
         shown = query if of is None else {**query, "version": str(of)}
+        pricing = given.get("pricing") or next(iter(subject.pricings), "")
         return self._render(
             "bill.html",
             request,
             error=error,
             given=given,
-            words=tuple(dict.fromkeys((*self._subject.policies, *self._subject.replayed))),
+            billed=billed,
+            pricing=pricing,
+            dollars=dollars_for(pricing),
+            words=tuple(dict.fromkeys((*subject.policies, *subject.replayed))),
+            pricings=subject.pricings,
             results=results,
-            table=replay_table(results) if results else "",
+            sums=_sums(results),
             calls=calls,
-            newest_calls=[(one.policy, one.calls[-1]) for one in results if one.calls],
             start=start,
             total=total,
             step=BILL_ROWS,
@@ -536,6 +560,18 @@ class Inspector:
         """Draw the bill."""
         page = chart_page({self._subject.name: self._bill(request)}, title=f"Bill of {self._subject.name}")
         return HTMLResponse(page, headers={"Content-Security-Policy": policy_for_style(style_of(page))})
+
+
+def _sums(results: Sequence[Replayed]) -> dict[str, list[str]]:
+    """Write the sums of policies side by side, a line each; what none of them has to say is not said."""
+    cells = [cells_of(one, results[0]) for one in results]
+    lines = {name: [one[name] for one in cells] for name in (cells[0] if cells else ())}
+    always = {"refused", "over", "invalid"}
+    return {
+        name: ["0" if cell == "-" else cell for cell in line]
+        for name, line in lines.items()
+        if name != "policy" and (name in always or not {"", "-"}.issuperset(line))
+    }
 
 
 def _row_of_fate(view: View, fate: Fate) -> tuple[str, int]:

@@ -89,6 +89,7 @@ class Collection:
         name: Stands over the list.
         items: Lists them; of a store that grows it is asked again for each page.
         open: Makes the subject of the one with a name.
+        describe: Says more of one when it is shown. None: all is said.
         noun: What each is called.
         note: What a reader has to know of the list, as that it is not all of it.
 
@@ -105,5 +106,6 @@ class Collection:
     name: str
     items: Callable[[], Sequence[Item]]
     open: Callable[[str], Subject]
+    describe: Callable[[Item], Item] | None = None
     noun: str = "conversation"
     note: str = ""

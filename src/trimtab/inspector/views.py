@@ -35,6 +35,8 @@ KEPT_VIEWS = 24
 _MOST_LARGEST = 3
 _CUT = CUT_MARKER.rstrip("]")
 """The beginning of what stands where a text was cut; where all of it is may follow."""
+BLOCK = "history"
+"""What the one block of `fit` is called: a page does not name it."""
 GONE = ("evicted", "summarized")
 """Kinds of entries of which nothing is sent."""
 CHANGED = ("changed",)
@@ -150,6 +152,11 @@ class View:
             if entry.index is not None and entry.place is not None
         }
 
+    def most_in(self, only: str) -> int:
+        """Return the size of the largest entry that a filter shows, as it came where it was changed."""
+        shown = self.listed_in(only)
+        return max((max(self.sizes[at], self.entries[at].before or 0) for at in shown), default=0) or 1
+
     def listed_in(self, only: str) -> Sequence[int]:
         """List the places of the entries that a filter shows.
 
@@ -173,6 +180,12 @@ class View:
     def place_of(self, at: int, only: str) -> int:
         """Return which row of a filtered list an entry is, or the next that is shown."""
         return bisect_left(self.listed_in(only), at)
+
+    @property
+    def shares(self) -> tuple[int, int]:
+        """How many messages are sent, and of how many: those that trimtab inserted are none of either."""
+        own = [entry.kind not in GONE for entry in self.entries if entry.number is not None]
+        return sum(own), len(own)
 
     def row_of(self, at: int) -> tuple[str, int]:
         """Return a filter that shows an entry, and its row there."""
@@ -214,7 +227,7 @@ class View:
         return sorted(sent, key=lambda found: -(found[1].after or 0))[:_MOST_LARGEST]
 
     def fates(self) -> list[Fate]:
-        """Say in a few lines what became of all: each fate and reason with its messages, what was evicted first."""
+        """Say in a few lines what became of all: each fate and reason with its messages, gone before kept."""
         found: dict[tuple[str, str, str], list[tuple[int, Entry]]] = {}
         for at, entry in enumerate(self.entries):
             why = entry.why if entry.reason is None else entry.reason
@@ -482,10 +495,23 @@ def attempt(make: Callable[[], Fitted[Any]]) -> tuple[Fitted[Any], str]:
     except BudgetExceededError as refusal:
         if refusal.attempt is None:
             raise
-        fitted, error = refusal.attempt, str(refusal)
+        fitted, error = refusal.attempt, _refused(refusal)
     with suppress(CountingError):  # what the fit did not need has no size then, and the page says ?
         fitted.count_all()
     return fitted, error
+
+
+def _refused(error: BudgetExceededError) -> str:
+    """Say what does not fit to somebody who can move a slider."""
+    needed, room = error.needed_tokens, error.limit_tokens
+    if needed is None or room is None:
+        return str(error)
+    of = "" if error.block in (None, BLOCK) else f" of block {plain(str(error.block))}"
+    told = f"What has to stay{of} needs {needed:,} tokens, and there is room for {max(0, room):,}."
+    if error.heaviest is not None:
+        one = error.heaviest
+        told += f" The largest of it is #{one.index:,} ({plain(one.role)}, {plural(one.tokens, 'token')})."
+    return f"{told} Choose a larger budget, or a policy that shortens messages."
 
 
 def keep(kept: OrderedDict[K, V], key: K, make: Callable[[], V], *, most: int = KEPT_VIEWS) -> V:

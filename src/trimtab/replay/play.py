@@ -56,8 +56,8 @@ def replay(
         source: The recording: whatever `read_recording` reads.
         policy: A strategy; a `Context`, or the file or data of a policy or strategy; None or "none": no
             trimming; "default": that of `fit`; "steady": the same in strides; a kind of strategy, or JSON of
-            one; "session" or "session-extractive"; a function that makes a `Session`, fresh for each replay; or one that is
-            given the messages and returns those to send, as other libraries have.
+            one; "session" or "session-extractive"; a function that makes a `Session`, fresh for each replay;
+            or one that is given the messages and returns those to send, as other libraries have.
         budget: Room for each call, as for `fit`. None: a policy's own, or the model's window.
         model: Name of the model, for its tokenizer and window.
         counter: What counts tokens. None: the model's own, or an estimate that errs high.

@@ -94,10 +94,8 @@ def player_for(policy: PolicyLike, setting: Setting, /) -> Player:
     made = read_policy(policy)
     if made is None or made == NO_TRIMMING:
         return Whole(setting.limit_tokens())
-    if made == BY_DEFAULT:
-        return ByStrategy(setting, None)
-    if made == STEADY:
-        return ByStrategy(setting, None, steady=True)
+    if made in (BY_DEFAULT, STEADY):
+        return ByStrategy(setting, None, steady=made == STEADY)
     if isinstance(made, SessionPolicy):
         return _session_for(made, setting)
     if isinstance(made, Context):

@@ -13,6 +13,7 @@
       this.space = box.querySelector(".space");
       this.window = box.querySelector(".window");
       this.count = Number(box.dataset.count);
+      this.only = box.dataset.only;
       this.first = 0;
       this.at = 0;
       this.asked = null;
@@ -21,20 +22,21 @@
       box.addEventListener("keydown", (event) => this.onKey(event));
       box.addEventListener("focusin", (event) => {
         const row = event.target.closest(".row");
-        if (row) this.at = Number(row.dataset.at);
+        if (row) this.at = Number(row.dataset.place);
       });
       new ResizeObserver(() => this.layOut()).observe(box);
       this.onScroll();
     }
 
     get rows() {
-      return this.window.children;
+      return this.window.getElementsByClassName("row");
     }
 
     layOut() {
       const row = this.rows[0];
-      this.height = row ? row.getBoundingClientRect().height : 1;
+      if (row || !this.height) this.height = row ? row.getBoundingClientRect().height : 1;
       this.space.style.height = `${this.count * this.height}px`;
+      this.box.style.maxHeight = this.count ? `${this.count * this.height + 2}px` : "4rem";
       this.window.style.top = `${this.first * this.height}px`;
     }
 
@@ -51,29 +53,32 @@
       const seen = Math.ceil(this.box.clientHeight / this.height);
       const top = Math.floor(this.box.scrollTop / this.height);
       const last = Math.min(this.count, top + seen);
-      const missing = top < this.first || last > this.first + this.rows.length;
+      const missing = this.stale || top < this.first || last > this.first + this.rows.length;
       const near =
         top - this.first < SPARE / 2 && this.first > 0 ||
         this.first + this.rows.length - last < SPARE / 2 && this.first + this.rows.length < this.count;
       if (!missing && !near) return;
       const start = Math.max(0, top - SPARE);
       const size = Math.min(MOST, seen + 2 * SPARE);
-      if (this.asked && this.asked.start === start) return;
+      const only = this.only ? `&only=${this.only}` : "";
+      if (this.asked && this.asked.start === start && this.asked.only === only) return;
       if (this.asked) this.asked.stop.abort();
-      const asked = (this.asked = { start, stop: new AbortController() });
+      const asked = (this.asked = { start, only, stop: new AbortController() });
       this.window.setAttribute("aria-busy", "true");
       let failed = false;
       try {
-        const answer = await fetch(`${this.box.dataset.rows}&start=${start}&count=${size}`, {
+        const answer = await fetch(`${this.box.dataset.rows}${only}&start=${start}&count=${size}`, {
           signal: asked.stop.signal,
         });
         if (!answer.ok) throw new Error(String(answer.status));
         const made = document.createElement("template");
         made.innerHTML = await answer.text();
-        if (!made.content.children.length) throw new Error("no messages there");
+        if (!made.content.children.length && this.count) throw new Error("no messages there");
+        this.stale = false;
         const focused = this.window.contains(document.activeElement) ? this.at : null;
         this.first = start;
         this.window.replaceChildren(...made.content.children);
+        this.layOut();
         this.window.style.top = `${start * this.height}px`;
         if (focused !== null) this.row(focused)?.focus({ preventScroll: true });
         if (this.wanted !== undefined) this.focus(this.wanted);
@@ -90,7 +95,7 @@
     }
 
     row(at) {
-      return this.rows[at - this.first];
+      return this.stale ? undefined : this.rows[at - this.first];
     }
 
     focus(at) {
@@ -104,7 +109,26 @@
       if (row) row.focus({ preventScroll: true });
     }
 
-    jump(at) {
+    // Another filter is another list: its rows are fetched, and the pill that stands for it is pressed.
+    filter(only) {
+      if (!this.only || only === this.only) return;
+      this.only = only;
+      for (const pill of document.querySelectorAll("[data-filter]")) {
+        const chosen = pill.dataset.filter === only;
+        pill.setAttribute("aria-pressed", String(chosen));
+        if (chosen) this.count = Number(pill.dataset.number);
+      }
+      this.stale = true;
+      this.box.scrollTop = 0;
+      this.first = this.at = 0;
+      this.window.replaceChildren();
+      this.layOut();
+      this.fill();
+    }
+
+    jump(at, only) {
+      if (only) this.filter(only);
+      this.box.scrollIntoView({ block: "nearest" });
       this.box.scrollTop = Math.max(0, (at - 1) * this.height);
       this.focus(at);
     }
@@ -156,12 +180,30 @@
     if (jump) {
       event.preventDefault();
       const box = document.querySelector(".list");
-      if (box) lists.get(box).jump(Number(jump.dataset.jump));
+      if (box) lists.get(box).jump(Number(jump.dataset.jump), jump.dataset.only);
+    }
+    const pill = event.target.closest("[data-filter]");
+    if (pill) {
+      event.preventDefault();
+      lists.get(document.querySelector(".list")).filter(pill.dataset.filter);
+      say(pill.textContent);
     }
     const button = event.target.closest(".open");
     if (button) open(lists.get(button.closest(".list")), button.closest(".row"));
     if (event.target === detail) detail.close();
   });
+
+  // A pill is a button that is a link where no script runs: the space bar presses it, too.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== " " || !event.target.matches("[data-filter]")) return;
+    event.preventDefault();
+    event.target.click();
+  });
+
+  // Another model has a room of its own: the budget of the one before is not asked for with it.
+  document.addEventListener("change", (event) => {
+    if (event.target.id === "model") document.getElementById("budget").value = "";
+  }, true);
 
   // The slider and the field beside it are one number; the field is what is sent.
   document.addEventListener("input", (event) => {
