@@ -68,6 +68,81 @@ def test_the_command_says_which_session_is_missing(tmp_path: Path) -> None:
     assert "'ada'" in missing.output
 
 
+def test_conversations_of_a_folder_are_listed(tmp_path: Path) -> None:
+    """With file and line; one that cannot be read says why, and an edited file is read again."""
+    folder = tmp_path / "chats"
+    folder.mkdir()
+    (folder / "one.json").write_text(json.dumps(CHAT[:3]), encoding="utf-8")
+    (folder / "two.jsonl").write_text(f"{json.dumps(CHAT)}\n{{\n{json.dumps(CHAT[:5])}\n", encoding="utf-8")
+    with inspector(tmp_path, "chats", "--budget", "300") as address:
+        page = _read(address)
+        names = re.findall(r'class="title">(.*?)<', page)
+        assert names == ["one.json", "two.jsonl, line 1", "two.jsonl, line 2", "two.jsonl, line 3"]
+        assert "The longest is" in page
+        assert "not JSON" in page
+        assert "3 of 3 messages" in re.sub(r"<[^>]+>", "", _read(address, "of/0/"))
+        (folder / "one.json").write_text("[", encoding="utf-8")
+        assert "5 of 5 messages" in re.sub(r"<[^>]+>", "", _read(address, "of/3/"))
+
+
+def test_sessions_of_a_store_are_listed(tmp_path: Path) -> None:
+    """Each with what it begins with; a new one is in the list when the page is asked for again."""
+    path = tmp_path / "chats.db"
+
+    def add(name: str) -> None:
+        args = ["session", "add", "--store", str(path), "--id", name, "--budget", "300"]
+        assert CliRunner().invoke(cli.command(), args, input=json.dumps(CHAT[:2])).exit_code == 0
+
+    add("bob")
+    add("cyd")
+    with inspector(tmp_path, "--store", "chats.db") as address:
+        page = _read(address)
+        assert re.findall(r'class="title">(.*?)<', page) == ["bob", "cyd"]
+        assert page.count("message 0 says") == 2
+        add("ada")
+        assert re.findall(r'class="title">(.*?)<', _read(address)) == ["ada", "bob", "cyd"]
+        assert "session bob" in _read(address, "of/0/")
+        assert "session ada" in _read(address, "of/2/timeline")
+
+
+def test_a_first_visit_does_not_fail(tmp_path: Path) -> None:
+    """Without a budget there is room for all; the page opens on what `fit` does, and has `steady`."""
+    (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
+    with inspector(tmp_path, "chat.json") as address:
+        page = _read(address)
+        assert _alerts(page) == []
+        assert "No budget was given" in page
+        assert "20 of 20 messages" in re.sub(r"<[^>]+>", "", page)
+        policies = re.findall(r'<option value="([^"]+)"( selected)?>([^<]+)', page)
+        assert policies[:2] == [
+            ("default", " selected", "as fit does"),
+            ("steady", "", "as fit does, steady"),
+        ]
+        wrong = _read(address, "?model=lama-4")
+        assert "--" not in _alerts(wrong)[0]
+        assert _alerts(wrong)[0].startswith("No model called")
+        for policy in ("default", "steady"):
+            assert _alerts(_read(address, f"?policy={policy}&budget=150")) == []
+            fitted = CliRunner().invoke(
+                cli.command(),
+                ["fit", "-", "--budget", "150", "--output", "text", *(["--steady"] * (policy == "steady"))],
+                input=json.dumps(CHAT),
+            )
+            said = re.search(r"[\d,]+ of 150 tokens", fitted.output)
+            assert said
+            assert said[0] in _read(address, f"?policy={policy}&budget=150")
+
+
+def test_a_bill_is_in_the_prices_of_the_model(tmp_path: Path) -> None:
+    """Not in those of another maker; in dollars where they are known."""
+    (tmp_path / "chat.json").write_text(json.dumps(CHAT), encoding="utf-8")
+    with inspector(tmp_path, "chat.json", "--budget", "300", "--model", "gpt-4o") as address:
+        page = _read(address, "bill")
+        [selected] = re.findall(r'<select id="pricing".*?<option value="([^"]+)" selected', page, re.DOTALL)
+        assert selected == "gpt-4o"
+        assert re.search(r'class="figure"><b>\$[\d.]+</b> for 10 calls', page)
+
+
 def test_options_of_room_and_policy_do_what_they_do_for_fit(tmp_path: Path) -> None:
     """A page of a file: its line, its policy, the room beside the answer; and the policy is offered first."""
     (tmp_path / "two.jsonl").write_text(f"[]\n{json.dumps(CHAT)}\n", encoding="utf-8")

@@ -222,7 +222,9 @@ def test_what_is_too_large_is_named() -> None:
     )
     page = client.get("/").text
     [told] = _texts(page, r'role="alert">(.*?)</p>')
-    assert "needs 1,200 tokens, and there is room for 200. The largest of it is #2 (user, 1,000 tokens)" in told
+    assert (
+        "needs 1,200 tokens, and there is room for 200. The largest of it is #2 (user, 1,000 tokens)" in told
+    )
     [said] = _texts(page, r'class="largest">(.*?)</p>')
     assert re.findall(r"(#\d)</a> (\w+), ([\d,]+) tokens", said) == [
         ("#2", "user", "1,000"),

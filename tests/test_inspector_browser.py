@@ -107,7 +107,7 @@ def _number(text: str) -> int:
 
 
 def _kept(page: Page) -> int:
-    found = re.search(r"(\d+) kept", page.locator(".overview").inner_text())
+    found = re.search(r"(\d+) of \d+ messages sent", page.locator(".headline").inner_text())
     assert found
     return int(found[1])
 
@@ -117,7 +117,7 @@ def test_the_token_leaves_the_address(chat: str, open_page: Open) -> None:
     page = open_page(chat)
     assert "token" not in page.url
     page.reload()
-    expect(page.locator(".overview")).to_contain_text("of 500 tokens")
+    expect(page.locator(".headline")).to_contain_text("of 500 tokens")
 
 
 def test_the_slider_fits_again(chat: str, open_page: Open) -> None:
@@ -129,7 +129,7 @@ def test_the_slider_fits_again(chat: str, open_page: Open) -> None:
     for _ in range(60):
         page.keyboard.press("ArrowRight")
     budget = page.get_by_label("Budget, in tokens").input_value()
-    expect(page.locator("#view .verdict")).to_contain_text(f"of {int(budget):,} tokens")
+    expect(page.locator("#view .headline")).to_contain_text(f"of {int(budget):,} tokens")
     assert int(budget) > 500
     assert _kept(page) > before
     expect(page.get_by_role("status")).to_contain_text(f"of {int(budget):,} tokens")
@@ -142,10 +142,10 @@ def test_the_last_step_of_the_slider_sends_all(chat: str, open_page: Open) -> No
     page = open_page(chat)
     page.get_by_label("Budget, on a slider").focus()
     page.keyboard.press("End")
-    expect(page.get_by_role("status")).to_contain_text("0 messages left out")
+    expect(page.get_by_role("status")).to_contain_text("0 messages not sent")
     expect(page.locator(".row.evicted")).to_have_count(0)
     page.keyboard.press("ArrowLeft")
-    expect(page.get_by_role("status")).not_to_contain_text("0 messages left out")
+    expect(page.get_by_role("status")).not_to_contain_text("0 messages not sent")
 
 
 def test_a_line_of_the_overview_leads_to_its_first_message(long: str, open_page: Open) -> None:
@@ -159,15 +159,83 @@ def test_a_line_of_the_overview_leads_to_its_first_message(long: str, open_page:
     expect(row).to_be_in_viewport()
 
 
-def test_a_reader_sees_what_left_and_what_more_room_brings(chat: str, open_page: Open) -> None:
-    """What left, why, how much is not used, and what 2,000 more tokens would bring back stand in the page."""
+def test_a_reader_sees_what_was_evicted_and_what_more_room_brings(chat: str, open_page: Open) -> None:
+    """What was evicted, why, how much is unused, and what 2,000 more tokens would bring back."""
     page = open_page(chat.replace("/?", "/?policy=sliding_window&"))
+    page.get_by_role("button", name="Evicted").click()
     first = page.locator(".row").first
     expect(first).to_contain_text("evicted")
     expect(first).to_contain_text("the budget has no room for it")
     expect(first).to_contain_text("message 0 says")
-    expect(page.locator(".overview")).to_contain_text("unused")
+    expect(page.locator(".headline")).to_contain_text("unused")
     expect(page.locator(".more")).to_contain_text("2,000 more tokens would bring back")
+
+
+def test_the_list_opens_on_what_the_model_sees(chat: str, open_page: Open) -> None:
+    """Its first row is the first that is sent, with how many before it are not; pills show the others."""
+    page = open_page(chat.replace("/?", "/?policy=default&"))
+    rows, kept = page.locator(".row"), _kept(page)
+    expect(page.get_by_role("button", name="What the model sees")).to_have_attribute("aria-pressed", "true")
+    expect(rows).to_have_count(kept)
+    expect(rows.first).to_contain_text(f"{60 - kept} messages before this not sent")
+    evicted = page.get_by_role("button", name="Evicted")
+    evicted.focus()
+    page.keyboard.press("Space")
+    expect(evicted).to_have_attribute("aria-pressed", "true")
+    expect(rows.first).to_contain_text("#0")
+    expect(page.locator(".row.kept")).to_have_count(0)
+    page.get_by_role("button", name="Changed").click()
+    expect(page.locator(".none")).to_be_visible()
+    page.get_by_role("button", name="All messages").click()
+    expect(page.locator(".row.evicted").first).to_be_visible()
+
+
+def test_a_bar_of_the_chart_leads_to_its_row(chat: str, open_page: Open) -> None:
+    """To a message that is not sent, too, among all of them."""
+    page = open_page(chat.replace("/?", "/?policy=default&"))
+    page.locator(".chart g").nth(7).click(force=True)
+    expect(page.locator('.row[data-at="7"]')).to_be_focused()
+    expect(page.get_by_role("button", name="All messages")).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_conversation_is_chosen_from_a_file(tmp_path: Path, open_page: Open) -> None:
+    """The longest is named; the way back is in the head of each page."""
+    lines = (json.dumps(conversation(turns)) for turns in (4, 30, 8))
+    (tmp_path / "chats.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    with inspector(tmp_path, "chats.jsonl", "--budget", "500") as address:
+        page = open_page(address)
+        expect(page.get_by_role("heading", name="3 conversations")).to_be_visible()
+        expect(page.locator(".lead")).to_contain_text("The longest is line 2: 30 messages")
+        page.get_by_label("Order").select_option("size")
+        _follow(page.get_by_role("button", name="Show"))
+        expect(page.locator(".choices li").first).to_contain_text("line 2")
+        _follow(page.locator(".choices a").last)
+        expect(page.locator(".what")).to_have_text("chats.jsonl, line 1")
+        expect(page.locator(".headline")).to_contain_text("4 of 4 messages sent")
+        page.locator(".row .open").first.click()
+        expect(page.get_by_role("dialog")).to_contain_text("message 0 says")
+        page.keyboard.press("Escape")
+        _follow(page.get_by_role("link", name="Bill"))
+        _follow(page.get_by_role("link", name="All conversations"))
+        expect(page.get_by_role("heading", name="3 conversations")).to_be_visible()
+
+
+def test_without_a_budget_a_model_is_chosen_in_the_page(tmp_path: Path, open_page: Open) -> None:
+    """The first visit shows all of it; a model brings its room and price, and a wrong name is said."""
+    (tmp_path / "chat.json").write_text(json.dumps(conversation(30)), encoding="utf-8")
+    with inspector(tmp_path, "chat.json") as address:
+        page = open_page(address)
+        expect(page.locator(".headline")).to_contain_text("30 of 30 messages sent")
+        expect(page.locator(".what-if")).to_contain_text("No budget was given")
+        page.get_by_label("Model").fill("gpt-4o")
+        page.get_by_label("Model").press("Enter")
+        expect(page.locator(".headline")).to_contain_text("for the input without a cache")
+        expect(page.locator(".what-if")).to_have_count(0)
+        assert int(page.get_by_label("Budget, in tokens").input_value()) == 128_000
+        page.get_by_label("Model").fill("lama-4")
+        page.get_by_label("Model").press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("No model called 'lama-4' is known")
+        expect(page.get_by_role("alert")).not_to_contain_text("--")
 
 
 def test_a_policy_is_chosen_and_typed(chat: str, open_page: Open) -> None:
@@ -175,7 +243,7 @@ def test_a_policy_is_chosen_and_typed(chat: str, open_page: Open) -> None:
     page = open_page(chat)
     assert page.get_by_label("Policy", exact=True).input_value() == "newest.json"
     page.get_by_label("Policy", exact=True).select_option("sliding_window")
-    expect(page.locator(".row").first).to_contain_text("evicted")
+    expect(page.locator(".row").first).not_to_contain_text("#0")
     page.get_by_text("Or a strategy as JSON").click()
     page.get_by_label("In place of the policy").fill('{"kind": "sliding_window", "keep_turnz": 1}')
     page.get_by_role("button", name="Fit").click()
@@ -183,7 +251,7 @@ def test_a_policy_is_chosen_and_typed(chat: str, open_page: Open) -> None:
     page.get_by_label("In place of the policy").fill('{"kind": "drop_newest"}')
     page.get_by_role("button", name="Fit").click()
     expect(page.get_by_role("alert")).to_have_count(0)
-    expect(page.locator(".row").first).to_contain_text("kept")
+    expect(page.locator(".row").first).to_contain_text("#0")
 
 
 def test_search_finds_and_leads_there(long: str, open_page: Open) -> None:
@@ -203,7 +271,7 @@ def test_search_finds_and_leads_there(long: str, open_page: Open) -> None:
 
 def test_ten_thousand_messages_are_at_most_300_nodes(long: str, open_page: Open) -> None:
     """Wherever one scrolls, what is seen is there, and little else."""
-    page = open_page(long)
+    page = open_page(long.replace("/?", "/?only=all&"))
     box = page.locator(".list")
     box.evaluate("box => box.scrollIntoView({block: 'center'})")
     most = 0
@@ -275,19 +343,20 @@ def test_two_policies_are_compared(chat: str, open_page: Open) -> None:
     page = open_page(chat)
     _follow(page.get_by_role("link", name="Compare"))
     page.locator("#policy_b").select_option("sliding_window")
-    expect(page.locator(".sides .verdict")).to_have_count(2)
+    expect(page.locator(".sides .headline")).to_have_count(2)
     first = page.locator(".row").first
     expect(first.locator(".side").nth(0)).to_contain_text("kept")
     expect(first.locator(".side").nth(1)).to_contain_text("evicted")
     page.get_by_label("Messages", exact=True).select_option("all")
-    expect(page.locator("#view > h2")).to_contain_text("60 messages in all")
+    expect(page.get_by_role("heading", name="60 messages in all")).to_be_visible()
 
 
 @pytest.mark.long
 def test_a_decision_of_a_session_is_taken_back(session_address: str, open_page: Open) -> None:
     """From the timeline, by a page that asks first; what was summarized is said again."""
     page = open_page(session_address)
-    expect(page.locator(".row.summarized").first).to_contain_text("the summary of version")
+    page.get_by_role("button", name="Evicted").click()
+    expect(page.locator(".row.summarized").first).to_contain_text("in the summary of version")
     _follow(page.get_by_role("link", name="Timeline"))
     summary = page.locator(".row", has_text="(summary)").first
     version = _number(summary.locator("b").inner_text())
@@ -296,7 +365,7 @@ def test_a_decision_of_a_session_is_taken_back(session_address: str, open_page: 
     _follow(page.get_by_role("button", name="Take it back"))
     expect(page.locator(".done")).to_contain_text(f"version {version} is taken back")
     expect(page.locator(".row").first).to_contain_text("(undone)")
-    page.get_by_label("Recall: what the view no longer shows").fill("belt 3")
+    page.get_by_label("Recall: find what is no longer sent").fill("belt 3")
     page.get_by_role("button", name="Recall").click()
     expect(page.locator("#found li").first).to_contain_text("belt 3")
 
@@ -305,14 +374,14 @@ def test_a_decision_of_a_session_is_taken_back(session_address: str, open_page: 
 def test_a_session_has_a_slider_that_writes_nothing(session_address: str, open_page: Open) -> None:
     """What it would show with less, and that this is no more than a look."""
     page = open_page(session_address)
-    events = page.get_by_label("Version of the session")
+    events = page.get_by_label("Version, up to")
     before = events.get_attribute("max")
     slider = page.get_by_label("Budget, on a slider")
     slider.focus()
     page.keyboard.press("Home")
     expect(page.locator(".what-if")).to_contain_text("instead of the 400 of the session. Nothing is written.")
     budget = page.get_by_label("Budget, in tokens").input_value()
-    expect(page.locator("#view .verdict")).to_contain_text(f"of {int(budget):,} tokens")
+    expect(page.locator("#view .headline")).to_contain_text(f"of {int(budget):,} tokens")
     page.reload()
     assert events.get_attribute("max") == before
 
@@ -351,10 +420,10 @@ def test_what_a_version_changed_is_one_click_away(session_address: str, open_pag
     _follow(page.get_by_role("link", name="Timeline"))
     decision = page.locator(".row", has_text="(evicted)").first
     _follow(decision.get_by_role("link", name="What it changed"))
-    expect(page.locator(".fates li").first).to_contain_text("A in view, B not in view")
+    expect(page.locator(".fates li").first).to_contain_text("A kept, B evicted")
     rows = page.locator(".row")
-    expect(rows.first.locator(".side .fate").nth(0)).to_have_text("in view")
-    expect(rows.first.locator(".side .fate").nth(1)).to_have_text("not in view")
+    expect(rows.first.locator(".side .fate").nth(0)).to_have_text("kept")
+    expect(rows.first.locator(".side .fate").nth(1)).to_have_text("evicted")
 
 
 def test_the_bill_has_a_line_for_each_call(chat: str, open_page: Open) -> None:
@@ -363,11 +432,11 @@ def test_the_bill_has_a_line_for_each_call(chat: str, open_page: Open) -> None:
     page.get_by_label("Policy", exact=True).select_option("sliding_window")
     page.get_by_label("Compared with").select_option("none")
     page.get_by_role("button", name="Play").click()
-    expect(page.locator("tbody tr")).to_have_count(30)
+    expect(page.get_by_label("Calls", exact=True).locator("tbody tr")).to_have_count(30)
     expect(page.locator("#view")).to_contain_text("sliding_window")
 
 
-PAGES = ("", "compare", "bill?policy_a=default", "search?q=belt")
+PAGES = ("", "?only=all", "?budget=20", "compare", "bill?policy_a=default", "search?q=belt")
 
 
 @pytest.mark.long
@@ -384,6 +453,17 @@ def test_nothing_bars_people(chat: str, open_page: Open, scheme: str) -> None:
     page.locator(".row").first.get_by_role("button").click()
     expect(page.get_by_role("dialog")).to_be_visible()
     _check_barriers(page, script)
+
+
+@pytest.mark.long
+def test_nothing_bars_people_who_choose(tmp_path: Path, open_page: Open) -> None:
+    """The list of a file, one that cannot be read among it, at both widths."""
+    lines = [json.dumps(conversation(4)), "{", json.dumps(conversation(9))]
+    (tmp_path / "chats.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    script = axe()
+    with inspector(tmp_path, "chats.jsonl") as address:
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            _check_barriers(open_page(address, width=width, scheme=scheme), script)
 
 
 @pytest.mark.long

@@ -36,7 +36,6 @@ from trimtab.replay import Recording, Replayed, read_recording
 from trimtab.replay import replay as play
 from trimtab.replay.policies import BY_DEFAULT, STEADY, WORDS, read_policy
 from trimtab.session import Session
-from trimtab.session.text import event_text
 from trimtab.stores import Event, LoadRequest, Store
 from trimtab.stores.secrets import mask
 from trimtab.strategies.data import KINDS_ALONE
@@ -196,10 +195,10 @@ def _session_item(room: Any, store: Store, name: str) -> Any:
     if "version" not in found:
         return room.Item(name=name, error=found.get("error", "it was deleted meanwhile"))
     first = store.load(LoadRequest(session=name, limit=_FIRST_EVENTS))
-    said = next((event_text(event) for event in first if event.kind == "message"), "")
+    messages = [event.message for event in first if event.message is not None]
     return room.Item(
         name=name,
-        said=" ".join(said[: _SAID_CHARS * 2].split())[:_SAID_CHARS],
+        said=_said(detect(messages), Request(messages=messages)),
         messages=found["version"],
         time=datetime.fromtimestamp(found["time"], UTC).strftime("%Y-%m-%d %H:%M"),
     )
@@ -403,14 +402,18 @@ def subject_of(value: Any, given: Mapping[str, Any], words: Sequence[str], *, na
         model=model,
         models=model_names(),
         for_model=lambda other: subject_of(value, _for_model(given, other), words, name=name),
-        note=_NO_BUDGET if is_free else "",
+        note=_room_note(model) if is_free else "",
     )
 
 
-_NO_BUDGET = (
-    "No budget was given, so there is room for all of it. Choose a model to have the room it has, or move the"
-    " slider to see what would be evicted."
-)
+def _room_note(model: str | None) -> str:
+    """Say why there is room for all of a conversation."""
+    if model is not None:
+        return f"How much room {model} has is not known, so there is room for all of it. Move the slider."
+    return (
+        "No budget was given, so there is room for all of it. Choose a model to have the room it has, or move"
+        " the slider to see what would be evicted."
+    )
 
 
 def _has_window(asked: RequestOptions, model: str | None) -> bool:

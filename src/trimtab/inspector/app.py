@@ -181,7 +181,7 @@ class Desk:
         return render("collection.html", request, collection=collection, start=start, **values)
 
     def _shown(self, collection: Collection, words: str, by: str, start: int) -> dict[str, Any]:
-        """Choose the items of a page: where all of them are known, they are found by words and put in order."""
+        """Choose the items of a page; where all of them are known, they can be put in order."""
         tell = collection.describe or (lambda item: item)
         found = self._numbered(collection)
         is_known = collection.describe is None or len(found) <= LIST_ROWS
