@@ -24,8 +24,8 @@ INSPECTOR = (
         "inspector/app.py",
         "test_inspector.py test_inspector_sessions.py test_inspector_collections.py",
         ("Desk.take_back", 'not self.is_token(form.get("token", ""))', "False"),
-        ("Desk._shown", "-_size(one[1])", "_size(one[1])"),
-        ("Desk._shown", "collection.describe is None or len(found) <= LIST_ROWS", "True"),
+        ("Desk._values", "-_size(one[1])", "_size(one[1])"),
+        ("Desk._values", "collection.describe is None or len(found) <= LIST_ROWS", "True"),
     ),
     module(
         "inspector/pages.py",

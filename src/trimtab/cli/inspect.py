@@ -52,7 +52,7 @@ _LEAST_ROOM = 1_000
 EPILOG = """\b
 Examples:
   trimtab inspect chat.json --budget 8k
-  trimtab inspect chats.jsonl --model gpt-4o
+  trimtab inspect chats.jsonl --model NAME
   trimtab inspect chat.json --budget 8k --policy a.toml --policy b.toml
   trimtab inspect --store chats.db
   trimtab inspect --store chats.db --id ada --read-only
@@ -198,7 +198,7 @@ def _session_item(room: Any, store: Store, name: str) -> Any:
     messages = [event.message for event in first if event.message is not None]
     return room.Item(
         name=name,
-        said=_said(detect(messages), Request(messages=messages)),
+        said=_first_words(detect(messages), Request(messages=messages)),
         messages=found["version"],
         time=datetime.fromtimestamp(found["time"], UTC).strftime("%Y-%m-%d %H:%M"),
     )
@@ -286,12 +286,13 @@ def _item_of(name: str, entry: Entry, given: Mapping[str, Any]) -> Any:
         form = detect(value) if given["format"] == "auto" else get_format(given["format"])
         request = form.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
         tokens = count_of_request(value, EstimateCounter(), format=form).tokens
-        return make(name=name, said=_said(form, request), messages=len(request.messages), tokens=tokens)
+        words = _first_words(form, request)
+        return make(name=name, said=words, messages=len(request.messages), tokens=tokens)
     except ContextError as error:
         return make(name=name, said=str(error)[:_SAID_CHARS])  # a policy may know what to do with it
 
 
-def _said(form: Format, request: Request) -> str:
+def _first_words(form: Format, request: Request) -> str:
     """Return the first words of a user, or of anybody."""
     found = [mapping_of(message) for message in request.messages]
     users = (one for one in found if form.kind(one) == "user")

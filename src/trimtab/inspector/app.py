@@ -157,7 +157,7 @@ class Desk:
             most=MOST_OPENED,
         )
 
-    def _numbered(self, collection: Collection) -> list[tuple[int, Item]]:
+    def _numbers_of(self, collection: Collection) -> list[tuple[int, Item]]:
         """List all items with the numbers that addresses have for them."""
         found = collection.items()
         return [(self._numbers.setdefault(item.name, len(self._numbers)), item) for item in found]
@@ -175,15 +175,17 @@ class Desk:
         with self._lock:
             try:
                 start = whole(given, "start") or 0
-                values = self._shown(collection, given.get("q", "").strip()[:200], given.get("by", ""), start)
+                values = self._values(
+                    collection, given.get("q", "").strip()[:200], given.get("by", ""), start
+                )
             except ContextError as error:
                 return render("error.html", request, status=400, error=in_page(error), collection=collection)
         return render("collection.html", request, collection=collection, start=start, **values)
 
-    def _shown(self, collection: Collection, words: str, by: str, start: int) -> dict[str, Any]:
+    def _values(self, collection: Collection, words: str, by: str, start: int) -> dict[str, Any]:
         """Choose the items of a page; where all of them are known, they can be put in order."""
         tell = collection.describe or (lambda item: item)
-        found = self._numbered(collection)
+        found = self._numbers_of(collection)
         is_known = collection.describe is None or len(found) <= LIST_ROWS
         if is_known:
             found = [(number, tell(item)) for number, item in found]

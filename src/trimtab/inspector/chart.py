@@ -69,13 +69,13 @@ def chart_of(view: View) -> list[Bar]:
         title = first.title if len(group) == 1 else f"{first.title} to {last.title}"
         fates = " and ".join(dict.fromkeys(entries[at].fate for at in group))
         said = f"{title}, {plain(first.role)}: {fates}, {plural(sum(tokens.values()), 'token')}"
-        parts = list(_stacked(tokens, most))
+        parts = list(_stack(tokens, most))
         row = view.row_of(next((at for at in group if entries[at].place is not None), group[0]))
         bars.append(Bar(place * width, max(1.0, width - min(2.0, width / 4)), parts, said, row))
     return bars
 
 
-def _stacked(tokens: Counter[str], most: int) -> Iterator[Part]:
+def _stack(tokens: Counter[str], most: int) -> Iterator[Part]:
     top = float(HEIGHT)
     whole = HEIGHT * math.sqrt(sum(tokens.values()) / most)
     for kind in _ORDER:

@@ -487,7 +487,7 @@ class Inspector:
         pricing = given.get("pricing") or subject.pricings[0]
         window = whole(given, "budget", least=1)
         known = (*subject.replayed, *subject.policies)
-        asked = list(dict.fromkeys(filter(None, self._billed(given))))
+        asked = list(dict.fromkeys(filter(None, self._policies_of_bill(given))))
         for word in asked:
             _check_known(word, known)
         _check_known(pricing, subject.pricings)
@@ -502,7 +502,7 @@ class Inspector:
             for word in asked
         ]
 
-    def _billed(self, given: Mapping[str, str]) -> tuple[str, str]:
+    def _policies_of_bill(self, given: Mapping[str, str]) -> tuple[str, str]:
         """Return the policies of a bill: where none was asked for, the first, of a short conversation."""
         if "policy_a" in given:
             return given["policy_a"], given.get("policy_b", "")
@@ -520,7 +520,7 @@ class Inspector:
         try:
             of = self._version(whole(given, "version"))
             subject = self._for_model(given.get("model", "").strip()[:200])
-            billed = self._billed(given)
+            billed = self._policies_of_bill(given)
             results = self._bill(request)
         except ContextError as problem:
             error = in_page(problem)

@@ -83,7 +83,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """Conversations to choose from: those of a file or a folder, or the sessions of a store.
+    """Conversations to choose from: of a file, a folder or a store.
 
     Args:
         name: Stands over the list.

@@ -495,13 +495,13 @@ def attempt(make: Callable[[], Fitted[Any]]) -> tuple[Fitted[Any], str]:
     except BudgetExceededError as refusal:
         if refusal.attempt is None:
             raise
-        fitted, error = refusal.attempt, _refused(refusal)
+        fitted, error = refusal.attempt, _refusal(refusal)
     with suppress(CountingError):  # what the fit did not need has no size then, and the page says ?
         fitted.count_all()
     return fitted, error
 
 
-def _refused(error: BudgetExceededError) -> str:
+def _refusal(error: BudgetExceededError) -> str:
     """Say what does not fit to somebody who can move a slider."""
     needed, room = error.needed_tokens, error.limit_tokens
     if needed is None or room is None:
