@@ -162,7 +162,8 @@ def test_filters_divide_all_messages() -> None:
     page = client.get("/").text
     assert [int(at) for at in _texts(page, r'<article[^>]*data-at="(\d+)"')] == listed["sent"]
     assert _texts(page, r'class="gap">(\d+) messages') == [str(listed["sent"][0])]
-    counts = {only: int(number) for only, number in _texts(page, r'data-filter="(\w+)" data-number="(\d+)"')}  # type: ignore[misc]
+    found = re.findall(r'data-filter="(\w+)" data-number="(\d+)"', page)
+    counts = {only: int(number) for only, number in found}
     assert counts == {only: len(found) for only, found in listed.items()}
     assert client.get("/rows?only=nothing").status_code == 404
 
@@ -186,7 +187,7 @@ def test_the_input_has_its_price_in_dollars() -> None:
     assert price is not None
     dollars = fit(conversation(60), 100, counter=CharCounter(4)).report.tokens_after * price / 1e6
     [said] = _texts(_client(subject).get("/").text, r"<b>\$([\d.]+)</b> for the input")
-    assert float(said) == pytest.approx(dollars, rel=0.01)
+    assert float(said) == pytest.approx(dollars, rel=0.02)
     assert "for the input" not in _client(_subject("chat", 60, model="gpt-99")).get("/").text
 
 

@@ -39,11 +39,11 @@ from trimtab.inspector.views import (
     preview_in,
     write_time,
 )
-from trimtab.inspector.words import in_page, money, render
+from trimtab.inspector.words import in_page, render
 from trimtab.models import dollars_for
 from trimtab.models.prices import find_pricing
 from trimtab.replay import Replayed, chart_page
-from trimtab.replay.results import cells_of
+from trimtab.replay.table import cells_of, in_dollars, notes_of
 from trimtab.report.html import overview_fragment
 from trimtab.report.text import plain, plural
 from trimtab.session.options import LEAST_BUDGET
@@ -266,7 +266,7 @@ class Inspector:
         if dollars is None:
             return ""
         tier = None if pricing is None else pricing.tier_of(view.report.tokens_after)
-        return money(view.report.tokens_after * dollars / 1e6 * (1 if tier is None else tier.input))
+        return in_dollars(view.report.tokens_after * dollars / 1e6 * (1 if tier is None else tier.input))
 
     def _is_session(self, question: Question) -> bool:
         return question.policy == SESSION and self._log is not None
@@ -546,6 +546,7 @@ class Inspector:
             pricings=subject.pricings,
             results=results,
             sums=_sums(results),
+            notes=notes_of(results),
             calls=calls,
             start=start,
             total=total,

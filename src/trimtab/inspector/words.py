@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,10 +11,11 @@ from starlette.responses import HTMLResponse, Response
 
 from trimtab.errors import ContextError, Hint, Phrase
 from trimtab.inspector.views import in_lines
+from trimtab.replay.table import in_dollars
 from trimtab.report.text import plain, plural
 from trimtab.stores.secrets import mask
 
-__all__ = ["in_page", "money", "policy_name", "render"]
+__all__ = ["in_page", "policy_name", "render"]
 
 _POLICIES = {
     "default": "as fit does",
@@ -56,20 +56,12 @@ def policy_name(word: str) -> str:
     return _POLICIES.get(word, plain(word))
 
 
-def money(dollars: float) -> str:
-    """Write dollars with the digits that say something: $12.40, $0.0175."""
-    if dollars <= 0:
-        return "$0"
-    digits = 2 if dollars >= 1 else min(9, 2 - math.floor(math.log10(dollars)))
-    return f"${dollars:,.{digits}f}"
-
-
 @functools.cache
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("trimtab.inspector"), autoescape=True, undefined=StrictUndefined
     )
-    environment.filters |= {"plain": plain, "lines": in_lines, "money": money}
+    environment.filters |= {"plain": plain, "lines": in_lines, "money": in_dollars}
     environment.globals |= {"count": plural, "policy_name": policy_name}
     return environment
 
