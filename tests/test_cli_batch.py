@@ -51,6 +51,13 @@ def test_the_answer_says_how_it_went(chats: Path, tmp_path: Path) -> None:
         "rows": 3,
         "failed_rows": 1,
         "errors": {"FormatError": 1},
+        "first_failed": {
+            "FormatError": {
+                "file": "chats.parquet",
+                "row": 2,
+                "message": "not JSON: Expecting value (column 1)",
+            }
+        },
         "resumed_rows": 0,
         "outputs": [str(out)],
         "other_files": 0,

@@ -6,6 +6,7 @@ The kernel works on Arrow tables and knows no engine; `run_batch` gives it files
 from __future__ import annotations
 
 from trimtab._shared.lazy import public_dir
+from trimtab.batch.manifest import FailedRow
 from trimtab.batch.rows import OPERATIONS, Operation
 from trimtab.batch.run import ENGINES, BatchSummary, EngineName, run_batch
 from trimtab.batch.task import BatchTask, count_table, fit_table, validate_table
@@ -16,6 +17,7 @@ __all__ = [
     "BatchSummary",
     "BatchTask",
     "EngineName",
+    "FailedRow",
     "Operation",
     "count_table",
     "fit_table",

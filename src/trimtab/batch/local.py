@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from trimtab._shared.workers import MOST_DEATHS, Workers, WorkersLostError
 from trimtab.batch.arrow import pyarrow
 from trimtab.batch.files import Form, Unit, do_unit, write_part
-from trimtab.batch.manifest import Done
+from trimtab.batch.manifest import Done, FailedRow
 from trimtab.batch.task import BatchTask
 from trimtab.errors import BatchError
 
@@ -32,9 +32,26 @@ def carry_out(task: BatchTask, asked: Assignment, /) -> Done:
     schema = pyarrow().ipc.read_schema(pyarrow().py_buffer(asked.schema))
     table, data = do_unit(task, asked.unit, asked.form, schema)
     write_part(asked.part, data)
-    compute = pyarrow("pyarrow.compute")  # the type alone: what a row was, which is beside it, may be long
-    kinds = compute.struct_field(table.column(f"{task.prefix}error"), "type").drop_null().to_pylist()
-    return Done(unit=asked.unit.index, rows=table.num_rows, errors=dict(sorted(Counter(kinds).items())))
+    compute, column = pyarrow("pyarrow.compute"), table.column(f"{task.prefix}error")
+    # The type alone: what a row was, which is beside it, may be long.
+    kinds = compute.struct_field(column, "type").to_pylist()
+    first = {kind: kinds.index(kind) for kind in sorted({*kinds} - {None})}
+    return Done(
+        unit=asked.unit.index,
+        rows=table.num_rows,
+        errors={kind: kinds.count(kind) for kind in first},
+        first={kind: _failed(column[at].as_py()) for kind, at in first.items()},
+    )
+
+
+def _failed(error: Mapping[str, Any]) -> FailedRow:
+    message = str(error["message"])
+    cut = message if len(message) <= _MOST_CHARS else message[: _MOST_CHARS - 1] + "…"
+    return FailedRow(error["file"], error["row"], cut)
+
+
+_MOST_CHARS = 300
+"""Characters of the message of an error that are told in a summary."""
 
 
 Engine = Callable[[BatchTask, Iterable[Assignment]], Iterator[Done]]

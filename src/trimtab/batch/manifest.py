@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from os.path import lexists
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, NamedTuple, Self
 
 from trimtab.batch.files import Assembly, Job
 from trimtab.batch.fingerprint import fingerprint
@@ -29,6 +29,23 @@ from trimtab.replay.policies import is_file
 _LIST = "manifest.jsonl"
 
 
+class FailedRow(NamedTuple):
+    """A row that was set aside.
+
+    Args:
+        file: The file it stands in.
+        row: Its number there, from 1.
+        message: Why, in no more than 300 characters.
+    """
+
+    file: str | None
+    """The file it stands in."""
+    row: int
+    """Its number there, from 1."""
+    message: str
+    """Why, in no more than 300 characters."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """What became of one piece of work.
@@ -36,11 +53,19 @@ class Done:
     Args:
         rows: Rows there were.
         errors: How many were set aside, by the kind of error.
+        first: The first of each kind.
     """
 
     unit: int
     rows: int
     errors: Mapping[str, int] = field(default_factory=dict[str, int])
+    first: Mapping[str, FailedRow] = field(default_factory=dict[str, FailedRow])
+
+    @classmethod
+    def read(cls, line: Mapping[str, Any], /) -> Self:
+        """Read what was written of it."""
+        first = {kind: FailedRow(*told) for kind, told in line.get("first", {}).items()}
+        return cls(**{**line, "first": first})
 
 
 class Manifest:
@@ -117,7 +142,7 @@ class Manifest:
         whole = b"".join(map(_line, entries))
         if path.read_bytes() != whole:
             path.write_bytes(whole)
-        self.done.update((line["unit"], Done(**line)) for line in entries[1:] if "unit" in line)
+        self.done.update((line["unit"], Done.read(line)) for line in entries[1:] if "unit" in line)
         self.outputs.update(outputs)
 
     def check(self, inputs: Iterable[Path], /) -> None:

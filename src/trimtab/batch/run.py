@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from os import PathLike, cpu_count, fspath, sep
 from pathlib import Path
@@ -15,7 +15,7 @@ from trimtab._shared.checks import check_choice, check_whole
 from trimtab.batch.arrow import Schema
 from trimtab.batch.files import CHUNK_BYTES, Assembly, Form, Job, Unit, form_of, jobs_of, schema_of, units_of
 from trimtab.batch.local import Assignment, Engine, LocalEngine
-from trimtab.batch.manifest import Manifest, header_of
+from trimtab.batch.manifest import FailedRow, Manifest, header_of
 from trimtab.batch.task import BatchTask
 from trimtab.errors import BatchError
 from trimtab.replay.policies import read_policy
@@ -33,6 +33,7 @@ class BatchSummary:
     Args:
         rows: Rows that are done.
         errors: How many of them were set aside, by the kind of error.
+        first_failed: The first row that was set aside for each kind of error.
         share: How much of the input that is, from 0 to 1.
         resumed_rows: Rows that an earlier run had done.
         outputs: The files that were written.
@@ -42,6 +43,7 @@ class BatchSummary:
 
     rows: int = 0
     errors: Mapping[str, int]
+    first_failed: Mapping[str, FailedRow] = field(default_factory=dict[str, FailedRow])
     share: float = 0.0
     resumed_rows: int = 0
     outputs: tuple[Path, ...] = ()
@@ -230,6 +232,7 @@ class _Run:
             before,
             rows=before.rows + done.rows,
             errors=dict(sorted(self._errors.items())),
+            first_failed=dict(sorted({**done.first, **before.first_failed}.items())),
             share=unit.share,
             resumed_rows=before.resumed_rows + (0 if fresh else done.rows),
         )

@@ -231,6 +231,9 @@ def _run(operation: Operation, source: str, target: str, given: Mapping[str, Any
         sys.exit(130)
     line.progress.clear()
     click.echo(_answer(done, given["output"]), nl=False)
+    for kind, row in done.first_failed.items():
+        where = f"{row.file}, row {row.row:,}" if row.file else f"row {row.row:,}"
+        click.echo(f"trimtab: {plain(kind)}, the first in {plain(where)}: {plain(row.message)}", err=True)
     sys.exit(1 if done.failed_rows else 0)
 
 
@@ -240,6 +243,7 @@ def _answer(done: BatchSummary, output: str) -> bytes:
             "rows": done.rows,
             "failed_rows": done.failed_rows,
             "errors": dict(done.errors),
+            "first_failed": {kind: row._asdict() for kind, row in done.first_failed.items()},
             "resumed_rows": done.resumed_rows,
             "outputs": [str(path) for path in done.outputs],
             "other_files": done.other_files,

@@ -39,6 +39,7 @@ COMMANDS = {
     "repair": "Make calls and results of conversations match.",
     "replay": "Say what policies cost on recorded conversations.",
     "session": "Keep conversations in a store, and look at them.",
+    "stats": "Say what is in conversations, and what budgets would do.",
     "validate": "List what a provider would refuse in conversations.",
 }
 """Every command, and what it does: the first sentence of its own help, which a test compares.

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
-from trimtab.cli.options import RequestOptions, request_options
+from trimtab.cli.options import Conversation, RequestOptions, request_options
 from trimtab.cli.output import Answer, on_conversations
-from trimtab.counting import Count, EstimateCounter
-from trimtab.counting.measurement import count_of_request
+from trimtab.counting import AdditiveCounter, Count, EstimateCounter
+from trimtab.counting.measurement import Counted, count_with_pieces
 from trimtab.formats import mapping_of
 from trimtab.report.text import plain, plural
 
 
-def _count(value: Any, asked: RequestOptions, *, each: bool) -> Answer:
+class Done(NamedTuple):
+    """One conversation of the input, and what it comes to."""
+
+    taken: Conversation
+    counter: AdditiveCounter
+    counted: Counted
+
+
+def count_one(value: Any, asked: RequestOptions, /) -> Done:
+    """Count one conversation as its options say."""
     taken = asked.of(value)
-    form, messages = taken.format, taken.request.messages
     counter = EstimateCounter() if taken.counter is None else taken.counter
-    found = count_of_request(
-        value, counter, format=form, model=taken.model, system=asked.system, tools=asked.tools
+    return Done(
+        taken,
+        counter,
+        count_with_pieces(
+            value, counter, format=taken.format, model=taken.model, system=asked.system, tools=asked.tools
+        ),
     )
+
+
+def _count(value: Any, asked: RequestOptions, *, each: bool) -> Answer:
+    taken, counter, (found, *_) = count_one(value, asked)
+    form, messages = taken.format, taken.request.messages
     sizes = list(found.sizes or ())
     lead_tokens = sizes.pop(0) if len(sizes) > len(messages) else 0  # --system, where it is a message
     messages_tokens = (found.messages_tokens or 0) - lead_tokens
@@ -103,7 +120,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@on_conversations(passing="are counted", failing="cannot be counted")
+@on_conversations(passing="are counted", failing="cannot be counted", lengths=True)
 @request_options
 @click.option("--each", "full", is_flag=True, help="Also the tokens of each message.")
 def count(full: bool, **given: Any) -> Callable[[Any], Answer]:

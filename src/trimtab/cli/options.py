@@ -201,6 +201,16 @@ room_options = together(
     ),
 )
 """How much room there is, what is counted in it, and how."""
+budgets_option = click.option(
+    "--budget",
+    "budgets",
+    type=_Room(),
+    metavar="N",
+    multiple=True,
+    help="Room in tokens, as 8000 or 8k; a share of the model's input limit, as 80%; or tier, below its next"
+    " price tier. Repeatable.",
+)
+"""Several rooms, for a command that compares them."""
 ROOM = ("budget", "output_reserve", "margin")
 """What options of room are called as parameters."""
 

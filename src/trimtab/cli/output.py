@@ -29,6 +29,7 @@ from trimtab.cli.input import (
     pieces,
     read_piece,
 )
+from trimtab.cli.lengths import Lengths
 from trimtab.cli.options import input_options, jobs_option, page_options, with_sources
 from trimtab.errors import (
     BudgetExceededError,
@@ -191,7 +192,7 @@ class Form:
 
 
 def on_conversations(
-    *, passing: str, failing: str, pages: bool = False
+    *, passing: str, failing: str, pages: bool = False, lengths: bool = False
 ) -> Callable[[Callable[..., Callable[[Any], Answer]]], Callable[..., None]]:
     """Make a command of a function of options that gives a function of one conversation.
 
@@ -199,7 +200,7 @@ def on_conversations(
     all that have them: in text more than a row for each of many; what was made of each, and nothing beside
     it; no report. With a `policy` an entry may be a mapping with parts of a request. A summary says "all 3
     conversations in 2 files *passing*", or "1 of 3 conversations *failing*". With `pages` it writes pages
-    for people, too.
+    for people, too; with `lengths` the summary says how long many conversations are.
     """
 
     def make(command: Callable[..., Callable[[Any], Answer]]) -> Callable[..., None]:
@@ -219,7 +220,7 @@ def on_conversations(
                 full=bool(given.get("full")),
                 bare=bare,
                 parts=given.get("policy") is not None,
-                with_tokens=found.many,
+                with_tokens=found.many or lengths,
                 with_report=not without_report,
                 rows=given.get("rows", "runs"),
             )
@@ -231,7 +232,7 @@ def on_conversations(
 
                 named = (command.__module__, command.__name__)
                 replies = share_out(jobs, _make, *named, given, form, work=asked, size=_size)
-            _write_all(replies, found, progress, verdicts=(passing, failing))
+            _write_all(replies, found, progress, verdicts=(passing, failing), lengths=lengths)
 
         return run
 
@@ -239,7 +240,7 @@ def on_conversations(
 
 
 def _write_all(
-    replies: Iterator[Reply], files: Files, progress: Progress, *, verdicts: tuple[str, str]
+    replies: Iterator[Reply], files: Files, progress: Progress, *, verdicts: tuple[str, str], lengths: bool
 ) -> NoReturn:
     """Write every reply in its order, and exit 0 or 1.
 
@@ -248,13 +249,15 @@ def _write_all(
     Raises:
         Refused: The only conversation was refused for how trimtab was called.
     """
-    done = failed = tokens = 0
+    done = failed = 0
+    tokens = Lengths()
     out = sys.stdout.buffer
     for reply in replies:
         if reply.refused:
             raise Refused(reply.refused)
         done += 1
-        tokens += reply.tokens
+        if reply.ok or reply.tokens:
+            tokens.add(reply.tokens)
         if not reply.ok:
             failed += 1
             progress.clear()
@@ -268,8 +271,10 @@ def _write_all(
             break
         progress.step(done)
     progress.clear()
-    if (failed and done > 1) or files.many:
-        click.echo(f"trimtab: {_summary(done, failed, tokens, files, verdicts)}", err=True)
+    if ((failed or lengths) and done > 1) or files.many:
+        click.echo(f"trimtab: {_summary(done, failed, tokens.total, files, verdicts)}", err=True)
+        if lengths and len(tokens) > 1:
+            click.echo(f"trimtab: tokens of a conversation: {tokens.said()}", err=True)
     sys.exit(1 if failed else 0)
 
 
@@ -287,7 +292,7 @@ def _read_all(files: Files, progress: Progress, pieces_of: Callable[..., Iterato
 def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: tuple[str, str]) -> str:
     listed = plural(done, "conversation")
     listed += f" in {plural(len(files.paths), 'file')}" if files.many else ""
-    total = f"; {plural(tokens, 'token')} in all" if files.many and tokens else ""
+    total = f"; {plural(tokens, 'token')} in all" if tokens else ""
     passing, failing = verdicts
     return (f"{failed:,} of {listed} {failing}" if failed else f"all {listed} {passing}") + total
 

@@ -138,6 +138,30 @@ def count_of_request(
     tools: Any = None,
 ) -> Count:
     """Count messages or a whole body by a counter; see `trimtab.counting.measure`."""
+    return count_with_pieces(given, counter, format=format, model=model, system=system, tools=tools).total
+
+
+class Counted(NamedTuple):
+    """A count, and what was read for it."""
+
+    total: Count
+    entries: list[Dict]
+    """The messages, with system text that stands among them."""
+    pieces: list[Pieces]
+    """What each of them is charged for."""
+
+
+def count_with_pieces(
+    given: Any,
+    counter: CounterLike,
+    /,
+    *,
+    format: str | Format = "auto",
+    model: str | None = None,
+    system: Any = None,
+    tools: Any = None,
+) -> Counted:
+    """Count messages or a whole body, and give what was read for it, for who says more of it."""
     form, entries, fixed, request = read_given(given, format=format, model=model, system=system, tools=tools)
     made = as_counter(counter)
     notes = model_notes(model, made)
@@ -169,7 +193,7 @@ def count_of_request(
         margin = known_margin(made, tokens) if known else None
         over = known_over_margin(made, tokens) if known else None
     is_bounded = unsure is not None and unknown.is_bounded
-    return Count(
+    count = Count(
         tokens=tokens,
         exact=exact,
         margin_tokens=margin + (unsure or 0) if is_bounded and margin is not None else None,
@@ -180,6 +204,7 @@ def count_of_request(
         notes=(*notes, *unread_notes(form, entries)),
         **parts,
     )
+    return Counted(count, entries, pieces)
 
 
 def is_exact(

@@ -38,6 +38,8 @@ __all__ = [
     "page",
     "part",
     "scroll_region",
+    "sentence",
+    "shares_table",
     "table_fragment",
 ]
 
@@ -219,6 +221,40 @@ def table_fragment(title: str, heads: Sequence[str], rows: Iterable[Sequence[str
     body = "".join("<tr>" + "".join(f"<td>{_safe(row[at])}</td>" for at in filled) + "</tr>" for row in lines)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return part(f"<h2>{_safe(title)}</h2>\n{scroll_region(table, title)}\n")
+
+
+def sentence(kind: str, text: str) -> str:
+    """Write a sentence for a page in the look of a report: its "verdict", or a "note"."""
+    return f'<p class="{kind}">{_safe(text)}</p>'
+
+
+def shares_table(
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], shares: Sequence[float]
+) -> str:
+    """Write a table for a page in the look of a report, with a bar in each row that has a share.
+
+    Args:
+        title: Stands over it.
+        heads: Of its columns, the first of which holds words and the others numbers.
+        rows: The cells.
+        shares: From 0 to 1, one a row; empty where nothing is drawn.
+    """
+    drawn = [
+        f'<td class="row">{_svg([_rect("kept", 0, share * _WIDTH, "", share=1)], "", role="")}</td>'
+        for share in shares
+    ] or [""] * len(rows)
+    head = "".join(f'<th scope="col"{_right(at)}>{_safe(text)}</th>' for at, text in enumerate(heads))
+    head += '<th scope="col">of all</th>' if shares else ""
+    body = "".join(
+        "<tr>" + "".join(f"<td{_right(at)}>{_safe(text)}</td>" for at, text in enumerate(row)) + bar + "</tr>"
+        for row, bar in zip(rows, drawn, strict=True)
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<h2>{_safe(title)}</h2>\n{scroll_region(table, title)}"
+
+
+def _right(at: int) -> str:
+    return ' class="n"' if at else ""
 
 
 def scroll_region(content: str, title: str) -> str:
