@@ -40,11 +40,11 @@ def carry_out(task: BatchTask, asked: Assignment, /) -> Done:
         unit=asked.unit.index,
         rows=table.num_rows,
         errors={kind: kinds.count(kind) for kind in first},
-        first={kind: _failed(column[at].as_py()) for kind, at in first.items()},
+        first={kind: _row_of(column[at].as_py()) for kind, at in first.items()},
     )
 
 
-def _failed(error: Mapping[str, Any]) -> FailedRow:
+def _row_of(error: Mapping[str, Any]) -> FailedRow:
     message = str(error["message"])
     cut = message if len(message) <= _MOST_CHARS else message[: _MOST_CHARS - 1] + "…"
     return FailedRow(error["file"], error["row"], cut)

@@ -65,7 +65,7 @@ class Done:
     def read(cls, line: Mapping[str, Any], /) -> Self:
         """Read what was written of it."""
         first = {kind: FailedRow(*told) for kind, told in line.get("first", {}).items()}
-        return cls(**{**line, "first": first})
+        return cls(unit=line["unit"], rows=line["rows"], errors=line["errors"], first=first)
 
 
 class Manifest:

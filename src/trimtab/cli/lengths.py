@@ -7,7 +7,7 @@ from math import ceil
 
 __all__ = ["Lengths"]
 
-PERCENTS = (50, 90, 99)
+HUNDREDTHS = (50, 90, 99)
 """The percentiles that are told."""
 
 
@@ -35,7 +35,7 @@ class Lengths:
         count = len(numbers)
         if not count:
             return {}
-        found = {f"p{percent}": numbers[max(0, ceil(count * percent / 100) - 1)] for percent in PERCENTS}
+        found = {f"p{part}": numbers[max(0, ceil(count * part / 100) - 1)] for part in HUNDREDTHS}
         return {"mean": round(sum(numbers) / count, 1), **found, "max": numbers[-1]}
 
     def said(self) -> str:

@@ -25,7 +25,7 @@ from trimtab.errors import (
     MissingExtraError,
 )
 from trimtab.models import dollars_for
-from trimtab.report.text import align, percent, plain, plural
+from trimtab.report.text import align, plain, plural, share_of
 
 _MOST_TOOLS, _MOST_REPEATS = 12, 8
 """Rows of a table for people; JSON has all tools, and so many repeats, too."""
@@ -238,7 +238,7 @@ class _Table:
     """Of each row, for a bar; empty where it has none."""
 
 
-def _heading(tally: Tally, files: int) -> str:
+def _headline(tally: Tally, files: int) -> str:
     count = plural(len(tally.conversation_tokens), "conversation")
     messages = plural(tally.conversation_messages.total, "message")
     how = "" if tally.exact else ", by estimate"
@@ -258,7 +258,7 @@ def _tables(tally: Tally) -> Iterator[_Table]:
         listed = _by_tokens(shares)
         few = listed[:_MOST_TOOLS]
         rows = [
-            (word, f"{one.count:,}", f"{one.tokens:,}", f"{one.most_tokens:,}", percent(one.tokens, whole))
+            (word, f"{one.count:,}", f"{one.tokens:,}", f"{one.most_tokens:,}", share_of(one.tokens, whole))
             for word, one in few
         ]
         more = f" ({len(listed) - len(few):,} more)" if len(listed) > len(few) else ""
@@ -269,7 +269,7 @@ def _tables(tally: Tally) -> Iterator[_Table]:
     yield _Table(
         "By kind of content",
         ("kind", "tokens", "share"),
-        [(kind, f"{tokens:,}", percent(tokens, whole)) for kind, tokens in kinds],
+        [(kind, f"{tokens:,}", share_of(tokens, whole)) for kind, tokens in kinds],
         [tokens / whole for _, tokens in kinds],
     )
     yield from _repeats(tally)
@@ -305,7 +305,7 @@ def _budgets(tally: Tally) -> _Table:
     for one in tally.budgets:
         name = f"{one.budget:,}" if isinstance(one.budget, int) else one.budget
         numbers = (one.over, one.refused, one.evicted)
-        share = percent(one.evicted, messages)
+        share = share_of(one.evicted, messages)
         cells = [*(f"{number:,}" for number in numbers), share, f"{one.changed:,}", f"{one.sent_tokens:,}"]
         rows.append([name, *cells, f"{one.dollars:,.2f}"])
     if tally.is_priced:
@@ -321,7 +321,7 @@ _ABOUT_BUDGETS = (
 
 
 def _as_text(tally: Tally, files: int) -> bytes:
-    lines = [_heading(tally, files)]
+    lines = [_headline(tally, files)]
     for table in _tables(tally):
         cells = [list(map(plain, row)) for row in (table.heads, *table.rows)]
         right = [at for at, head in enumerate(table.heads) if at and head != "first in"]
@@ -334,7 +334,7 @@ def _as_text(tally: Tally, files: int) -> bytes:
 def _as_page(tally: Tally, files: int) -> bytes:
     from trimtab.report.html import document, sentence, shares_table  # not above: only a page needs it
 
-    parts = [sentence("verdict", _heading(tally, files))]
+    parts = [sentence("verdict", _headline(tally, files))]
     for table in _tables(tally):
         parts.append(shares_table(table.title, table.heads, table.rows, table.shares))
     if tally.budgets:

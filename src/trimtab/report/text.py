@@ -93,7 +93,7 @@ def facts_of(report: Report) -> list[tuple[str, str]]:
 def verdict(report: Report) -> Line:
     """Say whether it fits, and how much of the room is unused."""
     used, room = report.tokens_after, report.input_tokens
-    share = f" ({percent(used, room)})" if room > 0 else ""
+    share = f" ({share_of(used, room)})" if room > 0 else ""
     unused = report.remaining_tokens
     tail = f"{unused:,} unused" if unused >= 0 else f"{-unused:,} over"
     said = ("fits" if report.fits else "DOES NOT FIT") + ("" if report.exact else ", by estimate")
@@ -122,7 +122,7 @@ def _heavy(report: Report) -> Iterator[str]:
         tokens = row.tokens_after or 0
         size = ("cut to " if row.tokens_before != tokens else "") + plural(tokens, "token")
         room = report.input_tokens
-        share = f"{percent(tokens, room)} of the room" if room > 0 else "more than the room"
+        share = f"{share_of(tokens, room)} of the room" if room > 0 else "more than the room"
         yield f"message {row.first} ({_tools(row) or what_of(row)}, {size}) takes {share}"
 
 
@@ -283,7 +283,7 @@ _LEAST_WHAT_COLUMNS = 22
 _TONES: dict[str, Tone] = {"evicted": "dim", "changed": "warn"}
 
 
-def percent(part: int, whole: int) -> str:
+def share_of(part: int, whole: int) -> str:
     """Round down, so that only what is full reads as full; up when over, for the same reason."""
     return f"{part * 100 // whole if part <= whole else -(-part * 100 // whole)} %"
 
@@ -331,7 +331,7 @@ def _bar(block: BlockReport, budget_tokens: int, *, room: int) -> str:
     """Draw a block as a part of the budget: what stayed, what there was, and its borders."""
     if budget_tokens <= 0 or not (block.limit_tokens or block.tokens_after or block.tokens_before):
         return ""
-    share = f"  {percent(block.tokens_after, budget_tokens):>5}"
+    share = f"  {share_of(block.tokens_after, budget_tokens):>5}"
     length = min(_BAR_COLUMNS, room - columns(share) - 3)
     if length < _LEAST_BAR_COLUMNS:
         return share
