@@ -38,7 +38,7 @@ class Lengths:
         found = {f"p{part}": numbers[max(0, ceil(count * part / 100) - 1)] for part in HUNDREDTHS}
         return {"mean": round(sum(numbers) / count, 1), **found, "max": numbers[-1]}
 
-    def said(self) -> str:
+    def sentence(self) -> str:
         """Say the same in a few words."""
         found = self.facts()
         if not found:

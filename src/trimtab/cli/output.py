@@ -274,7 +274,7 @@ def _write_all(
     if ((failed or lengths) and done > 1) or files.many:
         click.echo(f"trimtab: {_summary(done, failed, tokens.total, files, verdicts)}", err=True)
         if lengths and len(tokens) > 1:
-            click.echo(f"trimtab: tokens of a conversation: {tokens.said()}", err=True)
+            click.echo(f"trimtab: tokens of a conversation: {tokens.sentence()}", err=True)
     sys.exit(1 if failed else 0)
 
 
