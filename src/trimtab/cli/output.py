@@ -249,7 +249,7 @@ def _write_all(
     Raises:
         Refused: The only conversation was refused for how trimtab was called.
     """
-    done = failed = 0
+    done, failed, is_read = 0, 0, True
     tokens = Lengths()
     out = sys.stdout.buffer
     for reply in replies:
@@ -268,13 +268,14 @@ def _write_all(
             out.flush()
         except BrokenPipeError:
             leave_pipe()
+            is_read = False
             break
         progress.step(done)
     progress.clear()
-    if ((failed or lengths) and done > 1) or files.many:
-        click.echo(f"trimtab: {_summary(done, failed, tokens.total, files, verdicts)}", err=True)
-        if lengths and len(tokens) > 1:
-            click.echo(f"trimtab: tokens of a conversation: {tokens.sentence()}", err=True)
+    asks = lengths and len(tokens) > 1 and is_read
+    if (failed and done > 1) or files.many or asks:
+        said = _summary(done, failed, tokens.total, files, verdicts)
+        click.echo(f"trimtab: {said}{f', {tokens.sentence()}' if asks else ''}", err=True)
     sys.exit(1 if failed else 0)
 
 
