@@ -85,6 +85,8 @@ def test_each_is_opened_by_its_link_and_stays_there() -> None:
         assert client.get(links[1] + path).status_code == 200
     assert opened == ["tuesday"]
     assert client.get("/of/7/").status_code == 404
+    at_once = _client(collection=_opens({"monday": 4, "tuesday": 12}))
+    assert "12 messages" in at_once.get("/of/1/").text, "without a look at the list"
 
 
 def test_a_new_one_shifts_no_address() -> None:

@@ -5,6 +5,8 @@ They are looked at by people, and made again when the pages change; no test comp
 
 from __future__ import annotations
 
+import itertools
+import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -51,33 +53,38 @@ def pages(folder: Path) -> Iterator[dict[str, str]]:
     options = ("--budget", "8k", "--model", "gpt-4o", "--policy", "steady.json")
     (folder / "steady.json").write_text('{"kind": "sliding_window", "target_ratio": 0.5}', encoding="utf-8")
     (folder / "agent.json").write_bytes(CHAT.read_bytes())
+    chat = json.loads(CHAT.read_bytes())
+    starts = [at for at, one in enumerate(chat["messages"]) if one["role"] == "user"]
+    cuts = [*starts[::6], len(chat["messages"])]
+    parts = (chat["messages"][first:last] for first, last in itertools.pairwise(cuts))
+    (folder / "chats.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in parts), encoding="utf-8")
     with (
         inspector(folder, "agent.json", *options) as of_file,
+        inspector(folder, "chats.jsonl", "--budget", "4k", "--model", "gpt-4o") as of_list,
         inspector(folder, "--store", "chats.db") as of_session,
     ):
-        yield {"file": of_file, "session": of_session}
+        yield {"file": of_file, "list": of_list, "session": of_session}
 
 
 def _take(page: Page, address: str, path: str, name: str) -> None:
     base, _, query = address.partition("?")
     page.goto(f"{base}{path}{'&' if '?' in path else '?'}{query}")
     page.wait_for_load_state("networkidle")
-    if name.endswith("phone"):
-        page.evaluate("document.querySelector('#view').scrollIntoView()")
     page.screenshot(path=IMAGES / f"{name}.png")
 
 
 PICTURES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
-    ("inspector", "file", "?policy=agent&budget=8000", {"width": 1060, "height": 780}),
+    ("inspector", "file", "?policy=default&budget=8000", {"width": 1060, "height": 1000}),
+    ("inspector-list", "list", "?by=size", {"width": 1060, "height": 480}),
     (
         "inspector-compare",
         "file",
-        "compare?policy_a=steady.json&policy_b=agent",
+        "compare?policy_a=default&policy_b=agent",
         {"width": 1100, "height": 800},
     ),
     ("inspector-timeline", "session", "timeline", {"width": 1100, "height": 620}),
-    ("inspector-bill", "file", "bill?policy_a=steady.json&policy_b=default", {"width": 1100, "height": 620}),
-    ("inspector-phone", "session", "", {"width": 390, "height": 800}),
+    ("inspector-bill", "file", "bill?policy_a=default&policy_b=steady", {"width": 1100, "height": 620}),
+    ("inspector-phone", "session", "", {"width": 390, "height": 844}),
 )
 
 

@@ -41,7 +41,8 @@ def in_page(error: Exception) -> str:
     if isinstance(text, Phrase):
         text = "".join(part if isinstance(part, str) else _hint(part) for part in text.parts)
     told = mask(str(text)).strip()
-    return told[:1].upper() + told[1:]
+    first = told.partition(" ")[0]
+    return told[:1].upper() + told[1:] if first.isalpha() else told  # a name stays as it is written
 
 
 def _hint(hint: Hint) -> str:
