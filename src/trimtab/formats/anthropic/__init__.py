@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import chain, takewhile
+from operator import itemgetter
 from typing import Any
 
 from trimtab.formats.anthropic.edit import (
@@ -93,6 +94,7 @@ _ONLY_HERE = frozenset(
         "search_result",
     }
 )
+_content_of, _type_of = itemgetter("content"), itemgetter("type")
 _BODY_MARKS = frozenset({"system", "stop_sequences", "output_config", "mcp_servers", "anthropic_version"})
 _UNMARKED = THINKING | {"fallback", "mcp_tool_listing"}
 """Blocks that cannot carry `cache_control`."""
@@ -124,14 +126,9 @@ class Anthropic(Format):
         return origins_of(message)
 
     def latest_compaction(self, messages: Sequence[Any], /) -> int:
-        try:  # this runs over all messages, nearly always in vain: one flat loop
-            if not [
-                True
-                for message in messages
-                if type(content := message["content"]) is not str  # `.__class__` takes a tenth longer
-                for block in content
-                if block["type"] == "compaction"
-            ]:
+        try:  # this runs over all messages, nearly always in vain: in C, but for the texts among contents
+            contents = [content for content in map(_content_of, messages) if type(content) is not str]
+            if "compaction" not in map(_type_of, chain.from_iterable(contents)):
                 return -1
         except (KeyError, TypeError):
             pass  # one is an object, or has no such key
