@@ -315,6 +315,14 @@ def test_a_strict_fit_names_the_first_three_faults_and_counts_the_rest() -> None
     assert "more" not in str(caught.value)
 
 
+def test_a_strict_fit_says_once_what_is_wrong_in_many_places() -> None:
+    """The same sentence about other messages tells nothing new; they are counted."""
+    twice = [{"type": "reasoning", "id": "rs_1", "summary": []}, {"role": "user", "content": "so"}]
+    with pytest.raises(InvalidHistoryError, match=r"9 faults.*; and 7 more") as caught:
+        fitted([user(), *twice * 5], format="openai_responses", strict=True)
+    assert str(caught.value).count("rs_1") == 2  # twice there, and without what has to follow it
+
+
 # -- nothing to fit, and too little room
 
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/inspector.md, taken in a real Chromium: python -m tests.docs.pictures.
+"""The pictures in docs/, taken in a real Chromium: python -m tests.docs.pictures.
 
 They are looked at by people, and made again when the pages change; no test compares them.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -88,9 +89,47 @@ PICTURES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
 )
 
 
+FILES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("report", "report.html", {"width": 1000, "height": 720}),
+    ("replay", "costs.html", {"width": 1000, "height": 830}),
+)
+"""Pages that commands write."""
+
+
+def _write(folder: Path) -> None:
+    """Let the commands write their pages."""
+    policies = (
+        "agent",
+        "session",
+        '{"kind": "sliding_window", "target_ratio": 0.5}',
+        "clear_tool_results",
+        "none",
+    )
+    named = [word for policy in policies for word in ("--policy", policy)]
+    chat = str(CHAT.relative_to(ROOT))
+    fit = _run("fit", chat, "--budget", "8k", "--model", "gpt-4o", "--strategy", "agent", "--output", "html")
+    (folder / "report.html").write_bytes(fit)
+    _run("replay", chat, "--budget", "4k", "--model", "gpt-4o", *named, "--chart", str(folder / "costs.html"))
+
+
+def _run(*words: str) -> bytes:
+    return subprocess.run(
+        [sys.executable, "-m", "trimtab", *words], cwd=ROOT, check=True, capture_output=True
+    ).stdout
+
+
 def main() -> None:
     """Take all of them: each in light, that of a phone in dark."""
     IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        _write(Path(folder))
+        for name, path, size in FILES:
+            context = browser.new_context(viewport=size, color_scheme="light")
+            page = context.new_page()
+            page.goto((Path(folder) / path).as_uri())
+            page.screenshot(path=IMAGES / f"{name}.png")
+            context.close()
+            print(IMAGES.relative_to(ROOT) / f"{name}.png")
     with tempfile.TemporaryDirectory() as folder, pages(Path(folder)) as served, chromium() as browser:
         for name, subject, path, size in PICTURES:
             scheme: Any = "dark" if name.endswith("phone") else "light"

@@ -169,13 +169,19 @@ def refuse_faults(violations: Iterable[Any], /, *, mended: bool = False) -> None
         mended: A repair was asked for, and is not able to mend these.
 
     Raises:
-        InvalidHistoryError: With all of them, and the first few in its text.
+        InvalidHistoryError: With all of them, and the first few that differ in its text.
     """
     faults = tuple(one for one in violations if one.fault)
     if not faults:
         return
-    first = "; ".join(one.message.rstrip(".") for one in faults[:_MOST_SAID])
-    more = f"; and {len(faults) - _MOST_SAID} more" if len(faults) > _MOST_SAID else ""
+    found: dict[str, Any] = {}
+    for one in faults:
+        found.setdefault(
+            one.message.partition(": ")[2] or one.message, one
+        )  # the same elsewhere is said once
+    said = list(found.values())[:_MOST_SAID]
+    first = "; ".join(one.message.rstrip(".") for one in said)
+    more = f"; and {len(faults) - len(said)} more" if len(faults) > len(said) else ""
     count = f"{len(faults)} faults" if len(faults) > 1 else "a fault"
     if mended:
         raise InvalidHistoryError(

@@ -30,11 +30,12 @@ _STYLE = """
 .trimtab .bar svg { height: var(--bar); min-width: 5em; margin: .35em 0 }
 .trimtab .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)) }
 .trimtab .plots { gap: var(--space-3) var(--space-5) }
-.trimtab figure { margin: 0; min-width: 0 }
+.trimtab figure { margin: 0; min-width: 0; display: flex; flex-direction: column }
+.trimtab figure { justify-content: space-between }
 .trimtab figcaption { font-size: var(--text-small); font-weight: var(--strong) }
 .trimtab figcaption { margin-bottom: var(--space-3) }
 .trimtab .plot { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 0 var(--space-2) }
-.trimtab .plot svg { height: 150px; border-bottom: 1px solid var(--soft) }
+.trimtab .plot svg { height: 150px; overflow: hidden; border-bottom: 1px solid var(--soft) }
 .trimtab .ticks { list-style: none; display: flex; flex-direction: column; justify-content: space-between }
 .trimtab .ticks { margin: -.7em 0; padding: 0; text-align: right; font-size: var(--text-small) }
 .trimtab .ticks, .trimtab .axis { color: var(--soft); font-variant-numeric: tabular-nums; line-height: 1.4 }
@@ -68,6 +69,7 @@ class _Line(NamedTuple):
 
     place: int
     name: str
+    is_sound: bool
     values: list[float | None]
     """By call; None where nothing was sent."""
 
@@ -172,7 +174,7 @@ _FLAWS = ("refused", "over", "invalid")
 def _table(totals: Sequence[Replayed]) -> str:
     """Write a row a policy, the cheapest first; below them those that do not send every call."""
     first = totals[0]
-    most = max(one.totals.price for one in totals) or 1.0
+    most = _highest([(one.is_sound, one.totals.price) for one in totals]) or 1.0
     rows = []
     for place, one in enumerate(totals):
         cells = {**cells_of(one, first), "evicted a call": _evictions(one)}
@@ -185,7 +187,7 @@ def _table(totals: Sequence[Replayed]) -> str:
     ]
     written = []
     for is_unsound, price, place, one, cells in rows:
-        width = price * _WIDTH / most
+        width = min(1.0, price / most) * _WIDTH
         bar = (
             f'<svg viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
             f'<rect class="k{place % SERIES}{" pale" if is_unsound else ""}"'
@@ -317,8 +319,8 @@ def _charts(results: Sequence[Replayed]) -> str:
     charts: list[tuple[str, Callable[[Replayed], list[float | None]], Callable[[float, float], str]]] = [
         ("Tokens of a call", lambda one: [_unless_refused(row, row.tokens) for row in one.calls], _plain),
         (
-            "Reuse of the call before",
-            lambda one: [_unless_refused(row, row.shared_tokens / (row.tokens or 1)) for row in one.calls],
+            "Reuse so far: of all tokens, those that began the call before",
+            _reuse,
             _as_share,
         ),
         (
@@ -332,10 +334,28 @@ def _charts(results: Sequence[Replayed]) -> str:
     rooms = {room for one in results for room in one.rooms}
     drawn = []
     for place, (heading, values, write) in enumerate(charts):
-        lines = [_Line(at, one.policy, values(one)) for at, one in enumerate(results)]
+        lines = [_Line(at, one.policy, one.is_sound, values(one)) for at, one in enumerate(results)]
         limit = float(next(iter(rooms))) if place == 0 and len(rooms) == 1 else None
         drawn.append(_figure(heading, lines, write, limit))
     return f'<div class="plots">{"".join(drawn)}</div>{_key(results)}'
+
+
+def _highest(values: Sequence[tuple[bool, float]]) -> float:
+    """Return the largest number of those that send every call, if there are any: others would hide them."""
+    return max(
+        (value for is_sound, value in values if is_sound),
+        default=max((value for _, value in values), default=0.0),
+    )
+
+
+def _reuse(one: Replayed) -> list[float | None]:
+    """Share of all that was sent up to each call that was a prefix of the call before it."""
+    sent = accumulate(row.tokens for row in one.calls)
+    shared = accumulate(row.shared_tokens for row in one.calls)
+    return [
+        _unless_refused(row, part / (whole or 1))
+        for row, part, whole in zip(one.calls, shared, sent, strict=True)
+    ]
 
 
 def _unless_refused(row: CallRow, value: float) -> float | None:
@@ -376,7 +396,9 @@ def _figure(
 ) -> str:
     """Draw a line for each policy; a gap is a call that was refused, with a mark at the foot."""
     calls = max((len(line.values) for line in lines), default=0)
-    highest = max((value for line in lines for value in line.values if value is not None), default=0.0)
+    highest = _highest(
+        [(line.is_sound, value) for line in lines for value in line.values if value is not None]
+    )
     step, count = _step(max(highest, limit or 0.0), 1.0 if write is _as_share else None)
     top = step * count
     drawn = [
@@ -409,6 +431,8 @@ def _figure(
         ]
     ticks = "".join(f"<li>{write(step * at, step)}</li>" for at in range(count, -1, -1))
     room = f", dashed: the room of {limit:,.0f}" if limit is not None else ""
+    beyond = [line.name for line in lines if any((value or 0) > top for value in line.values)]
+    room += "; above it: " + _safe(", ".join(f"“{name}”" for name in beyond)) if beyond else ""
     return (
         f'<figure><figcaption>{heading}{room}</figcaption><div class="plot"><ul class="ticks">{ticks}</ul>'
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'
