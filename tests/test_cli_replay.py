@@ -300,7 +300,7 @@ def test_sessions_are_data(file: Path, tmp_path: Path) -> None:
         ["--policy", "{oops", "a policy that begins with { is JSON"],
         ["--policy", '{"kind": "sliding_window", "ratio": 2}', "no option 'ratio'"],
         ["--policy", '{"kind": "session", "recall_ratio": 1}', "from 0 to below 1, not 1"],
-        ["--baseline", "nothing", "no policy is called 'nothing'; there are: none, default, session"],
+        ["--baseline", "nothing", "no policy is called 'nothing'; there are: none, default, steady, session"],
         ["--pricing", "free", "no pricing is called 'free'; there are"],
         ["--pricing", "missing.json", "--pricing missing.json: No such file"],
         ["--min-evidence", "2", "2 is not a number from 0 to 1"],
