@@ -152,7 +152,8 @@ def faults_of(messages: Sequence[Any], request: Request | None = None, *, model:
     run = _Run()
     found = [] if request is None else list(faults_at(None, _beside_faults(request)))
     for index, message in enumerate(messages):
-        found += faults_at(index, _message_faults(message, index == len(messages) - 1))
+        if index == len(messages) - 1 or not _is_plain(message):
+            found += faults_at(index, _message_faults(message, index == len(messages) - 1))
         found += faults_at(index, run.faults(message, index))
     found += _front_faults(messages)
     found += _cache_faults(messages, request)
@@ -230,6 +231,34 @@ class _Run:
             yield "misplaced_compaction", _COMPACTION_FIRST, path
         if self._compactions > 1:
             yield "repeated_compaction", _COMPACTION_TWICE, path
+
+
+def _is_plain(message: Dict) -> bool:
+    """Tell whether a message is plain to see right: a text, or one block that is a text, a call or a result.
+
+    Nearly every message is, and to look for each fault takes four times as long.
+    """
+    role, content = message.get("role"), message.get("content")
+    if len(message) != 2 or role not in ("user", "assistant"):
+        return False
+    if content.__class__ is str:
+        return bool(content.strip())
+    if content.__class__ is not list or len(content) != 1 or content[0].__class__ is not dict:
+        return False
+    (block,) = content
+    kind = block.get("type")
+    if kind == "text":
+        return block.get("text").__class__ is str and bool(block["text"].strip())
+    if kind == "tool_use":
+        named = block.get("name").__class__ is str and bool(block["name"])
+        return role == "assistant" and named and block.get("input").__class__ is dict and _has_id(block, "id")
+    right = kind == "tool_result" and role == "user" and block.get("is_error") is not True
+    return right and block.get("content").__class__ is str and _has_id(block, "tool_use_id")
+
+
+def _has_id(block: Dict, key: str) -> bool:
+    call_id = block.get(key)
+    return call_id.__class__ is str and _ID.fullmatch(call_id) is not None
 
 
 def _message_faults(message: Dict, last: bool) -> Iterator[Finding]:
