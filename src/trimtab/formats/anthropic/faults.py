@@ -238,7 +238,8 @@ def _is_plain(message: Dict) -> bool:
 
     Nearly every message is, and to look for each fault takes four times as long.
     """
-    role, content = message.get("role"), message.get("content")
+    role: Any = message.get("role")
+    content: Any = message.get("content")
     if len(message) != 2 or role not in ("user", "assistant"):
         return False
     if content.__class__ is str:
@@ -257,7 +258,7 @@ def _is_plain(message: Dict) -> bool:
 
 
 def _has_id(block: Dict, key: str) -> bool:
-    call_id = block.get(key)
+    call_id: Any = block.get(key)
     return call_id.__class__ is str and _ID.fullmatch(call_id) is not None
 
 

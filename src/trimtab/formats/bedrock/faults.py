@@ -190,7 +190,7 @@ def _is_plain(message: Dict) -> bool:
         return data.__class__ is str and bool(data.strip())
     if data.__class__ is not dict or not (key == CALL and role == "assistant"):
         right = data.__class__ is dict and key == RESULT and role == "user" and _is_one(data.get("content"))
-        text = data["content"][0].get("text") if right else None
+        text: Any = data["content"][0].get("text") if right else None
         return right and text.__class__ is str and bool(text.strip()) and _has_id(data)
     named = data.get("name").__class__ is str and bool(data["name"])
     return named and data.get("input").__class__ is dict and _has_id(data)
@@ -203,7 +203,7 @@ def _is_one(content: Any) -> bool:
 
 
 def _has_id(data: Dict) -> bool:
-    call_id = data.get("toolUseId")
+    call_id: Any = data.get("toolUseId")
     return call_id.__class__ is str and _ID.fullmatch(call_id) is not None
 
 

@@ -83,7 +83,7 @@ def type_of(item: Dict) -> str:
 def kind_of(item: Dict) -> Kind:
     """Tell whom an item is from; "other" for a role or type nobody knows."""
     name = item.get("type")
-    if name is None and (said_by := item.get("role")).__class__ is str:
+    if name is None and isinstance(said_by := item.get("role"), str):
         return _ROLES.get(said_by, "other")
     if not isinstance(name, str):
         name = type_of(item)
