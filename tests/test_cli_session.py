@@ -581,7 +581,7 @@ def test_the_history_is_limited_by_kind_version_and_number(url: str) -> None:
         (("list",), "  ada"),
         (("recall", "--id", "ada", "77x41"), "USER: Hello, I am Ada."),
         (("recall", "--id", "ada", "zebra"), "nothing found"),
-        (("undo", "--id", "ada"), "left the recent messages"),
+        (("undo", "--id", "ada"), "from the recent messages"),
         (("pop", "--id", "ada"), "taken off:"),
         (("redact", "--id", "ada", "hello", "--yes"), "1 message overwritten"),
         (("redact", "--id", "ada", "--where", r"7\dx\d{2}", "--yes"), "1 message overwritten"),

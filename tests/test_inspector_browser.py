@@ -434,6 +434,8 @@ def test_the_bill_has_a_line_for_each_call(chat: str, open_page: Open) -> None:
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_label("Calls", exact=True).locator("tbody tr")).to_have_count(30)
     expect(page.locator("#view")).to_contain_text("sliding_window")
+    _follow(page.get_by_role("link", name="Charts by call"))
+    expect(page.locator("svg").first).to_be_visible()
 
 
 PAGES = ("", "?only=all", "?budget=20", "compare", "bill?policy_a=default", "search?q=belt")

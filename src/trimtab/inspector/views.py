@@ -152,6 +152,11 @@ class View:
             if entry.index is not None and entry.place is not None
         }
 
+    def name_of(self, only: str) -> str:
+        """Return what a filter is called here: where something was summarized, it is not sent either."""
+        has_both = only == "evicted" and any(entry.kind == "summarized" for entry in self.entries)
+        return "Evicted, summarized" if has_both else FILTERS[only]
+
     def most_in(self, only: str) -> int:
         """Return the size of the largest entry that a filter shows, as it came where it was changed."""
         shown = self.listed_in(only)

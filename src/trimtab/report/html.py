@@ -183,12 +183,9 @@ def fragment(report: Report, *, include_text: bool) -> str:
     return part(_whole(report, _table(report, include_text=include_text)))
 
 
-def overview_fragment(report: Report, *, said: str = "") -> str:
-    """Write the report without its table of messages, for a page that lists them itself.
-
-    `said` is HTML of that page, which stands behind the verdict.
-    """
-    return part(_whole(report, (), said=said))
+def overview_fragment(report: Report) -> str:
+    """Write the report without its table of messages, for a page that lists them itself."""
+    return part(_whole(report, ()))
 
 
 def part(content: str, *, style: str = "") -> str:
@@ -196,11 +193,11 @@ def part(content: str, *, style: str = "") -> str:
     return f'<div class="trimtab"><style>{_STYLE}{style}</style>\n{content}</div>\n'
 
 
-def _whole(report: Report, table: Iterable[str], *, said: str = "", linked: bool = False) -> str:
+def _whole(report: Report, table: Iterable[str], *, linked: bool = False) -> str:
     line = verdict(report)
     parts = [
         f'<p class="verdict {line.tone}">{_safe(line.text)}</p>',
-        f'<p class="outcome">{_safe(report.outcome)}</p>{said}',
+        f'<p class="outcome">{_safe(report.outcome)}</p>',
         f"<dl>{_facts(facts_of(report))}</dl>",
         *_budget(report),
         *_blocks(report),

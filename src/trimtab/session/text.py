@@ -25,7 +25,7 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "options": lambda data: (
         f"{data['options']['budget_tokens']:,} tokens, counted by {data['options']['counted_by']}"
     ),
-    "evicted": lambda data: f"{_runs(data['units'])} left the recent messages",
+    "evicted": lambda data: f"{_runs(data['units'])} from the recent messages",
     "summary": lambda data: (
         "removed by redact" if data.get("stale") else f"of {_runs(data['covers'])}: {data['text']}"
     ),
