@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -28,6 +28,7 @@ from trimtab.inspector.words import in_page, render
 
 __all__ = ["make_app"]
 
+STATIC = Path(__file__).with_name("static")
 FORM_BYTES = 10_000
 LIST_ROWS = 200
 MOST_OPENED = 8
@@ -87,7 +88,8 @@ def make_app(
     if collection is not None:
         routes.append(Route("/", desk.list(collection)))
     routes.append(Route("/static/tokens.css", _tokens))
-    routes.append(Mount("/static", StaticFiles(directory=Path(__file__).with_name("static"))))
+    routes.append(Route("/favicon.ico", _icon))
+    routes.append(Mount("/static", StaticFiles(directory=STATIC)))
     guarded = Guard(Starlette(routes=routes), token=token, hosts=hosts)
     desk.is_token = guarded.is_token
     return guarded
@@ -96,6 +98,11 @@ def make_app(
 def _tokens(request: Request) -> Response:
     """Give the look that all pages share."""
     return Response(PAGE_TOKENS, media_type="text/css")
+
+
+def _icon(request: Request) -> Response:
+    """Give the icon to a page that names none, as that of charts."""
+    return FileResponse(STATIC / "icon.svg")
 
 
 class Desk:
