@@ -787,6 +787,8 @@ def test_a_policy_that_refuses_or_goes_over_is_not_the_cheapest() -> None:
     page = chart_page({"talk": found})
     text = "".join(ElementTree.fromstring(page.removeprefix("<!doctype html>")).itertext())
     assert "Cheapest of those that send every call: careful" in text
+    told = f"“careless” refused {careless.totals.refused} calls; “heedless” passed the room at"
+    assert f"Not compared: {told} {heedless.totals.over_limit} calls." in text
     refused = [row.index + 1 for row in careless.calls if row.refused is not None]
     assert refused == list(range(refused[0], 21))  # once it has no room it never has
     assert f"careless, {len(refused)} calls refused: calls {refused[0]}–20" in text

@@ -159,7 +159,9 @@ def _verdict(totals: Sequence[Replayed]) -> str:
     evicts = f"It evicts {_evictions(best)} messages a call"
     evicts += f", {_safe(first.policy)} {_evictions(first)}{lost}." if best is not first else f"{lost}."
     head = f"Cheapest of those that send every call: {names}{told}."
-    return f'<p class="verdict good">{head}</p><p class="outcome">{evicts}</p>'
+    flawed = [f"“{_safe(one.policy)}” {' and '.join(wrongs_of(one))}" for one in totals if not one.is_sound]
+    aside = f'<p class="outcome">Not compared: {"; ".join(flawed)}.</p>' if flawed else ""
+    return f'<p class="verdict good">{head}</p><p class="outcome">{evicts}</p>{aside}'
 
 
 def _evictions(one: Replayed) -> str:

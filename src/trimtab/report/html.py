@@ -83,6 +83,7 @@ _STYLE = (
 .trimtab :is(th, td) { vertical-align: top; border-bottom: 1px solid var(--line) }
 .trimtab :is(th, td):last-child { padding-right: 0 } .trimtab table { margin: var(--space-2) 0 }
 .trimtab .outcome { font-size: var(--text-large) }
+.trimtab .outcome::first-letter { text-transform: uppercase }
 .trimtab th { font-weight: var(--strong); font-size: var(--text-small); color: var(--soft) }
 .trimtab :is(th, td).n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
 .trimtab tr:target { background: var(--card); box-shadow: inset 3px 0 var(--accent) }
