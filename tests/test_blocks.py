@@ -10,6 +10,8 @@ import pytest
 from tests.builders import user
 from trimtab import (
     Block,
+    Cascade,
+    ClampResults,
     ConfigurationError,
     Context,
     Drop,
@@ -76,21 +78,28 @@ def test_a_block_keeps_the_list_it_was_given_not_the_callers_own() -> None:
     assert block.content[0] is messages[0]
 
 
+AS_FIT_DOES = Cascade(
+    ClampResults(max_ratio=0.25, above_ratio=0.5, texts="too_large", keep_newest=True),
+    SlidingWindow(),
+    TruncateText(),
+)
+
+
 @pytest.mark.parametrize(
     ("options", "strategy"),
     [
-        ({}, SlidingWindow()),
+        ({}, AS_FIT_DOES),
         ({"tier": Tier.SYSTEM}, Strict()),
         ({"tier": Tier.SYSTEM, "strategy": Drop()}, Drop()),
         ({"tier": Tier.SYSTEM, "trim_behavior": "message"}, SlidingWindow()),
-        ({"tier": Tier.CORE}, SlidingWindow()),
+        ({"tier": Tier.CORE}, AS_FIT_DOES),
         ({"trim_behavior": "message"}, SlidingWindow()),
         ({"trim_behavior": "char"}, TruncateText()),
         ({"strategy": Drop()}, Drop()),
     ],
 )
 def test_how_it_gives_way(options: dict[str, Any], strategy: object) -> None:
-    """`Strict` in the system tier, else the sliding window; `trim_behavior` names two others."""
+    """`Strict` in the system tier, else as `fit` does; `trim_behavior` names two others."""
     assert Block(name="b", **options).gives_way_by == strategy
 
 

@@ -242,8 +242,8 @@ RULES = [
     pytest.param(
         "C9",
         default_rule(),
+        {"strategy": ["clamp_results", "sliding_window", "truncate_text"]},
         {"strategy": ["sliding_window", "truncate_text"]},
-        {"strategy": ["sliding_window"]},
         id="default",
     ),
     pytest.param(

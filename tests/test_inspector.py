@@ -307,7 +307,7 @@ def test_what_was_cleared_is_told_from_what_was_shortened() -> None:
     assert cleared
     assert changed - cleared
     lines = re.sub(r"<[^>]+>", "", _texts(client.get("/").text, r'<ul class="fates".*?</ul>')[0])
-    assert re.search(r"shortened 1 message, 2,\d+ → 2,\d+ tokens: .* 325 · read_file", lines)
+    assert re.search(r"shortened 1 message, 2,\d+ → 1,2\d+ tokens: .* 325 · read_file", lines)
     assert re.search(rf"cleared {len(cleared)} messages, .* read_file", lines)
 
 

@@ -524,15 +524,16 @@ def test_what_is_no_session_is_refused_with_its_key_and_its_file(
         assert str(caught.value).startswith(str(file)) == (policy is file)
 
 
-def test_a_session_word_cuts_what_no_view_could_hold() -> None:
-    """The word "session" has the options of a `Session`; the word "none" stands for None in data."""
-    messages = talk("u5 cA rA900 a30 u4 a3")
+def test_a_session_word_cuts_what_would_take_more_than_half_of_a_view() -> None:
+    """Behind it. The word "session" has the options of a `Session`; "none" stands for None in data."""
+    messages = talk("u5 cA rA300 a30 u4 a70 u3 a3")
     sizes = [
         [row.tokens for row in played(messages, policy, budget=400).calls]
         for policy in ("session", {"kind": "session", "max_result_ratio": "none"})
     ]
-    assert [size <= 400 for size in sizes[0] + sizes[1]] == [True] * 6
-    assert sizes[0][1] <= 5 + 2 + 100 < 350 < sizes[1][1]
+    assert [size <= 400 for size in sizes[0] + sizes[1]] == [True] * 8
+    assert sizes[0][1] == sizes[1][1] > 300
+    assert sizes[0][2] <= 5 + 2 + 100 + 30 + 4 < 300 < sizes[1][2]
 
 
 @pytest.mark.parametrize("wrong", [7, object(), lambda: "no session", "slidng_window", "missing.toml"])

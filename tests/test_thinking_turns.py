@@ -327,13 +327,13 @@ def loop(steps: int) -> Body:
 )
 def test_the_middle_of_a_long_turn_may_leave(strategy: Any) -> None:
     """Whole calls with their results; the thinking message stays beside the cut, as the user's does."""
-    fresh = fitted(loop(8), 400, strategy)
+    fresh = fitted(loop(40), 400, strategy)
     assert fresh.positions[:3] == [0, 1, 2]
-    assert fresh.positions[-2:] == [15, 16]
+    assert fresh.positions[-2:] == [79, 80]
     assert fresh.report.evicted_message_count > 0
     assert [one for one in validate(fresh.request) if one.fault] == []
     states = {row.index: row.state for row in fresh.report.messages}
-    assert [states[at] for at in (0, 1, 2, 3, 15)] == ["pinned", "held", "held", "free", "held"]
+    assert [states[at] for at in (0, 1, 2, 3, 79)] == ["pinned", "held", "held", "free", "held"]
 
 
 def test_what_a_callback_takes_the_thinking_from_leaves_with_it() -> None:

@@ -134,7 +134,8 @@ def fit(
             among them it becomes the first message.
         tools: Tool schemas; counted with the request, handed back unchanged.
         strategy: What leaves first, or a name that `create_strategy` knows, as
-            "agent". None: `Cascade(SlidingWindow(), TruncateText())`.
+            "agent". None: a tool result above half of the room is cut to a
+            quarter of it, then old units leave, then the newest is cut.
         steady: In place of `strategy`, for a chat that grows and a provider
             with a prompt cache: the default with
             `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so

@@ -101,9 +101,9 @@ PRICED = EstimateCounter()
 @pytest.mark.parametrize(
     ("call", "counter", "calls", "files"),
     [
-        pytest.param(one_block, PRICED, 262, 24, id="fit"),
-        pytest.param(one_block, CharCounter(), 605, 30, id="fit, without prices"),
-        pytest.param(three_blocks, PRICED, 645, 32, id="Context"),
+        pytest.param(one_block, PRICED, 280, 25, id="fit"),
+        pytest.param(one_block, CharCounter(), 618, 31, id="fit, without prices"),
+        pytest.param(three_blocks, PRICED, 676, 34, id="Context"),
     ],
 )
 def test_a_request_goes_no_further_than_it_has_to(

@@ -310,8 +310,9 @@ def score_rules(messages: Sequence[Mapping[str, Any]]) -> dict[str, Rule]:
 
 
 def default_rule() -> dict[str, Rule]:
-    """C9: the default is `Cascade(SlidingWindow(), TruncateText())`."""
-    return {"C9": lambda answer: answer.get("strategy") == ["sliding_window", "truncate_text"]}
+    """C9: large results are clamped, then whole units leave, then the newest is shortened."""
+    steps = ["clamp_results", "sliding_window", "truncate_text"]
+    return {"C9": lambda answer: answer.get("strategy") == steps}
 
 
 def default_counter_rule() -> dict[str, Rule]:

@@ -62,11 +62,8 @@ CONTEXTS = (
         ("asked_floor_tokens", "max(block.min_tokens, math.floor", "min(block.min_tokens, math.floor"),
         ("Block.floor_tokens", "return min(floor, cap) if cap < room_tokens else floor", "return floor"),
         ("Block.cap_tokens", "else min(cap, self.max_tokens)", "else max(cap, self.max_tokens)"),
-        (
-            "Block.gives_way_by",
-            "if self.trim_behavior is None and self.tier == Tier.SYSTEM:",
-            "if self.tier == Tier.SYSTEM:",
-        ),
+        ("Block.gives_way_by", 'if self.trim_behavior == "message":', "if False:"),
+        ("Block.gives_way_by", "return _STRICT if self.tier == Tier.SYSTEM else", "return"),
         (
             "Block.is_empty",
             "return self.content is None or self.content == ()",

@@ -285,8 +285,13 @@ SESSIONS = (
     module(
         "session/options.py",
         "session/test_large_results.py",
-        ("clamp_for", "return Clamp(whole_tokens, ", "return Clamp(whole_tokens - 1, "),
-        ("clamp_for", "share_of(None, AUTO_RESULT_RATIO, whole_tokens)", "whole_tokens"),
+        (
+            "clamp_for",
+            "Clamp(shares[1], shares[0], whole_tokens)",
+            "Clamp(shares[1] - 1, shares[0], whole_tokens)",
+        ),
+        ("clamp_for", "Clamp(shares[1], shares[0], whole_tokens)", "Clamp(*shares, whole_tokens)"),
+        ("clamp_for", "shares[0], whole_tokens)", "shares[0])"),
         ("clamp_for", "return Clamp(share_tokens, share_tokens)", "return Clamp(whole_tokens, share_tokens)"),
         (
             "Options.clamp",
@@ -310,7 +315,7 @@ SESSIONS = (
         "session/test_trust.py test_session_marks.py session/test_large_results.py",
         ("MessageReader.clamp", "if clamp is None or id is None:", "if clamp is None:"),
         ("MessageReader.clamp", "marker=CLAMP_MARKER.format(id),", "marker='[cut]',"),
-        ("MessageReader.clamp", 'self.options.max_result_ratio == "auto" and', "True and"),
+        ("MessageReader.clamp", "clamp.spares_newest and", "True and"),
         ("MessageReader.clamp", "<= clamp.limit_tokens:", "<= 2 * clamp.limit_tokens:"),
         ("MessageReader.clamp", "_byte_count(slots) <=", "0 >"),
         ("_byte_count", 'text if text.isascii() else text.encode(errors="surrogatepass")', "text"),

@@ -53,7 +53,8 @@ ADDITIVE = (WORDS, EstimateCounter(), counter_for("gpt-4o"))
 BLACK_BOXES = (WORDS.count, rounded, primed)
 COUNTERS = (*ADDITIVE, *BLACK_BOXES, jumpy)
 
-DEFAULT = Cascade(SlidingWindow(), TruncateText())
+LARGE = ClampResults(max_ratio=0.25, above_ratio=0.5, texts="too_large", keep_newest=True)
+DEFAULT = Cascade(LARGE, SlidingWindow(), TruncateText())
 WINDOWS = (
     SlidingWindow(),
     SlidingWindow(keep_turns=True),

@@ -40,9 +40,11 @@ def session(**options: Any) -> Session:
 
 
 LIMITS = pytest.mark.parametrize(
-    ("options", "size"), [({}, 100), ({"max_result_ratio": "auto"}, 450)], ids=["a share", "auto"]
+    ("options", "size"), [({}, 100), ({"max_result_ratio": "auto"}, 250)], ids=["a share", "auto"]
 )
-"""Options of a session of 400 tokens, and the words of a result that it cuts."""
+"""Options of a session of 400 tokens, and the words of a result that it cuts, once that is not the newest."""
+
+LATER = user("and then?")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -118,47 +120,95 @@ def test_tags_in_a_result_are_no_marks_because_it_was_cut() -> None:
     assert chat.messages()[-1]["content"].startswith("<summary>Weather")
 
 
-# -- what no view could hold, by default
+# -- what would take more than half of a view, by default
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("size", "shown"), [(300, 300), (400, 400), (401, 100), (9_000, 100)])
-def test_by_default_a_result_larger_than_the_budget_is_shown_at_a_quarter(
-    form: str, size: int, shown: int
-) -> None:
-    """One that is as large as the budget is not cut to a share, whatever a view has room for."""
+@pytest.mark.parametrize(("size", "shown"), [(150, 150), (200, 200), (201, 100), (9_000, 100)])
+def test_by_default_a_result_larger_than_half_is_shown_at_a_quarter(form: str, size: int, shown: int) -> None:
+    """As `fit` does; one of half of the budget is not cut to a share."""
     chat = Session(400, counter=WORDS, format=form, min_recent_tokens=0)
-    chat.extend(in_form(form, steps(1, size - 1)))  # the step has a number, too
-    (slot,) = [slot for slot in get_format(form).texts(chat.messages()[-1]) if slot.is_result]
-    assert bool(handles(chat.messages())) == (size > 400)
+    chat.extend(in_form(form, [*steps(1, size - 1), LATER]))  # the step has a number, too
+    (slot,) = [slot for slot in get_format(form).texts(chat.messages()[-2]) if slot.is_result]
+    assert bool(handles(chat.messages())) == (size > 200)
     assert shown - 10 < WORDS.count_text(slot.text) <= shown
     assert chat.fit().report.tokens_after <= 400
 
 
-def test_by_default_such_a_result_is_shown_alike_in_every_view() -> None:
-    """From the first one on; and nothing leaves for it."""
+@pytest.mark.parametrize("form", FORMS)
+def test_by_default_the_newest_result_is_whole_while_it_is_the_newest(form: str) -> None:
+    """It was just asked for: older messages leave that view for it, and come back behind it."""
+    said, large = steps(3, 80), [call("d"), result("d", words(300))]
+    chat = Session(400, counter=WORDS, format=form)
+    chat.extend(in_form(form, said))
+    before = chat.messages()
+    newest = in_form(form, large)
+    chat.extend(newest)
+    assert chat.messages()[-1] == newest[-1]
+    assert len(chat.messages()) < len(before)
+    assert chat.fit().report.tokens_after <= 400
+    chat.extend(in_form(form, [LATER]))
+    assert chat.messages()[: len(before)] == before
+    assert len(handles(chat.messages())) == 1
+
+
+def test_by_default_a_newest_result_that_no_view_could_hold_is_cut_last() -> None:
+    """To what there is beside what must stay, and no further."""
+    chat = Session(400, counter=WORDS)
+    chat.extend([*steps(1, 80), call("d"), result("d", words(5_000))])
+    assert chat.fit().report.tokens_after == 400
+
+
+def test_by_default_such_a_result_is_shown_alike_once_something_came_behind_it() -> None:
+    """And nothing leaves for it."""
     chat, shown = Session(400, counter=WORDS), set[str]()
     chat.extend([user("read it"), call("a"), result("a", words(5_000))])
     for at in range(8):
-        shown.update(one["content"] for one in chat.messages() if one["role"] == "tool")
         chat.add(user(f"and {at}? {words(20)}"))
+        shown.update(one["content"] for one in chat.messages() if one["role"] == "tool")
     assert len(shown) == 1
     assert len(chat.messages()) == 11
 
 
-def test_several_results_in_one_message_are_each_held_to_the_budget() -> None:
+def test_by_default_a_text_that_no_view_could_hold_is_shown_at_a_quarter() -> None:
+    """Once it is no longer what the user asks; the log has it whole."""
+    chat, text = Session(400, counter=WORDS), words(500)
+    (event,) = chat.extend([{"role": "assistant", "content": text}])
+    chat.extend([user("and?"), {"role": "assistant", "content": words(250)}, LATER])
+    view = chat.messages()
+    assert handles(view) == [event.id]
+    assert chat.view_of(event.id)["content"] == text
+    assert [WORDS.count_text(one["content"]) for one in view] == [100, 1, 250, 2]
+
+
+def test_several_results_in_one_message_are_each_held_to_half() -> None:
     """In the wire form of Anthropic: the one of them that passes it is cut."""
     chat = Session(400, counter=WORDS, format="anthropic")
     made = [{"type": "tool_use", "id": one, "name": "f", "input": {}} for one in "ab"]
     done = [
         {"type": "tool_result", "tool_use_id": one, "content": words(count)}
-        for one, count in zip("ab", (90, 410), strict=True)
+        for one, count in zip("ab", (90, 210), strict=True)
     ]
     chat.extend([user("look"), {"role": "assistant", "content": made}, {"role": "user", "content": done}])
-    first, second = chat.messages()[-1]["content"]
+    assert chat.messages()[-1]["content"] == done
+    chat.extend([{"role": "assistant", "content": "seen"}, LATER])
+    first, second = chat.messages()[2]["content"]
     assert first == done[0]
     assert handles([second])
     assert WORDS.count_text(second["content"]) <= 100
+
+
+def test_what_becomes_the_newest_again_is_whole_again(tmp_path: Path) -> None:
+    """Also in a session that is opened again."""
+    store = SQLiteStore(tmp_path / "chats.db")
+    chat = Session(400, counter=WORDS, store=store, id="one")
+    chat.extend([*steps(1, 20), call("d"), result("d", words(300))])
+    view = chat.messages()
+    chat.add(LATER)
+    assert len(handles(chat.messages())) == 1
+    chat.pop()
+    assert chat.messages() == view
+    assert Session.open(store, "one", counter=WORDS).messages() == view
 
 
 class Bytes(WordCounter):
@@ -174,20 +224,20 @@ class Bytes(WordCounter):
         return len(text.encode())
 
 
-def test_a_text_with_no_more_bytes_than_the_budget_is_not_counted_for_it() -> None:
+def test_a_text_with_no_more_bytes_than_half_of_the_budget_is_not_counted_for_it() -> None:
     """A counter is asked what it is asked without the option; one byte more, and the result is cut."""
     asked = []
     for ratio in ("auto", None):
         counter = Bytes()
         chat = Session(400, counter=counter, max_result_ratio=ratio)
-        chat.extend([*steps(9, 60), call("a"), result("a", "é" * 200)])
+        chat.extend([*steps(9, 60), call("a"), result("a", "é" * 100), LATER])
         assert handles(chat.messages()) == []
         asked.append(counter.asked)
     assert asked[0] == asked[1]
-    chat.extend([call("b"), result("b", "é" * 200 + "e")])
+    chat.extend([call("b"), result("b", "é" * 100 + "e"), LATER])
     assert handles(chat.messages()) == []
     other = Session(400, counter=Bytes())
-    other.extend([call("b"), result("b", "é" * 200 + "e")])
+    other.extend([call("b"), result("b", "é" * 100 + "e"), LATER])
     assert len(handles(other.messages())) == 1
 
 
@@ -197,12 +247,12 @@ def test_a_text_with_no_more_bytes_than_the_budget_is_not_counted_for_it() -> No
     ids=["additive", "black box"],
 )
 def test_a_counter_that_charges_more_than_a_token_a_byte_has_a_result_cut_later(counter: Any) -> None:
-    """Once it has more bytes than the budget has tokens; until then it is as without a limit."""
-    for size, is_cut in ((390, False), (410, True)):
+    """Once it has more bytes than half of the budget has tokens; until then it is as without a limit."""
+    for size, is_cut in ((190, False), (210, True)):
         views = []
         for ratio in ("auto", None):
             chat = Session(400, counter=counter, max_result_ratio=ratio)
-            chat.extend([user("go"), call("a"), result("a", "b" * size)])
+            chat.extend([user("go"), call("a"), result("a", "b" * size), LATER])
             views.append(chat.messages())
             assert chat.fit().report.tokens_after <= 400
         assert bool(handles(views[0])) == is_cut
@@ -222,7 +272,7 @@ def test_a_session_with_the_window_of_its_model_shows_small_results_whole(ratio:
     chat = Session(model="gpt-4o", max_result_ratio=ratio)
     chat.extend(steps(2))
     assert handles(chat.messages()) == []
-    chat.extend([call("a"), result("a", "a word " * 200_000)])
+    chat.extend([call("a"), result("a", "a word " * 200_000), LATER])
     assert len(handles(chat.messages())) == 1
 
 
@@ -234,11 +284,11 @@ def test_a_session_of_an_older_log_has_no_limit_until_it_is_given_one() -> None:
         {key: value for key, value in data["options"].items() if "ratio" not in key},
     ):
         chat = Session.restore({**data, "version": 1, "options": known}, counter=WORDS)
-        chat.extend([user("go"), call("a"), result("a", words(450))])
+        chat.extend([user("go"), call("a"), result("a", words(450)), LATER])
         assert handles(chat.messages()) == []
         assert chat.recall(next(iter(chat.history())).id) == []
     new = Session.restore(data, counter=WORDS, max_result_ratio="auto")
-    new.extend([user("go"), call("a"), result("a", words(450))])
+    new.extend([user("go"), call("a"), result("a", words(450)), LATER])
     assert len(handles(new.messages())) == 1
 
 
@@ -250,7 +300,7 @@ def test_a_handle_survives_reopening_and_forking(tmp_path: Path, options: Any, s
     """The view is the same, and so is what the handle gives."""
     store = SQLiteStore(tmp_path / "chats.db")
     chat = session(store=store, id="one", **options)
-    messages = steps(6, size)
+    messages = [*steps(6, size), LATER]
     chat.extend(messages)
     view = chat.messages()
     assert handles(view)
@@ -286,7 +336,7 @@ def test_a_handle_survives_a_summary_and_its_undo(options: Any, size: int, backg
         return "steps were made"
 
     chat = session(summarizer=gist, background=background, **options)
-    chat.extend(steps(3, size))
+    chat.extend([*steps(3, size), LATER])
     known = handles(chat.messages())
     assert known
     for message in steps(20, size)[9:]:
@@ -371,7 +421,7 @@ def test_the_budget_may_be_changed_when_a_session_is_opened_again(tmp_path: Path
 def test_a_smaller_budget_leaves_the_share_as_it_was(options: Any, size: int) -> None:
     """It is of the budget that the session was made with: no view changes for it."""
     chat = session(**options)
-    chat.extend(steps(3, size))
+    chat.extend([*steps(3, size), LATER])
     shown = chat.messages()
     chat.set_budget(200)
     assert all(one in shown for one in chat.messages())
@@ -393,13 +443,13 @@ def test_in_a_context_the_share_is_of_the_cap_of_the_history() -> None:
 def test_in_a_context_a_result_is_held_to_the_most_that_the_history_may_have(
     cap: int | None, more: int
 ) -> None:
-    """The cap of its block, or the whole budget: whatever the other blocks hold now, they may hold less."""
-    size, is_cut = (cap or 800) + more, bool(more)
+    """Half of the cap of its block, or of the budget: what the other blocks hold may come to be less."""
+    size, is_cut = (cap or 800) // 2 + more, bool(more)
     for other in (5, 300):
         context = Context(800, counter=WORDS).add("system", words(other), priority=9)
         context.add("history", None, max_tokens=cap)
         chat = Session(context=context)
-        chat.extend([user("go"), call("a"), result("a", words(size))])
+        chat.extend([user("go"), call("a"), result("a", words(size)), LATER])
         assert bool(handles(chat.messages())) == is_cut
 
 

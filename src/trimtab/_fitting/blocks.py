@@ -23,7 +23,7 @@ from trimtab.errors import (
     phrase,
 )
 from trimtab.strategies import SlidingWindow, Strategy, Strict, TruncateText
-from trimtab.strategies.door import StrategyLike, strategy_given
+from trimtab.strategies.door import DEFAULT_STRATEGY, StrategyLike, strategy_given
 
 __all__ = ["Block", "Tier", "TrimBehavior"]
 
@@ -88,7 +88,7 @@ class Block:
         role: Role of all its messages; None: their own, and of text
             "system" in a block named so, else "user".
         strategy: How it gives way, or a name as "agent". None: `Strict` in
-            `Tier.SYSTEM`, else `SlidingWindow`.
+            `Tier.SYSTEM`, else as `fit` does.
         trim_behavior: "message" is `SlidingWindow()`, "char" is
             `TruncateText()`; not with `strategy`.
         pinned: True: it stays whole, and its cap does not lower that.
@@ -196,9 +196,9 @@ class Block:
             return cast("Strategy", self.strategy)  # which a name was made into
         if self.trim_behavior == "char":
             return CHAR
-        if self.trim_behavior is None and self.tier == Tier.SYSTEM:
-            return _STRICT
-        return MESSAGE
+        if self.trim_behavior == "message":
+            return MESSAGE
+        return _STRICT if self.tier == Tier.SYSTEM else DEFAULT_STRATEGY
 
     def floor_tokens(self, room_tokens: int, /) -> int:
         """Return the least it asks for, in tokens of an input room; at most its cap.

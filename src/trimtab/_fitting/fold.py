@@ -17,7 +17,6 @@ from trimtab._fitting.bonds import by_block
 from trimtab._fitting.layout import Composition, Part
 from trimtab._fitting.outcome import BlockDecision, Outcome, mark_tokens_of
 from trimtab._fitting.portion import name_block, said_of
-from trimtab._fitting.prepare import DEFAULT_STRATEGY
 from trimtab._fitting.settle import ask_portion, counted_back, fresh_of, give_way, need_tokens, settle
 from trimtab._fitting.settlement import Settlement
 from trimtab._fitting.stale import first_change, stale_note, without_stale
@@ -31,6 +30,7 @@ from trimtab.counting.sizes import Shares, shared_out
 from trimtab.errors import BudgetExceededError, CountingError, FormatError
 from trimtab.formats import Request, mapping_of
 from trimtab.strategies.base import EvictionRequest, asks_model, latest_words
+from trimtab.strategies.door import DEFAULT_STRATEGY
 from trimtab.strategies.drop import Strict
 from trimtab.strategies.openers import begin_of
 from trimtab.strategies.runner import Settled, run

@@ -36,25 +36,18 @@ from trimtab.counting.measurement import model_notes
 from trimtab.counting.sizes import Fixed, Sizes, sizes_for
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Request, Structure, format_of, refuse_foreign, wire_form
-from trimtab.strategies import Cascade, SlidingWindow, Strategy, TruncateText
 from trimtab.strategies.base import landmarks, reads_newest
-from trimtab.strategies.door import strategy_given
+from trimtab.strategies.door import DEFAULT_STRATEGY, STEADY_STRATEGY, strategy_given
 from trimtab.strategies.openers import without_refused
 
 if TYPE_CHECKING:
     from trimtab.conversation.repairs import Change
     from trimtab.report import Reason, Violation
 
-__all__ = ["BLOCK", "DEFAULT_STRATEGY", "STEADY_STRATEGY", "Ask", "Work", "prepare"]
+__all__ = ["BLOCK", "Ask", "Work", "prepare"]
 
 BLOCK = "history"
 """Name of the one block of `fit`."""
-
-DEFAULT_STRATEGY: Strategy = Cascade(SlidingWindow(), TruncateText())
-"""Whole units first, oldest first; texts are cut only when nothing else can leave."""
-
-STEADY_STRATEGY: Strategy = Cascade(SlidingWindow(target_ratio=0.5), TruncateText())
-"""The same in strides, for `steady=True`: at 0.5 prompts cost a fifth less than at 0.7."""
 
 
 @dataclass(slots=True, kw_only=True)

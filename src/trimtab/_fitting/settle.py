@@ -26,7 +26,7 @@ from trimtab.counting.margin import known_margin, margin_of, unsure_of
 from trimtab.counting.sizes import Shares, Sizes
 from trimtab.errors import CountingError, FormatError, StrategyContractError
 from trimtab.formats import mapping_of
-from trimtab.strategies.base import EvictionRequest, Strategy, clears_results, landmarks, reads_newest, waits
+from trimtab.strategies.base import EvictionRequest, Strategy, landmarks, reads_newest, shrinks, waits
 from trimtab.strategies.cuts import count_back, near_cut
 from trimtab.strategies.runner import Settled, steps
 
@@ -252,7 +252,7 @@ def ask_portion(
     )
     if sizes.additive and not waits(strategy):
         counted = counted_back(history, sizes, limit_tokens)
-        near = partial(_near, strategy, history, sizes, limit_tokens, counted)
+        near = partial(_near, strategy, history, sizes, limit_tokens, always, counted)
         request = make(near=near, reads_newest=reads_newest(strategy, history))
         try:
             settled = yield from steps(strategy, request, cut_newest=cut_newest)
@@ -267,8 +267,13 @@ def ask_portion(
 
 
 def _near(
-    strategy: Strategy, history: History, sizes: Sizes, limit_tokens: int, counted: int
-) -> tuple[list[Span] | None, int]:
+    strategy: Strategy,
+    history: History,
+    sizes: Sizes,
+    limit_tokens: int,
+    always: int,
+    counted: int,
+) -> tuple[list[Span] | None, int, bool]:
     """Tell apart what is near the cut for a strategy."""
     return near_cut(
         history,
@@ -276,7 +281,7 @@ def _near(
         limit_tokens=limit_tokens,
         counted=counted,
         also=landmarks(strategy, history),
-        clears_results=clears_results(strategy),
+        shrinks=shrinks(strategy, history, sizes, limit_tokens=always),
     )
 
 

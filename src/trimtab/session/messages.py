@@ -155,6 +155,8 @@ class Shown(NamedTuple):
     """A result in it was above its share."""
     origins: Origins = frozenset()
     """Who said what it holds, also where it is shown as somebody else's."""
+    whole: Dict | None = None
+    """How it is shown as long as it is the newest, where it is cut later."""
 
 
 class MessageReader:
@@ -280,9 +282,16 @@ class MessageReader:
         message = data["message"]
         if data.get("alone"):
             said = self.clamp(message, id)
-            text = result_as_text(self.format, said, self._structure([message]).answers.get(0, ()))
+            answers = self._structure([message]).answers.get(0, ())
             return Shown(
-                text, as_text=True, escaped=False, clamped=said is not message, origins=self.origins(data)
+                result_as_text(self.format, said, answers),
+                as_text=True,
+                escaped=False,
+                clamped=said is not message,
+                origins=self.origins(data),
+                whole=result_as_text(self.format, message, answers)
+                if self._is_spared(said, message)
+                else None,
             )
         safe = escape_marks(self.format, message)
         # Behind the escapes: the marker has the name of trimtab in it, which would make marks of common tags.
@@ -293,7 +302,12 @@ class MessageReader:
             escaped=safe is not message,
             clamped=said is not safe,
             origins=self.origins(data),
+            whole=safe if self._is_spared(said, safe) else None,
         )
+
+    def _is_spared(self, said: Dict, message: Dict) -> bool:
+        """Tell whether a message that is cut is shown whole as long as it is the newest."""
+        return said is not message and self._clamp is not None and self._clamp.spares_newest
 
     def origins(self, data: Mapping[str, Any], /) -> Origins:
         """Tell who said what a message of the log holds: its form says it, and the host may have lowered it.
@@ -312,13 +326,13 @@ class MessageReader:
         return None if origin is None else check_origin(self.format.origins(message), origin)
 
     def clamp(self, message: Dict, id: str | None, /) -> Dict:
-        """Cut results that are too large; where, a marker says by which id the whole is found."""
+        """Cut what is too large; where, a marker says by which id the whole is found."""
         clamp = self._clamp
         if clamp is None or id is None:
             return message
         slots = self.format.texts(message)
-        if self.options.max_result_ratio == "auto" and _byte_count(slots) <= clamp.limit_tokens:
-            # A token holds a byte or more, so none of this can pass the budget: it is not counted for it.
+        if clamp.spares_newest and _byte_count(slots) <= clamp.limit_tokens:
+            # A token holds a byte or more, so none of this can pass the limit: it is not counted for it.
             # Where a counter charges more than that, a result that does may stay whole, as with no limit.
             return message
         cut = clamp_texts(
@@ -327,6 +341,7 @@ class MessageReader:
             clamp.share_tokens,
             count=self._count_text,
             limit_tokens=clamp.limit_tokens,
+            text_limit_tokens=clamp.text_limit_tokens,
             marker=CLAMP_MARKER.format(id),
         )
         return mapping_of(self.format.with_texts(message, cut)) if cut else message
@@ -362,8 +377,8 @@ class MessageReader:
 
 
 def _byte_count(slots: Iterable[TextSlot]) -> int:
-    """Return how many bytes the results among texts have in UTF-8."""
-    texts = (slot.text for slot in slots if slot.is_result)
+    """Return how many bytes texts have in UTF-8."""
+    texts = (slot.text for slot in slots)
     return sum(len(text if text.isascii() else text.encode(errors="surrogatepass")) for text in texts)
 
 
@@ -386,6 +401,8 @@ class SessionUnit:
     """Messages with a result that was cut to its share."""
     escaped: int = 0
     """Messages in which what looked like a mark of trimtab's was escaped."""
+    whole: dict[int, Dict] = field(default_factory=dict)
+    """By version, those that are cut, as they are shown while they are the newest."""
     leads: bool | None = None
     """Whether the provider takes it as the first of a conversation; None: nobody asked yet."""
     _copies: list[Dict] | None = None
@@ -401,6 +418,8 @@ class SessionUnit:
         self.as_text += shown.as_text
         self.escaped += shown.escaped
         self.clamped += shown.clamped
+        if shown.whole is not None:
+            self.whole = {**self.whole, version: shown.whole}
 
     def without(self, version: int, /) -> SessionUnit:
         """Return it without one of its messages."""
@@ -408,7 +427,10 @@ class SessionUnit:
         columns = zip(self.sizes, self.origins, self.members.items(), strict=True)
         for size, origins, (one, message) in columns:
             if one != version:
-                rest.take(one, Shown(message, as_text=False, escaped=False, origins=origins), size)
+                whole = self.whole.get(one)
+                rest.take(
+                    one, Shown(message, as_text=False, escaped=False, origins=origins, whole=whole), size
+                )
         return rest
 
     def copies(self) -> list[Dict]:

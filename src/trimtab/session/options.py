@@ -53,7 +53,7 @@ from trimtab.stores import Retry, StoreLike
 from trimtab.strategies.cheapest import Cheapest
 from trimtab.strategies.clamp_results import share_of
 from trimtab.strategies.data import create_strategy
-from trimtab.strategies.door import strategy_given
+from trimtab.strategies.door import LARGE, strategy_given
 from trimtab.strategies.fact_extractor import FactExtractorLike, extractor_word, require_fact_extractor
 from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, word_of
 
@@ -66,10 +66,6 @@ Measured (design/023-session-strides.md): a fifth of the bill of 1, with views t
 """
 
 
-AUTO_RESULT_RATIO = 0.25
-"""What is shown of a result that no view could hold, as a share of the budget (design/021-clamps.md)."""
-
-
 class Clamp(NamedTuple):
     """Which tool results a view shows cut, and to what."""
 
@@ -77,6 +73,13 @@ class Clamp(NamedTuple):
     """A result whose text has more is cut."""
     share_tokens: int
     """What is shown of it."""
+    text_limit_tokens: int | None = None
+    """What is no result is cut, too, if it has more; None: it stays."""
+
+    @property
+    def spares_newest(self) -> bool:
+        """Whether what was said last is shown whole: only the rule of `fit`'s default does that."""
+        return self.text_limit_tokens is not None
 
 
 def clamp_for(ratio: ResultRatio, whole_tokens: int, /) -> Clamp | None:
@@ -84,7 +87,8 @@ def clamp_for(ratio: ResultRatio, whole_tokens: int, /) -> Clamp | None:
     if ratio is None:
         return None
     if ratio == "auto":
-        return Clamp(whole_tokens, share_of(None, AUTO_RESULT_RATIO, whole_tokens))
+        shares = LARGE.shares(whole_tokens)
+        return None if shares is None else Clamp(shares[1], shares[0], whole_tokens)
     share_tokens = share_of(None, check_fraction("max_result_ratio", ratio), whole_tokens)
     return Clamp(share_tokens, share_tokens)
 
@@ -222,9 +226,10 @@ class SessionOptions:
         max_result_ratio: The largest share of the budget that the text of one
             tool result has in a view, 0 < ratio <= 1; both ends of a larger one
             are shown, and `view_of` gives all of it. The budget is the one
-            given when the session was made or opened. "auto", the default: a
-            result larger than all of it, which no view could hold, is shown at
-            a quarter; every other stays whole. None: no limit.
+            given when the session was made or opened. "auto", the default, is
+            the rule of `fit`: once something has come behind it, a result
+            larger than half of the budget is shown at a quarter of it, and so
+            is a text that no view could hold. None: no limit.
         recall_ratio: The share of a view, beside system text and anchors, for
             what the log knows about the newest question, marked as earlier
             text; 0, the default, up to below 1. It is kept free once something

@@ -178,6 +178,9 @@ def listed_view(working_set: WorkingSet) -> Listed:
     special = {0: summary_origins, _RECALLED: _recalled_origin(working_set)}
     for version in columns.versions:
         origins += special.get(version) or [Origin("message", (version,))]
+    for version, whole in working_set.said_last().items():
+        at = columns.versions.index(version)
+        columns.messages[at], columns.sizes[at] = copy_plain(whole), None
     listed = Listed(
         [*front, *columns.messages],
         origins=origins,

@@ -551,6 +551,17 @@ class WorkingSet:
         away = seen.keys() - self.view().keys()
         return [seen[first] for first in sorted(away) if first >= state.live or first in older]
 
+    def said_last(self) -> dict[int, Dict]:
+        """Return by version what is large and was said last, whole: the newest, and what the user asks.
+
+        It was just asked for: in this view the fit lets older messages leave for it, before it is cut.
+        """
+        state, found = self.state, dict[int, Dict]()
+        for unit in self.in_view():
+            if unit.whole and not unit.members.keys().isdisjoint((state.user, state.last)):
+                found.update(unit.whole)
+        return found
+
     def in_view(self) -> Collection[SessionUnit]:
         """List the units in view, in order."""
         return self.view().values()

@@ -23,9 +23,9 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats import Fault, Path, TextSlot, mapping_of
 from trimtab.formats.refusal import new_fault
 from trimtab.strategies.costs import Costs, Edits
-from trimtab.strategies.cuts import Cuts
+from trimtab.strategies.cuts import ANY_RESULT, Cuts, Shrinks
 from trimtab.strategies.openers import Openers, with_thinking
-from trimtab.strategies.rows import Rows, span_stays, unit_key
+from trimtab.strategies.rows import Near, Rows, span_stays, unit_key
 
 if TYPE_CHECKING:
     from trimtab.report import Reason
@@ -223,7 +223,7 @@ class EvictionRequest(Rows):
         block: str = "history",
         alive: Sequence[Unit] | None = None,
         row: list[Span] | None = None,
-        near: Callable[[], tuple[list[Span] | None, int]] | None = None,
+        near: Near | None = None,
         reads_newest: bool = False,
         costs: Costs | None = None,
         protected: frozenset[int] = frozenset(),
@@ -470,13 +470,18 @@ class EvictionRequest(Rows):
     def after(self, result: EvictionResult, /) -> EvictionRequest:
         """Return the request that is left once a result is carried out, for the next step.
 
+        It is this one if nothing was done.
+
         Args:
             result: What the step before answered.
         """
         row, protected = self.told, self.protected | result.protected
+        stays = result.cut is not None and not result.insertions and bool(row) and result.cut <= row[0][0]
+        if stays and not (result.edits or result.protected) and result.planned_cut == self.planned_cut:
+            return self
         edits = merge_edits(self.edits, ((edit.index, edit.texts) for edit in result.edits))
-        if result.cut is not None and not result.insertions and row and result.cut <= row[0][0]:
-            costs = self.costs.after(edits, self.insertions)  # all of it stays
+        if stays:
+            costs = self.costs.after(edits, self.insertions)
             return self._with(costs=costs, protected=protected, planned_cut=result.planned_cut)
         kept = self.with_openers(kept_units(self, result), result.insertions)
         present = set(chain.from_iterable([unit.indices for unit in kept]))
@@ -511,8 +516,8 @@ class EvictionRequest(Rows):
         )
         made.later, made.memory, made.known_edits = self.later, self.memory, self.known_edits
         made._origin, made._is_apart = self, self._is_apart
-        if alive is None and limit_tokens is None and costs is None:
-            made.oldest_cut = self.oldest_cut  # what stays beside a cut may only have become more
+        if alive is None and limit_tokens is None:
+            made.oldest_cut = self.oldest_cut  # what steps make smaller was reckoned with (`cuts.shrinks`)
         same = alive is None or len(alive) == len(self.told)
         made.is_whole = self.is_whole and same
         # Of what a strategy without a promise kept, what is older than that left.
@@ -596,6 +601,22 @@ def landmarks(strategy: object, history: History, /) -> Collection[int]:
 def clears_results(strategy: object, /) -> bool:
     """Tell whether a strategy makes results smaller where that is needed, and lets nothing leave."""
     return bool(getattr(strategy, "clears_results", False))
+
+
+def shrinks(strategy: object, history: History, sizes: Sizes, /, *, limit_tokens: int) -> Shrinks | None:
+    """Tell what a strategy may make smaller; None if nothing. Of one that does not say it: each result.
+
+    Args:
+        strategy: The strategy.
+        history: The conversation.
+        sizes: The sizes of its messages.
+        limit_tokens: The limit that is the same from call to call.
+    """
+    tell: Any = getattr(strategy, "shrinks", None)
+    if tell is None:
+        return ANY_RESULT if clears_results(strategy) else None
+    found: Shrinks | None = tell(history, sizes, limit_tokens=limit_tokens)
+    return found
 
 
 def has_last_word(strategy: object, /) -> bool:

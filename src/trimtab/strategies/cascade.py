@@ -9,6 +9,7 @@ from typing import Any, cast
 from trimtab._shared.steps import Steps
 from trimtab.conversation import History
 from trimtab.conversation.units import unit_of
+from trimtab.counting.sizes import Sizes
 from trimtab.errors import ConfigurationError
 from trimtab.strategies.base import (
     Edit,
@@ -23,9 +24,11 @@ from trimtab.strategies.base import (
     has_last_word,
     landmarks,
     reads_newest,
+    shrinks,
     strategy_data,
     waits,
 )
+from trimtab.strategies.cuts import Shrinks
 from trimtab.strategies.openers import fit_in_order
 from trimtab.strategies.rows import span_stays
 from trimtab.strategies.runner import check_step, checked_answer
@@ -51,7 +54,16 @@ class Cascade:
         'cascade'
     """
 
-    __slots__ = ("_leaves", "asks_model", "clears_results", "has_last_word", "reads", "steps")
+    __slots__ = (
+        "_leaves",
+        "_makes_small",
+        "_skipped",
+        "asks_model",
+        "clears_results",
+        "has_last_word",
+        "reads",
+        "steps",
+    )
 
     def __init__(self, *steps: Strategy) -> None:
         if not steps:
@@ -67,6 +79,9 @@ class Cascade:
         one_by_one = _one_by_one(steps)
         leaves = next((at for at, step in enumerate(one_by_one) if not clears_results(step)), None)
         self._leaves = None if leaves is None else one_by_one[leaves]
+        self._makes_small = one_by_one[: leaves or 0]
+        inner = (at for at, step in enumerate(steps) if isinstance(step, Cascade))
+        self._skipped = min(leaves or 0, next(inner, len(steps)))
         self.clears_results = bool(leaves)
         """True if the first steps make results small before anything leaves."""
         self.reads: Reads = "newest" if reads_newest(self._leaves) else "all"
@@ -102,6 +117,20 @@ class Cascade:
         """
         return {index for step in self.steps for index in landmarks(step, history)}
 
+    def shrinks(self, history: History, sizes: Sizes, /, *, limit_tokens: int) -> Shrinks | None:
+        """Say what the steps may make smaller before anything leaves.
+
+        Args:
+            history: The conversation.
+            sizes: The sizes of its messages.
+            limit_tokens: The limit that is the same from call to call.
+        """
+        found: Shrinks | None = None
+        for step in self._makes_small:
+            made = shrinks(step, history, sizes, limit_tokens=limit_tokens)
+            found = made if found is None or made is None else found.together(made)
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Write it as data for `create_strategy`.
 
@@ -116,13 +145,16 @@ class Cascade:
         Raises:
             StrategyContractError: A step breaks its contract; the error names it.
         """
-        step = self.steps[0]
+        at = 0
+        if self._skipped and request.told and request.holds_nothing_large:
+            at, request.holds_nothing_large = self._skipped, False
+        step, later = self.steps[at], request.later
         if waits(step):
             return drive(self.evicting(request))
-        # Mostly the first answer is all there is, and a generator for it would cost as much as a check.
-        later, request.later = request.later, (*self.steps[1:], *request.later)
-        answer = self._looked_over(0, step.evict(request), request)
-        return answer if answer.fits else drive(self._going_on(request, answer, later))
+        # Mostly one answer is all there is, and a generator for it would cost as much as a check.
+        request.later = (*self.steps[at + 1 :], *later)
+        answer = self._looked_over(at, step.evict(request), request)
+        return answer if answer.fits else drive(self._going_on(request, answer, later, at=at))
 
     def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
         """Run the steps; yields what they need from outside.
@@ -135,14 +167,15 @@ class Cascade:
         return answer if answer.fits else (yield from self._going_on(request, answer, later))
 
     def _going_on(
-        self, request: EvictionRequest, answer: EvictionResult, later: tuple[Strategy, ...]
+        self, request: EvictionRequest, answer: EvictionResult, later: tuple[Strategy, ...], *, at: int = 0
     ) -> Steps[EvictionResult]:
-        """Run the steps after the first, whose answer does not fit.
+        """Run the steps after one whose answer does not fit.
 
         Args:
-            request: What the first was asked.
+            request: What that was asked.
             answer: What it answered.
             later: Steps that go on behind these.
+            at: Its place among the steps.
         """
         left, reason, actions, notes, cause = (
             request.after(answer),
@@ -151,18 +184,20 @@ class Cascade:
             answer.notes,
             answer.cause,
         )
-        for at in range(1, len(self.steps)):
-            step, left.later = self.steps[at], (*self.steps[at + 1 :], *later)
+        before = request
+        for place, step in enumerate(self.steps[at + 1 :], at + 1):
+            left.later = (*self.steps[place + 1 :], *later)
             cuts = left.planned_cut > 0 and follows_plan(step)
-            if not cuts and (left.fits(left.told_units) or fit_in_order(left, left.told_units)):
+            known = left is before or left.is_near  # what was measured, or is too much, does not fit
+            if not (cuts or known) and (left.fits(left.told_units) or fit_in_order(left, left.told_units)):
                 answer = EvictionResult()
                 break
-            answer = yield from self._ask(at, left)
+            answer = yield from self._ask(place, left)
             actions, notes = (*actions, *(answer.actions or ())), (*notes, *answer.notes)
             cause = answer.cause if cause is None else cause
             if answer.fits and (cut := _as_cut(left, answer)) is not None:
                 return replace(cut, actions=tuple(dict.fromkeys(actions)), reason=reason, notes=notes)
-            left = left.after(answer)
+            before, left = left, left.after(answer)
             if answer.fits:
                 break
         return EvictionResult(

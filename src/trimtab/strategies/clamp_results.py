@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import reprlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from trimtab._shared.checks import check_flag, check_fraction, check_whole
-from trimtab.conversation import History
+from trimtab.conversation import History, Unit
 from trimtab.conversation.assemble import owns_text, part_of
 from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.estimate import EstimateCounter
@@ -17,7 +19,8 @@ from trimtab.counting.shorten import CUT_MARKER, shorten
 from trimtab.counting.sizes import Sizes
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, Path, TextSlot
-from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult
+from trimtab.strategies.base import Edit, EvictionRequest, EvictionResult, reads_newest
+from trimtab.strategies.cuts import Shrinks
 
 __all__ = ["ClampResults"]
 
@@ -36,12 +39,18 @@ class ClampResults:
         max_tokens: The most the text of one result may have. Give this or `max_ratio`.
         max_ratio: The same as a share of the limit that is the same from call to call: the block's cap, or
             the whole budget; 0 < max_ratio <= 1.
+        above_ratio: A result of at most this share of that limit stays whole; None: of at most its own share.
+            At least `max_ratio`, at most 1. With it nothing is cut where a share has less than 64 tokens:
+            two ends of so little, and a marker, say nothing.
         texts: Cut other texts above the share, too: what users and the model wrote; not the latest user
-            message, until the next one comes.
+            message, until the next one comes. "too_large": only those that could never stay whole beside
+            what must stay.
+        keep_newest: The newest unit, with the results that were just asked for, is cut by nothing here.
 
     Raises:
-        ConfigurationError: Both of `max_tokens` and `max_ratio` are given, or none; one is out of range, or
-            `texts` is neither True nor False.
+        ConfigurationError: Both of `max_tokens` and `max_ratio` are given, or none; one is out of range,
+            `above_ratio` is below `max_ratio` or given without it, `texts` is none of its three values, or
+            `keep_newest` is neither True nor False.
 
     Example:
         >>> from trimtab import CharCounter, fit
@@ -58,7 +67,9 @@ class ClampResults:
 
     max_tokens: int | None = None
     max_ratio: float | None = None
-    texts: bool = False
+    above_ratio: float | None = None
+    texts: bool | Literal["too_large"] = False
+    keep_newest: bool = False
 
     def __post_init__(self) -> None:
         """Check what was given."""
@@ -70,7 +81,19 @@ class ClampResults:
             put(self, "max_tokens", check_whole("max_tokens", self.max_tokens, least=1))
         if self.max_ratio is not None:
             put(self, "max_ratio", check_fraction("max_ratio", self.max_ratio))
-        check_flag("texts", self.texts)
+        if self.above_ratio is not None:
+            put(self, "above_ratio", check_fraction("above_ratio", self.above_ratio))
+            if self.max_ratio is None or self.above_ratio < self.max_ratio:
+                raise ConfigurationError(
+                    f"above_ratio={self.above_ratio} is the share above which a result is cut to max_ratio:"
+                    f" give a max_ratio of at most {self.above_ratio}",
+                    argument="above_ratio",
+                )
+        if not isinstance(self.texts, bool) and self.texts != "too_large":
+            raise ConfigurationError(
+                f"texts is True, False or 'too_large', not {reprlib.repr(self.texts)}", argument="texts"
+            )
+        check_flag("keep_newest", self.keep_newest)
 
     @property
     def name(self) -> str:
@@ -79,52 +102,168 @@ class ClampResults:
 
     @property
     def clears_results(self) -> bool:
-        """True if nothing but results becomes small."""
-        return not self.texts
+        """True unless texts of any size become small, too."""
+        return self.texts is not True
+
+    def shrinks(self, history: History, sizes: Sizes, /, *, limit_tokens: int) -> Shrinks | None:
+        """Say from what size on a message may become smaller; None: texts do, too.
+
+        Args:
+            history: The conversation.
+            sizes: The sizes of its messages.
+            limit_tokens: The limit that is the same from call to call.
+        """
+        if self.texts is True:
+            return None
+        shares = self.shares(limit_tokens)
+        if shares is None:
+            return Shrinks(sys.maxsize)
+        share, above = shares
+        least, room = _least_tokens(share), sys.maxsize
+        if self.texts:
+            room = max(least, text_room(history, sizes, limit_tokens))
+        return Shrinks(above, least, room, least, self.keep_newest)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as data for `create_strategy`."""
         share: dict[str, Any] = (
             {"max_ratio": self.max_ratio} if self.max_tokens is None else {"max_tokens": self.max_tokens}
         )
-        return {"kind": self.name, **share, "texts": self.texts}
+        if self.above_ratio is not None:
+            share["above_ratio"] = self.above_ratio
+        return {"kind": self.name, **share, "texts": self.texts, "keep_newest": self.keep_newest}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Cut every result above the share; nothing leaves."""
-        units = list(request.told_units)
-        edits = self._edits(request, units)
+        (edits, passes), units = self._edits(request), request.told_units
+        start = units[0].first if units else 0  # from there on all stays: nothing is copied for it
         return EvictionResult(
-            kept=units,
+            cut=start,
             edits=[Edit(index=index, texts=texts) for index, texts in edits.items()],
-            fits=request.fits(units, edits=edits),
+            # What it was asked about does not fit: where nothing is cut, the next step finds that out.
+            fits=not (passes or request.is_near or (request.later and not edits))
+            and request.fits(units, edits=edits),
             actions=("shortened",) if edits else (),
+            planned_cut=request.planned_cut,
         )
 
-    def _edits(self, request: EvictionRequest, units: Iterable[Any]) -> dict[int, dict[Path, str]]:
-        """List what becomes of messages above the share."""
-        share_tokens = share_of(self.max_tokens, self.max_ratio, request.constant_limit_tokens)
-        history, edits = request.history, dict[int, dict[Path, str]]()
-        count = text_size(request.sizes, history.format)
-        for unit in units:
-            if unit.state == "pinned":
-                continue
-            for index in unit.indices:
-                if not (self.texts or history.is_result(index)) or not _may_pass(
-                    request, index, share_tokens
-                ):
+    def shares(self, limit_tokens: int, /) -> tuple[int, int] | None:
+        """Return what a result is cut to, and what one that stays whole may have.
+
+        None: none is cut, since what it would come to is too little to be of use.
+
+        Args:
+            limit_tokens: The limit that is the same from call to call.
+        """
+        share = share_of(self.max_tokens, self.max_ratio, limit_tokens)
+        if self.above_ratio is None:
+            return share, share
+        return None if share < _LEAST_SHARE_TOKENS else (share, int(self.above_ratio * limit_tokens))
+
+    def _edits(self, request: EvictionRequest) -> tuple[dict[int, dict[Path, str]], bool]:
+        """List what becomes of large messages, and tell whether all surely passes the limit then."""
+        limit = request.constant_limit_tokens
+        history, shares, edits = request.history, self.shares(limit), dict[int, dict[Path, str]]()
+        if shares is None:
+            return edits, False
+        share, above = shares
+        room = text_room(history, request.sizes, limit) if self.texts == "too_large" else above
+        count: CountText | None = None
+        large, passes = self._large(request, share, above, room if self.texts else None)
+        for unit, index in large:
+            count = count or text_size(request.sizes, history.format)
+            slots = [slot for slot in request.texts(index) if owns_text(unit, index, slot.path)]
+            cut = clamp_texts(
+                history.format,
+                slots,
+                share,
+                count=count,
+                limit_tokens=above,
+                text_limit_tokens=max(0, room) if self.texts else None,
+                handles=_handles(history, index),
+            )
+            if cut:
+                edits[index] = {**edits.get(index, {}), **cut}
+        return edits, passes
+
+    def _large(
+        self, request: EvictionRequest, share: int, above: int, room: int | None
+    ) -> tuple[list[tuple[Unit, int]], bool]:
+        """List the messages that may have something to cut: of others the texts are not asked for.
+
+        Args:
+            request: The request.
+            share: What a result is cut to.
+            above: What a result may have.
+            room: What another text may have; None: each stays.
+
+        Returns:
+            Units with messages of them; and whether all that stays surely passes the limit.
+        """
+        found = list[tuple[Unit, int]]()
+        history, edits, additive = request.history, request.edits, request.additive
+        least = above if room is None else min(above, room)
+        cut_tokens = _least_tokens(share)
+        units = request.told_units  # first: it tells whether only those near a cut were told apart
+        # What is older than where even what is cut passes the limit leaves, unread, if what comes next evicts
+        # the oldest: all but what opens the rest, or is held.
+        newest_stay = request.is_near or (additive and reads_newest(next(iter(request.later), None), history))
+        left, led = request.limit_tokens if newest_stay else sys.maxsize, False
+        for unit in reversed(units):
+            if left < 0:
+                may_stay = unit.state == "held" or (not led and (unit.kind == "user" or history.ordered))
+                led = led or unit.kind == "user"
+                if not may_stay:
                     continue
-                slots = [slot for slot in request.texts(index) if owns_text(unit, index, slot.path)]
-                cut = clamp_texts(
-                    history.format,
-                    slots,
-                    share_tokens,
-                    count=count,
-                    texts=self.texts,
-                    handles=_handles(history, index),
-                )
-                if cut:
-                    edits[index] = {**edits.get(index, {}), **cut}
-        return edits
+            tokens = _tokens_of(request, unit) if additive else []
+            # Most units hold nothing as large: a stretch of a hundred messages is one look.
+            if additive and not edits and max(tokens) <= least:
+                left -= sum(tokens)
+                continue
+            left -= sum([cut_tokens if size > least else size for size in tokens])
+            if unit.state == "pinned" or (self.keep_newest and unit.state == "held"):
+                continue
+            for at, index in enumerate(unit.indices):
+                if additive and tokens[at] <= least and index not in edits:
+                    continue
+                if room is not None or history.is_result(index):
+                    found.append((unit, index))
+        return found, left < 0
+
+
+def _tokens_of(request: EvictionRequest, unit: Unit) -> list[int]:
+    """Return the tokens of each message of a unit."""
+    first, stop = unit.first, unit.indices[-1] + 1
+    if stop - first == len(unit.indices):
+        return request.sizes.each(first, stop)
+    return [*map(request.sizes.of, unit.indices)]
+
+
+def _least_tokens(share_tokens: int) -> int:
+    """Return what a text that is cut to a share has at least: of a small one the marker alone is too much."""
+    return share_tokens // 2 if share_tokens >= _LEAST_CUT_TOKENS else 0
+
+
+_LEAST_SHARE_TOKENS = 64
+"""A large result is not cut to less: a quarter of 256 tokens holds some forty words and the marker."""
+
+_LEAST_CUT_TOKENS = 16
+"""A share of so many tokens is used by at least a half."""
+
+
+def text_room(history: History, sizes: Sizes, limit_tokens: int, /) -> int:
+    """Return what a text may have that can stay whole: the limit without what is in every request.
+
+    Args:
+        history: The conversation.
+        sizes: The sizes of its messages.
+        limit_tokens: The limit that is the same from call to call.
+    """
+    staying = {*range(history.head), *history.pins}
+    user = history.latest_user if history.protect else None
+    if user is not None:
+        staying.add(user)
+    return limit_tokens - sizes.fixed_tokens(history.leads_system) - sizes.sum(sorted(staying))
 
 
 HANDLE_MARKER = CUT_MARKER[:-1] + "; all of it: result of {}]"
@@ -145,11 +284,6 @@ def _handles(history: History, index: int) -> Mapping[int | None, str]:
         for call_id, part in history.answers_in(index)
         if _HANDLE.fullmatch(call_id) and not (made_up and call_id.startswith(made_up))
     }
-
-
-def _may_pass(request: EvictionRequest, index: int, share_tokens: int) -> bool:
-    """Tell whether a text of a message may pass the share: where none can, its texts are not asked for."""
-    return not request.additive or index in request.edits or request.sizes.of(index) > share_tokens
 
 
 def share_of(max_tokens: int | None, max_ratio: float | None, limit_tokens: int) -> int:
@@ -189,7 +323,7 @@ def clamp_texts(
     *,
     count: CountText,
     limit_tokens: int | None = None,
-    texts: bool = False,
+    text_limit_tokens: int | None = None,
     marker: str = CUT_MARKER,
     handles: Mapping[int | None, str] = MappingProxyType({}),
 ) -> dict[Path, str]:
@@ -202,7 +336,8 @@ def clamp_texts(
         share_tokens: What one result may have.
         count: Tokens of a text.
         limit_tokens: A result that has no more stays whole. None: its share.
-        texts: Whether what is no result is held to the share, too, as one text.
+        text_limit_tokens: What is no result comes to the share, too, as one text, if it has more than so
+            many. None: it stays whole.
         marker: What stands where text was cut.
         handles: What stands there instead in a result, by its part of the message (None: the whole of it),
             where at least half of its room is left for text.
@@ -213,13 +348,13 @@ def clamp_texts(
     limit_tokens = share_tokens if limit_tokens is None else limit_tokens
     together: dict[tuple[bool, int | None], list[TextSlot]] = {}
     for slot in slots:
-        if slot.is_result or texts:
+        if slot.is_result or text_limit_tokens is not None:
             part = result_part(format, slot) if slot.is_result else None
             together.setdefault((slot.is_result, part), []).append(slot)
     cut: dict[Path, str] = {}
     for (is_result, part), its in together.items():
         sizes = [count(slot.text) for slot in its]
-        if sum(sizes) > limit_tokens:
+        if sum(sizes) > (limit_tokens if is_result else text_limit_tokens or 0):
             level = _level(sizes, share_tokens)
             handle = handles.get(part) if is_result else None
             said = handle if handle is not None and 2 * count(handle) <= level else marker

@@ -32,6 +32,9 @@ DEFAULT_PLACEHOLDER = "[trimtab: tool result cleared]"
 
 DEFAULT_TARGET_RATIO = 0.5
 
+DEFAULT_CLEARED_RATIO = 0.05
+"""Share of the room for what stands with its results cleared, before what stands whole."""
+
 _MOST_APART = 64
 """Results of one message that are told apart: each costs a count of all. Of more, some go together."""
 
@@ -76,10 +79,13 @@ class ClearToolResults:
             provider refuses with it, as a failed one without text, has the default.
         target_ratio: Below 1 it clears in strides of (1 - target_ratio) of the limit, so that a prompt cache
             keeps its prefix; 1: no more than it must on each call; 0 < target_ratio <= 1.
+        cleared_ratio: Before a SlidingWindow in a Cascade the share of the limit in which older messages
+            stand with their results cleared; 0 < cleared_ratio <= 1. More of it keeps more of what was
+            done in view, and less of it whole.
 
     Raises:
-        ConfigurationError: A number is negative, `target_ratio` is not above 0 and at most 1, or the
-            placeholder is not text.
+        ConfigurationError: A number is negative, a share is not above 0 and at most 1, or the placeholder is
+            not text.
     """
 
     keep_results: int = 3
@@ -87,6 +93,7 @@ class ClearToolResults:
     exclude_tools: tuple[str, ...] = ()
     placeholder: str = DEFAULT_PLACEHOLDER
     target_ratio: float = DEFAULT_TARGET_RATIO
+    cleared_ratio: float = DEFAULT_CLEARED_RATIO
 
     def __init__(
         self,
@@ -96,6 +103,7 @@ class ClearToolResults:
         exclude_tools: Iterable[str] = (),
         placeholder: str = DEFAULT_PLACEHOLDER,
         target_ratio: float = DEFAULT_TARGET_RATIO,
+        cleared_ratio: float = DEFAULT_CLEARED_RATIO,
     ) -> None:
         if not isinstance(placeholder, str):
             raise ConfigurationError(
@@ -111,6 +119,7 @@ class ClearToolResults:
         put(self, "exclude_tools", check_roles(exclude_tools, name="exclude_tools"))
         put(self, "placeholder", placeholder)
         put(self, "target_ratio", check_fraction("target_ratio", target_ratio))
+        put(self, "cleared_ratio", check_fraction("cleared_ratio", cleared_ratio))
 
     @property
     def name(self) -> str:
@@ -131,6 +140,7 @@ class ClearToolResults:
             "exclude_tools": list(self.exclude_tools),
             "placeholder": self.placeholder,
             "target_ratio": self.target_ratio,
+            "cleared_ratio": self.cleared_ratio,
         }
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
@@ -337,10 +347,6 @@ def _texts(blanks: _Blanks) -> dict[int, Mapping[Path, str]]:
     return merge_edits({}, zip(blanks.indices, blanks.texts, strict=True))
 
 
-_WHOLE = 0.95
-"""Share of the room for what stands whole; older messages, results cleared, have the rest (design/003)."""
-
-
 class _Plan:
     """Where results are cleared and where a window behind is to cut, by the conversation alone.
 
@@ -356,8 +362,8 @@ class _Plan:
         self._fixed = request.fixed_tokens + request.sizes.total(0, history.head)
         limit = request.constant_limit_tokens
         room = limit - self._fixed
-        self._whole = floor(_WHOLE * limit) - self._fixed
-        self._rest = limit - ceil(_WHOLE * limit)
+        self._rest = floor(strategy.cleared_ratio * limit)
+        self._whole = limit - self._rest - self._fixed
         self._saves = Counter[int]()
         """What is saved where results are cleared, by message."""
         for index, saved in zip(blanks.indices, blanks.saved_tokens, strict=True):

@@ -46,13 +46,15 @@ class HeldCut:
         """Cut large results, and say where the window behind is to cut."""
         clamped, plan = _CLAMP.evict(request), self.planned_cut
         edits = [self._as_before(request, edit) for edit in clamped.edits]
-        if not plan and (clamped.fits if edits == clamped.edits else _fit(request, clamped, edits)):
+        if not plan and (clamped.fits if edits == clamped.edits else _fit(request, edits)):
             return replace(clamped, edits=edits, fits=True)
         left = request.after(replace(clamped, edits=edits, planned_cut=plan))
         if not plan or _WINDOW.evict(left).cut != plan:
             plan = _next_cut(left, round((1 - self.target_ratio) * request.constant_limit_tokens))
         # Units were told apart where a cut may fall: these are what stays.
-        return replace(clamped, kept=list(request.told_units), edits=edits, fits=False, planned_cut=plan)
+        return replace(
+            clamped, cut=None, kept=list(request.told_units), edits=edits, fits=False, planned_cut=plan
+        )
 
     def _as_before(self, request: EvictionRequest, edit: Edit) -> Edit:
         whole = {slot.path: hash(slot.text) for slot in request.texts(edit.index)}
@@ -72,5 +74,5 @@ def _next_cut(request: EvictionRequest, stride_tokens: int) -> int:
     return further.cut or 0 if further.fits else 0
 
 
-def _fit(request: EvictionRequest, clamped: EvictionResult, edits: list[Edit]) -> bool:
-    return request.fits(clamped.kept, edits={edit.index: edit.texts for edit in edits})
+def _fit(request: EvictionRequest, edits: list[Edit]) -> bool:
+    return request.fits(request.told_units, edits={edit.index: edit.texts for edit in edits})

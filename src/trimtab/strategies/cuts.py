@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate, takewhile
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trimtab.conversation import History, Unit
 from trimtab.conversation.units import Span, span_of, unit_of
@@ -307,6 +308,27 @@ _NEAR = 2
 """Places behind the message at which the limit was passed that are tried one by one."""
 
 
+class Shrinks(NamedTuple):
+    """From what size on a strategy may make a message smaller, and how small at least, in tokens."""
+
+    results_above: int = 0
+    results_to: int = 0
+    texts_above: int = sys.maxsize
+    """The same of a message without results; the largest number there is: it stays as it is."""
+    texts_to: int = 0
+    but_newest: bool = False
+    """Whether the newest message stays as it is."""
+
+    def together(self, other: Shrinks, /) -> Shrinks:
+        """Return what two strategies may do, one after the other."""
+        above, to, texts_above, texts_to = map(min, self[:4], other[:4])
+        return Shrinks(above, to, texts_above, texts_to, self.but_newest and other.but_newest)
+
+
+ANY_RESULT = Shrinks()
+"""Each result may come to nothing."""
+
+
 SMALL_SHARE = 16
 """A user message below this part of the room is not reserved first: at most so much is counted in vain."""
 
@@ -364,8 +386,8 @@ def near_cut(
     limit_tokens: int,
     counted: int,
     also: Collection[int] = (),
-    clears_results: bool = False,
-) -> tuple[list[Span] | None, int]:
+    shrinks: Shrinks | None = None,
+) -> tuple[list[Span] | None, int, bool]:
     """Tell apart the units near the cut and at the end, and say before which message no cut fits.
 
     Args:
@@ -374,36 +396,72 @@ def near_cut(
         limit_tokens: What stays may come to so much.
         counted: The message at which counting back passed that.
         also: Older messages whose units are told apart, too.
-        clears_results: Whether results are made smaller, so that more may fit than was counted.
+        shrinks: What is made smaller first, so that more may fit than was counted.
 
     Returns:
-        Their spans, None where it takes all there is to tell; and the message, 0 where none is known.
+        Their spans, None where it takes all there is to tell; the message, 0 where none is known; and
+        whether surely nothing is made smaller first.
     """
-    if clears_results:
-        return history.near(count_words_back(history, sizes, limit_tokens), also), 0
-    return history.near(counted, also), oldest_cut_of(history, sizes, counted)
+    if shrinks is None:
+        return history.near(counted, also), oldest_cut_of(history, sizes, counted), False
+    above, stop = min(shrinks.results_above, shrinks.texts_above), history.count
+    if above == sys.maxsize:
+        return history.near(counted, also), oldest_cut_of(history, sizes, counted), True
+    # Mostly nothing that was counted is as large as that.
+    stop -= shrinks.but_newest and history.protect
+    small = above > 0 and max(sizes.each(counted, stop), default=0) <= above
+    if not small:
+        passed_at = count_shrunk_back(history, sizes, limit_tokens, shrinks)
+        if passed_at is None:
+            return None, 0, False
+        counted = passed_at
+    row = history.near(counted, also)
+    small = small and row is not None and not _holds_large_before(row, history, sizes, counted, above)
+    return row, oldest_cut_of(history, sizes, counted), small
 
 
-def count_words_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
-    """Count from the newest message back until what is no result alone passes the limit.
+def _holds_large_before(
+    row: list[Span], history: History, sizes: Sizes, counted: int, above_tokens: int
+) -> bool:
+    """Tell whether anything large may stay beside what was counted: what opens that, or is held."""
+    for first, stop, state, kind, _ in row:
+        if first >= counted:
+            return False
+        may_stay = state == "held" or (state == "free" and (kind == "user" or history.ordered))
+        if may_stay and max(sizes.each(first, min(stop, counted))) > above_tokens:
+            return True
+    return False
 
-    However small results become, what is older than the message returned, and that one, cannot all stay.
+
+def count_shrunk_back(history: History, sizes: Sizes, limit_tokens: int, shrinks: Shrinks) -> int | None:
+    """Count from the newest message back until what stands there, made as small as may be, passes the limit.
+
+    What is older than the message returned, and that one, cannot all stay. None: all there is may.
     """
-    apart = history.format.rules.results_are_messages  # else words of the user may stand beside results
-    words = ("assistant", "user") if apart else ("assistant",)
-    room, stop, head = limit_tokens, history.count, history.head
+    # Where results are no messages, words of the user may stand beside them, which become no smaller.
+    words = ("assistant", "user") if history.format.rules.results_are_messages else ("assistant",)
+    of_results, of_texts = shrinks[:2], shrinks[2:4]
+    counts_results = of_results[0] > 0  # else they may come to nothing, however large they are
+    of, room, stop, head = sizes.of, limit_tokens, history.count, history.head
     while stop > head and room >= 0:
-        if stop <= history.walked_from:  # as much again as results may take up
-            sizes.walk(history, head, limit_tokens)
+        if stop <= history.walked_from:  # where results come to nothing, as much again as they may take up
+            sizes.walk(history, head, room if counts_results else limit_tokens)
         start = max(head, min(stop - 1, history.walked_from))
-        kinds, known = history.kinds(start, stop), sizes.known[start:stop]
-        row = zip(range(start, stop), kinds, known, strict=True)
-        tokens = [(sizes.of(at) if size is None else size) if kind in words else 0 for at, kind, size in row]
+        kinds = history.kinds(start, stop)
+        if counts_results:
+            most = map({kind: of_texts if kind in words else of_results for kind in kinds}.__getitem__, kinds)
+            sized = zip(sizes.each(start, stop), most, strict=True)
+            tokens = [to if size > above else size for size, (above, to) in sized]
+            if shrinks.but_newest and history.protect and stop == history.count:
+                tokens[-1] = sizes.of(stop - 1)
+        else:
+            row = zip(range(start, stop), kinds, sizes.known[start:stop], strict=True)
+            tokens = [(of(at) if size is None else size) if kind in words else 0 for at, kind, size in row]
         passed = [*accumulate(reversed(tokens))]
         if passed[-1] > room:
             return stop - 1 - bisect_right(passed, room)
         room, stop = room - passed[-1], start
-    return stop
+    return None
 
 
 def _back(history: History, sizes: Sizes, start: int, room_tokens: int) -> int:

@@ -61,8 +61,8 @@ ALIASES: Mapping[str, StrategyKind] = {
 
 PRESETS: Mapping[str, Strategy] = {
     "agent": Cascade(
-        ClampResults(max_ratio=0.25),
-        ClearToolResults(keep_results=5),
+        ClampResults(max_ratio=0.15),
+        ClearToolResults(keep_results=1, cleared_ratio=0.25),
         SlidingWindow(target_ratio=0.5),
         TruncateText(),
     ),

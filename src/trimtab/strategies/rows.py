@@ -15,7 +15,11 @@ from trimtab.strategies.openers import Openers
 if TYPE_CHECKING:
     from trimtab.strategies.base import EvictionRequest
 
-__all__ = ["Rows", "first_of_run", "places_that_stay", "span_stays", "unit_key"]
+__all__ = ["Near", "Rows", "first_of_run", "places_that_stay", "span_stays", "unit_key"]
+
+
+Near = Callable[[], tuple["list[Span] | None", int, bool]]
+"""Tells what is near the cut, before which message none fits, and whether nothing is large."""
 
 
 class Rows:
@@ -32,6 +36,7 @@ class Rows:
         "_row",
         "_walked",
         "history",
+        "holds_nothing_large",
         "is_near",
         "oldest_cut",
         "reads_newest",
@@ -43,7 +48,7 @@ class Rows:
         *,
         alive: Sequence[Unit] | None,
         row: list[Span] | None,
-        near: Callable[[], tuple[list[Span] | None, int]] | None,
+        near: Near | None,
         reads_newest: bool,
     ) -> None:
         self.history = history
@@ -58,6 +63,8 @@ class Rows:
         self._row = row
         self._near = near
         """Tells apart what is near the cut, and says before which message none fits; None: nobody has to."""
+        self.holds_nothing_large = False
+        """Whether what makes results smaller before anything leaves surely finds none to make so."""
         self.is_near = False
         """Whether what is older than what may fit is there, and not in the row."""
         self._is_apart = row is None
@@ -115,7 +122,7 @@ class Rows:
         near, self._near = self._near, None
         if near is None or self._row is not None or self._alive is not None:
             return
-        row, self.oldest_cut = near()
+        row, self.oldest_cut, self.holds_nothing_large = near()
         if row is not None:
             self._row, self.is_near, self._is_apart = row, True, False
 

@@ -21,7 +21,7 @@ from trimtab.errors import BudgetExceededError, ConfigurationError, ContextError
 from trimtab.formats import DEFAULT, Path, get_format
 from trimtab.report import REASONS
 from trimtab.strategies import Edit, EvictionRequest, EvictionResult, Strategy
-from trimtab.strategies.base import clears_results, landmarks, reads_newest
+from trimtab.strategies.base import landmarks, reads_newest, shrinks
 from trimtab.strategies.cuts import count_back, near_cut
 from trimtab.strategies.rows import first_of_run
 from trimtab.testing.errors import ask, fail
@@ -201,13 +201,13 @@ def _check_reads(strategy: Strategy, answer: _Answer, limit_tokens: int) -> None
     """Check that what fits is decided alike where units are not there that are older than those that fit."""
     history = History(answer.request.history.originals, format=get_format(DEFAULT))
     sizes = sizes_for(as_counter(answer.counter), history.messages, Fixed(), unread=history.unread)
-    row, _ = near_cut(
+    row, _, _ = near_cut(
         history,
         sizes,
         limit_tokens=limit_tokens,
         counted=count_back(history, sizes, limit_tokens),
         also=landmarks(strategy, history),
-        clears_results=clears_results(strategy),
+        shrinks=shrinks(strategy, history, sizes, limit_tokens=limit_tokens),
     )
     if row is None:
         return
