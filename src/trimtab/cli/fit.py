@@ -1,4 +1,4 @@
-"""`trimtab fit`: conversations within a budget, and what left."""
+"""`trimtab fit`: conversations within a budget, and what was evicted."""
 
 from __future__ import annotations
 
@@ -257,8 +257,8 @@ def fit(
 ) -> Callable[[Any], Answer]:
     """Fit conversations into a budget.
 
-    Writes the messages that stay (or the request body with them) and the report of what left and
-    why. Leading system messages and the latest user message always stay.
+    Writes the messages that stay (or the request body with them) and the report of what was
+    evicted and why. Leading system messages and the latest user message always stay.
     """
     if full + bare + without_report > 1:
         raise Refused(

@@ -146,7 +146,7 @@ _checks = together(
         help="Fail if less of the evidence is in view when its question comes.",
     ),
     click.option(
-        "--no-invalid", is_flag=True, help="Fail if a provider would refuse a call, or nothing is left."
+        "--no-invalid", is_flag=True, help="Fail if a provider would refuse a call, or nothing can be sent."
     ),
     click.option(
         "--max-cost-ratio",

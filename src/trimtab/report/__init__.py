@@ -1,4 +1,4 @@
-"""What a fit did: per block and per message what stayed, what left, and why.
+"""What a fit did: per block and per message what stayed, what was evicted, and why.
 
 A report is made without looking at its rows: they are built when read. It holds indices,
 roles, ids, tool names and numbers; text of messages only where `include_text=True` asks for it.
@@ -106,7 +106,7 @@ class Report:
         fits: True if `tokens_after` is within `input_tokens` and every block kept its limit.
         kept_message_count: Messages of the input that came out as they were.
         changed_message_count: Messages of the input that came out changed.
-        evicted_message_count: Messages of the input that left.
+        evicted_message_count: Messages of the input that are not sent.
         blocks: In the order they stand in the output; one, "history", for `fit`.
         messages: One row a message of the input, in its order; may build its rows when they are read.
         inserted: What trimtab put into the output, in order.
@@ -114,7 +114,7 @@ class Report:
             the heaviest first; made when read.
         newest_evicted: For each block the newest unit that was evicted, first that of the block of the
             highest rank; none for a block of which nothing of it was counted. Made when read.
-        blocks_dropped: Names of blocks that left whole.
+        blocks_dropped: Names of blocks that were dropped whole.
         planned: True if a summary is still to be written: its cap stands in for it, and a note for its text.
         floors_ignored: True if the floors of the blocks together passed the room and were not kept.
         violations: What a provider would refuse in the input, and open calls, which are no fault; made when
@@ -182,7 +182,7 @@ class Report:
     """For each block the newest unit that was evicted, first that of the block of the highest rank; none for
     a block of which nothing of it was counted. Made when read."""
     blocks_dropped: tuple[str, ...] = ()
-    """Names of blocks that left whole."""
+    """Names of blocks that were dropped whole."""
     planned: bool = False
     """True if a summary is still to be written: its cap stands in for it, and a note for its text."""
     floors_ignored: bool = False
@@ -215,7 +215,7 @@ class Report:
 
     @property
     def compacted(self) -> bool:
-        """True if a message left, or was changed by more than a mark for a cache."""
+        """True if a message was evicted, or was changed by more than a mark for a cache."""
         if self.evicted_message_count or not self.changed_message_count:
             return self.evicted_message_count > 0
         return any(run.fate == "changed" and run.reason != "cache_mark" for run in self.runs)

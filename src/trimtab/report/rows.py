@@ -358,7 +358,7 @@ class BlockReport:
 
     Args:
         name: Name of the block.
-        limit_tokens: Most tokens it might have: its cap, or the room that was left when it was its turn.
+        limit_tokens: Most tokens it might have: its cap, or the room that was unused when it was its turn.
         cap_tokens: Its cap, of `max_tokens` and `max_ratio` the smaller; None if it has none.
         floor_tokens: Its floor, of `min_tokens` and `min_ratio` the larger; 0 if it has none.
         offered_tokens: What its strategy had to keep to: of the limit, in a `Context`, no more than the
@@ -368,14 +368,14 @@ class BlockReport:
         actions: What was done, in order.
         kept_message_count: Messages that came out as they were.
         changed_message_count: Messages that came out changed.
-        evicted_message_count: Messages that left.
+        evicted_message_count: Messages that are not sent.
         floor_missed_tokens: Tokens of the block's floor it could not be given; 0 when the floor held.
         freed_tokens: Tokens another block freed by letting go of a unit both shared; not given out again.
     """
 
     name: str
     limit_tokens: int
-    """Most tokens it might have: its cap, or the room that was left when it was its turn."""
+    """Most tokens it might have: its cap, or the room that was unused when it was its turn."""
     cap_tokens: int | None = None
     """Its cap, of `max_tokens` and `max_ratio` the smaller; None if it has none."""
     floor_tokens: int = 0

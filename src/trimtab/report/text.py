@@ -1,4 +1,4 @@
-"""The text form of a report: verdict first, then where the tokens went, then who left and why."""
+"""The text form of a report: verdict first, then where the tokens went, then who was evicted and why."""
 
 from __future__ import annotations
 
