@@ -250,7 +250,7 @@ class _Files:
         self._places[name] = path, entry.line
         if path == STANDARD_INPUT:
             self._held[name] = entry.value
-        self._items.append(_item_of(name, entry, self._given))
+        self._items.append(_item_of(name, entry, self._given, parts=self._parts))
 
     def collection(self, words: Sequence[str]) -> Any:
         """Make the list to choose from."""
@@ -276,7 +276,7 @@ class _Files:
         return found[1].value
 
 
-def _item_of(name: str, entry: Entry, given: Mapping[str, Any]) -> Any:
+def _item_of(name: str, entry: Entry, given: Mapping[str, Any], *, parts: bool) -> Any:
     """Say what a list tells of a conversation: how much it is, and what it begins with."""
     make = import_module("trimtab.inspector").Item
     if entry.error is not None:
@@ -289,7 +289,8 @@ def _item_of(name: str, entry: Entry, given: Mapping[str, Any]) -> Any:
         words = _first_words(form, request)
         return make(name=name, said=words, messages=len(request.messages), tokens=tokens)
     except ContextError as error:
-        return make(name=name, said=str(error)[:_SAID_CHARS])  # a policy may know what to do with it
+        told = str(error)[:_SAID_CHARS]  # where a policy is given, it may know what to do with it
+        return make(name=name, said=told) if parts else make(name=name, error=told)
 
 
 def _first_words(form: Format, request: Request) -> str:
