@@ -170,6 +170,33 @@ def test_filters_divide_all_messages() -> None:
     assert client.get("/rows?only=nothing").status_code == 404
 
 
+def test_a_gap_in_the_middle_is_counted() -> None:
+    """Between system text and what the window keeps: as many messages as lie between the two numbers."""
+    chat = [{"role": "system", "content": "Be brief."}, *conversation(60)]
+    subject = Subject(
+        name="chat",
+        policies=("default",),
+        fit=lambda word, version: fit(chat, 100, counter=CharCounter(4)),
+    )
+    rows = _client(subject).get("/rows?only=sent&count=100").text
+    first, second, *_ = map(int, _texts(rows, r'data-at="(\d+)"'))
+    assert first == 0
+    assert _texts(rows, r'class="gap">(\d+) messages') == [str(second - 1)]
+
+
+def test_a_request_above_a_price_tier_costs_more() -> None:
+    """All of it: twice as much for gpt-5.5 from 272,000 tokens on."""
+    chat = [{"role": "user", "content": "x" * 300_000}]
+    subject = Subject(
+        name="chat",
+        policies=("default",),
+        fit=lambda word, version: fit(chat, 400_000, counter=CharCounter(1)),
+        model="gpt-5.5",
+    )
+    [said] = _texts(_client(subject).get("/").text, r"<b>\$([\d.]+)</b> for the input")
+    assert float(said) == pytest.approx(2 * 5.0 * 0.3, rel=0.01)
+
+
 def test_what_was_evicted_is_found_among_all() -> None:
     """A search leads to the row of the filter that shows it."""
     client = _client(_subject("chat", 60))
