@@ -364,7 +364,12 @@ class Transcript:
         """
         if self._results_are_messages:
             return [index for index, kind in enumerate(self.kinds(start, stop), start) if kind == "tool"]
-        return [*filter(self.is_result, range(start, stop))]
+        low, odd = min(max(start, self._walked_from), stop), self.walked.odd
+        found = [*filter(self.is_result, range(start, low))]
+        for index, kind in enumerate(self.kinds(low, stop), low):
+            if kind == "tool" or (index in odd and self.is_result(index)):
+                found.append(index)
+        return found
 
     @property
     def is_ordinary(self) -> bool:

@@ -300,10 +300,12 @@ def type_name(value: Any) -> str:
 
 def item_of(owner: Any, key: str | int) -> Any:
     """Return what stands under a key, an index or an attribute; None if nothing does."""
-    if type(owner) is dict or isinstance(owner, Mapping):  # the abstract class takes ten times as long
+    if type(owner) is dict:
         return owner.get(key)
     if isinstance(owner, (list, tuple)):
         return owner[key] if isinstance(key, int) and -len(owner) <= key < len(owner) else None
+    if isinstance(owner, Mapping):  # last: the abstract class takes ten times as long
+        return owner.get(key)
     return getattr(owner, str(key), None)
 
 
@@ -448,7 +450,7 @@ def _strings_in(value: Any, depth: int) -> Iterator[tuple[Path, str]]:
 
 
 def _items_in(value: Any) -> list[tuple[str | int, Any]]:
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         return [(key, inner) for key, inner in value.items() if isinstance(key, str)]
     return list(enumerate(as_list(value) or ()))
 

@@ -302,7 +302,7 @@ def _messages_with_results(request: EvictionRequest) -> list[int]:
     """List the messages that are still there and hold results, ascending."""
     history, found = request.history, set[int]()
     for first, stop, _, _, unit in request.told:
-        if unit is None:
+        if unit is None or len(unit.indices) == stop - first:
             found.update(history.results(first, stop))
         else:
             found.update(filter(history.is_result, unit.indices))
