@@ -99,7 +99,7 @@ _STYLE = (
 .trimtab .kept { fill: var(--kept) } .trimtab .pinned { fill: var(--pinned) }
 .trimtab .changed { fill: var(--changed) } .trimtab .summarized { fill: var(--summarized) }
 .trimtab .inserted { fill: var(--inserted) } .trimtab .beside { fill: var(--beside) }
-.trimtab .evicted { fill: var(--evicted) } .trimtab .row .evicted { fill-opacity: .55 }
+.trimtab .evicted { fill: var(--evicted) } .trimtab .scroll :is(th, td) { overflow-wrap: normal }
 .trimtab .mixed { fill: var(--kept) }
 .trimtab .gone { fill: none; stroke: var(--soft); stroke-dasharray: 3 2 }
 @media (max-width: 40rem) {
