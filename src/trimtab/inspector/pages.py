@@ -132,8 +132,13 @@ class Inspector:
         return self._log
 
     def _render(self, template: str, request: Request, *, status: int = 200, **values: Any) -> Response:
+        names = {**self.names, "model": self._model(request)}
+        return render(template, request, status=status, **{**names, **values})
+
+    def _model(self, request: Request) -> str:
+        """Return the model that a page chose; nothing where it is the subject's own."""
         model = request.query_params.get("model", "").strip()[:200]
-        return render(template, request, status=status, **{**self.names, "model": model, **values})
+        return "" if model == self._subject.model else model
 
     # Views.
 
@@ -144,7 +149,7 @@ class Inspector:
     def _question(self, request: Request, suffix: str = "", place: int = 0) -> Question:
         policies = self._policies
         default = policies[min(place, len(policies) - 1)]
-        question = Question.of(request.query_params, default, suffix)
+        question = replace(Question.of(request.query_params, default, suffix), model=self._model(request))
         if question.edited is None:
             question = replace(question, edited=write_time(question.policy, self._subject.policies))
         version, since = self._version(question.version), None
@@ -216,7 +221,6 @@ class Inspector:
             "of": None,
             "slider": None,
             "since": None,
-            "model": asked.get("model", "").strip()[:200],
         }
         try:
             question = self._question(request)
@@ -242,14 +246,14 @@ class Inspector:
             "whole_query": replace(question, since=0).to_query(),
             "only": only,
             "filters": [(word, view.name_of(word), len(view.listed_in(word))) for word in FILTERS],
-            "outcome": "" if self._is_session(question) else view.report.outcome,
+            "outcome": view.report.outcome if view.report.fits and not self._is_session(question) else "",
             "chart": chart_of(view),
             "meter": meter_of(view.report),
             "fates": [(one, _row_of_fate(view, one)) for one in view.fates()],
             "kinds": {one.kind for one in view.entries},
             "asked_budget": question.window is not None,
             "gone": sum(entry.kind in GONE for entry in view.entries),
-            "more": self._wider(question, view),
+            "more": self._wider(question, view) if view.report.fits else None,
             "note": self._for_model(question.model).note,
             "price": self._price(question, view),
             "largest": view.largest(),
@@ -481,7 +485,7 @@ class Inspector:
 
     def _bill(self, request: Request) -> list[Replayed]:
         given = request.query_params
-        subject = self._for_model(given.get("model", "").strip()[:200])
+        subject = self._for_model(self._model(request))
         play = subject.play
         if play is None:
             raise UnknownNameError("there is no bill for this conversation", name="bill")
@@ -520,7 +524,7 @@ class Inspector:
         subject, billed = self._subject, ("", "")
         try:
             of = self._version(whole(given, "version"))
-            subject = self._for_model(given.get("model", "").strip()[:200])
+            subject = self._for_model(self._model(request))
             billed = self._policies_of_bill(given)
             results = self._bill(request)
         except ContextError as problem:

@@ -46,7 +46,6 @@ class Question:
             whole(given, f"version{suffix}"),
             whole(given, f"edited{suffix}", most_digits=20),
             whole(given, f"since{suffix}"),
-            given.get("model", "").strip()[:200],
         )
 
     def words(self, suffix: str = "") -> dict[str, str]:
