@@ -137,7 +137,7 @@ SCRIPT: tuple[Decision, ...] = (
     lambda outputs: [("search", {"pattern": rf"\b{_named(outputs)}\b"})],
     lambda _: [("run_python", {"code": "import trimtab\nprint(len(trimtab.__all__), 'public names')"})],
 )
-"""The decisions, in order; the agent answers when there is none left."""
+"""The decisions, in order; the agent answers when there are no more."""
 
 
 def answer_from(steps: Sequence[list[Message]]) -> str:
@@ -154,12 +154,12 @@ def answer_from(steps: Sequence[list[Message]]) -> str:
 
 
 def show_step(number: int, fitted: Fitted[Any], calls: Sequence[Call]) -> None:
-    """Say what was sent, what left of it or was cut, and what is called next."""
+    """Say what was sent, what was evicted of it or cut, and what is called next."""
     report = fitted.report
     called = ", ".join(name for name, _ in calls) or "answers"
     changes = {
         "blanked or cut": report.changed_message_count,
-        "left out": report.evicted_message_count,
+        "evicted": report.evicted_message_count,
     }
     less = "".join(f", {count} {what}" for what, count in changes.items() if count)
     sent = f"{report.tokens_after:>5,} tokens, {report.total_message_count:>2} messages{less}"

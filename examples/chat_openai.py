@@ -25,8 +25,8 @@ def main() -> None:
         answer = client.chat.completions.create(model=MODEL, messages=fitted.messages)
         talk.append(answer.choices[0].message)  # the SDK's own object, which the next request takes, too
         print(answer.choices[0].message.content)
-        left = len(fitted.evicted)
-        print(f"({fitted.report.tokens_after:,} of {BUDGET:,} tokens; {left} old messages left out)")
+        evicted = len(fitted.evicted)
+        print(f"({fitted.report.tokens_after:,} of {BUDGET:,} tokens; {evicted} old messages evicted)")
 
 
 if __name__ == "__main__":

@@ -160,15 +160,15 @@ def _words(text: str) -> set[str]:
 
 
 def show_turn(fitted: Fitted[Any], question: str, found: Sequence[Found]) -> None:
-    """Say which of the documents the model would see, and what else left."""
+    """Say which of the documents the model would see, and what else was evicted."""
     rows = [row for row in fitted.report.messages if row.block == "documents"]
     seen = [one.name for one, row in zip(found, rows, strict=True) if row.fate != "evicted"]
-    left = [one.name for one in found if one.name not in seen]
+    without = [one.name for one in found if one.name not in seen]
     old = sum(row.fate == "evicted" for row in fitted.report.messages if row.block == "history")
     print(f"> {question}")
     print(f"  {fitted.report.tokens_after:,} tokens; documents: {', '.join(seen) or 'none'}", end="")
-    print(f"; without {', '.join(left)}" if left else "", end="")
-    print(f"; {old} old messages left" if old else "")
+    print(f"; without {', '.join(without)}" if without else "", end="")
+    print(f"; {old} old messages evicted" if old else "")
 
 
 def check(fitted: Fitted[Any], budget_tokens: int) -> None:

@@ -184,7 +184,7 @@ def test_a_strict_block_that_does_not_fit_is_named_with_the_numbers() -> None:
         made.fit()
     error = raised.value
     assert (error.block, error.needed_tokens, error.limit_tokens) == ("q", 11, 10)
-    assert "block 'q' does not fit: it needs at least 4 tokens and 3 are left for it" in str(error)
+    assert "block 'q' does not fit: it needs at least 4 tokens and 3 remain for it" in str(error)
     assert "(strategy strict). The heaviest that stays is message 0, role user, 4 tokens." in str(error)
     assert "Raise the budget or its rank" in str(error)
     assert error.attempt is not None

@@ -94,7 +94,7 @@ def test_without_a_budget_callbacks_alone_decide(counter: Any) -> None:
     report = found.report
     assert (report.tokens_after, report.input_tokens, report.remaining_tokens) == (12, 12, 0)
     assert [(one.limit_tokens, one.cap_tokens) for one in report.blocks] == [(4, None), (6, None)]
-    assert "No budget was given: what on_trim removed left, and nothing else." in report.notes
+    assert "No budget was given: evicted is what on_trim removed, and nothing else." in report.notes
     awaited = asyncio.run(made.afit())
     assert awaited.report.to_dict() == report.to_dict()
     assert found.at(11).report.tokens_after <= 11
@@ -115,7 +115,7 @@ def test_without_a_budget_a_cap_in_tokens_holds() -> None:
         ("kept", None),
     ]
     assert [(one.limit_tokens, one.cap_tokens) for one in report.blocks] == [(7, 7), (9, None)]
-    assert any("what passed max_tokens of its block left" in note for note in report.notes)
+    assert any("what passed max_tokens of its block," in note for note in report.notes)
 
 
 @pytest.mark.parametrize(("floor", "lowered"), [({"min_tokens": 9}, True), ({"min_ratio": 0.5}, False)])

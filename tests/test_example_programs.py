@@ -72,7 +72,7 @@ def test_a_chat_keeps_the_whole_talk_and_sends_what_fits() -> None:
     for _, body in server.bodies:
         assert body["messages"][0]["role"] == "system"
         assert body["messages"][-1] == {"role": "user", "content": question.strip()}
-    assert "0 old messages left out" in shown
+    assert "0 old messages evicted" in shown
     assert len(server.bodies[-1][1]["messages"]) < 120
     assert f"({sizes[-1]:,} of 4,000 tokens" in shown
 

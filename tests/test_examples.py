@@ -292,7 +292,7 @@ def test_the_support_bot_fits_every_turn_and_says_that_it_is_scripted() -> None:
     assert len(_used(shown)) == shown.count("\n> ") == 6
     assert max(_used(shown)) <= 420
     assert "; without " in shown
-    assert "old messages left" in shown
+    assert "old messages evicted" in shown
     assert re.search(r"kept +\d+ +question: user", shown)
     assert "All requests are within the budget and valid." in shown
 
@@ -313,7 +313,7 @@ def test_the_support_bot_keeps_everything_in_a_large_budget() -> None:
     """Nothing leaves where all fits, but the documents' cap holds."""
     shown = _run("support_bot.py", "--budget", "5000", python=BARE).stdout
     assert "; without " not in shown
-    assert "old messages left" not in shown
+    assert "old messages evicted" not in shown
     assert "19 in: 19 kept" in shown
 
 
@@ -351,7 +351,7 @@ def test_the_agent_loop_fits_every_step() -> None:
 def test_the_agent_loop_keeps_every_step_in_a_large_budget() -> None:
     """Nothing leaves where all fits."""
     shown = _run("agent_loop.py", "--budget", "60000", python=BARE).stdout
-    assert "left out" not in shown
+    assert "evicted" not in shown
     assert "blanked or cut" not in shown
 
 

@@ -186,7 +186,7 @@ def test_a_repair_comes_before_pins_and_is_reported() -> None:
 
 def test_a_repair_that_leaves_nothing_says_so() -> None:
     """Unless there was nothing."""
-    assert "The repair left nothing" in fit([result("Z")], 9, counter=WORDS, repair=True).report.notes[0]
+    assert "The repair kept nothing" in fit([result("Z")], 9, counter=WORDS, repair=True).report.notes[0]
     assert fit([], 9, counter=WORDS, repair=True).report.notes == ()
 
 

@@ -250,7 +250,7 @@ def test_what_leaves_for_the_order_is_not_needed(
 
 
 def test_in_a_context_what_leaves_for_the_order_is_not_needed_either() -> None:
-    """The block "needs at least 1 tokens and 22 are left for it, -21 too few"."""
+    """The block "needs at least 1 tokens and 22 remain for it, -21 too few"."""
     counter, strategy = CharCounter(1, format="gemini"), SlidingWindow(protect_roles=("assistant",))
     for budget in range(31, 100):
         context = Context(budget, counter=counter).add("history", CALL_IN_FRONT, strategy=strategy)

@@ -134,7 +134,10 @@ def test_what_a_strategy_keeps_comes_out(decide: Any, expected: list[int]) -> No
         (cut(6, protected=[3]), r"\[3\] as protected"),
         (lambda request: EvictionResult(cut=6, kept=[_half(request)]), "not a unit"),
         (lambda request: EvictionResult(kept=[*request.units[:1], _half(request)]), "not a unit"),
-        (kept(0, 3, 6, edits=[Edit(index=1, texts={("content",): "x"})]), "edits message 1, which left"),
+        (
+            kept(0, 3, 6, edits=[Edit(index=1, texts={("content",): "x"})]),
+            "edits message 1, which is evicted",
+        ),
         (kept(0, 3, 6, edits=[Edit(index=6, texts={("content",): "x"})]), "edits message 6, which is pinned"),
         (kept(0, 3, 6, edits=[Edit(index=3, texts={("name",): "x"})]), "where no text is"),
         (kept(0, 1, 6, insertions=[written(1)]), "stands for messages that stay"),

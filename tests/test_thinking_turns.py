@@ -553,7 +553,7 @@ class Edits:
         (3, ("role",), "user", {}, "where no text is"),
         (1, ("content", 0, "id"), "zz", {}, "where no text is"),
         (4, ("content",), "another question", {}, "which is pinned"),
-        (99, ("content",), "x", {}, "which left"),
+        (99, ("content",), "x", {}, "which is evicted"),
         (3, ("content",), "short", {"planned_cut": ()}, "as planned_cut"),
     ],
 )

@@ -76,7 +76,7 @@ def test_without_a_budget_the_callback_alone_decides() -> None:
     assert [message["role"] for message in found.messages] == ["system", "user", "assistant", "user"]
     assert seen == [(None, sys.maxsize, 11 + 2)] * 2  # name and arguments of the call are two words
     assert found.report.tokens_after == 10
-    assert "No budget was given: what on_trim removed left, and nothing else." in found.report.notes
+    assert "No budget was given: evicted is what on_trim removed, and nothing else." in found.report.notes
     assert found.at(7).report.tokens_after <= 7
 
 

@@ -106,7 +106,7 @@ def fit(
 ) -> Fitted[Any]:
     """Fit a conversation into a token budget, valid for its provider.
 
-    The report says what left and why. Leading system messages and the latest
+    The report says what was evicted, and why. Leading system messages and the latest
     user message stay as they are, and so does the newest unit, shortened if it
     must be. Everything else leaves from the oldest on. The objects that come
     out are those that went in; an edited message is a shallow copy.
@@ -160,7 +160,7 @@ def fit(
             tells). More say than the form gives is an error.
         repair: Mend orphaned results, unanswered calls and shapes first; where
             something that stays cannot be mended, that is an error.
-        strict: Raise where the input (or what a repair left of it) holds what
+        strict: Raise where the input (or what a repair makes of it) holds what
             the provider refuses.
         read: Reads a framework's own message, of which `messages` is then a
             list: `read(object)` gives a wire message, or, for every object, a
@@ -169,7 +169,7 @@ def fit(
             looked at to tell it.
         write: Given with `read`: `write(object, messages)` returns a copy of
             the object that says what these wire messages say, where some
-            changed or left. `write(None, [message])` makes an object of one
+            changed or evicted. `write(None, [message])` makes an object of one
             that was put in; None leaves it out. What nothing changed comes out
             itself.
 

@@ -70,7 +70,7 @@ class Budget:
         if self.output_reserve + self.overhead_tokens >= self.window:
             raise ConfigurationError(
                 phrase(
-                    f"nothing is left of a window of {_tokens(self.window)} beside ",
+                    f"nothing remains of a window of {_tokens(self.window)} beside ",
                     option("output_reserve", self.output_reserve),
                     f" and overhead_tokens={self.overhead_tokens:,}",
                 )
@@ -161,7 +161,7 @@ class Budget:
         return replace(self, margin=room - _most_within(known, as_counter(counter, later=True)))
 
     def available(self, used: int = 0) -> int:
-        """Return the input tokens left beside `used`; never below 0.
+        """Return the input tokens that are unused beside `used`; never below 0.
 
         Args:
             used: Tokens that are taken already.

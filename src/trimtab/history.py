@@ -199,16 +199,16 @@ _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evicted(Generic[M]):
-    """What `evict_messages` took out and what it left.
+    """What `evict_messages` took out and what it kept.
 
     Args:
-        evicted: Messages that left, in the order they left: a call, its results, then the next.
+        evicted: Messages that were evicted, in their turn: a call, its results, then the next.
         remaining: Messages that stay, in order.
         remaining_tokens: Tokens of what stays; over the limit only where a last unit or a protected role is.
     """
 
     evicted: list[M]
-    """Messages that left, in the order they left: a call, its results, then the next."""
+    """Messages that were evicted, in their turn: a call, its results, then the next."""
     remaining: list[M]
     """Messages that stay, in order."""
     remaining_tokens: int
@@ -227,7 +227,7 @@ def evict_messages(
     A call leaves with its results, wherever they are. Protected roles stay, and a unit whose leaving
     would empty the list stays too, over the limit if need be; a unit that is all there is leaves. Where
     the provider wants a message of the user first, what stays begins with one if the list did: more leaves
-    for that, or, where nothing else would be left, what stays is over the limit.
+    for that, or, where nothing else would remain, what stays is over the limit.
 
     Args:
         messages: A conversation; not changed.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 import subprocess
+import tokenize
 from collections.abc import Iterator
 
 import pytest
@@ -137,3 +139,66 @@ def test_no_file_names_a_registry_host_or_a_place_on_one_machine() -> None:
         if match
     ]
     assert found == []
+
+
+LEFT = re.compile(r"\bleft\b", re.I)
+MAY_BE_LEFT = re.compile(
+    r"left (?:out|alone|as|behind|where|in front|without)\b"  # who leaves something out does not evict it
+    r"|\bleft join\b|\bleft[- ](?:hand|side)\b"
+    r"|-left\b|text-align: left"  # styles
+    r"|``?left``?|^ *left:"  # a field, and its line under Args
+    r"|\blocal [\w, ]*\bleft\b|\bleft *(?:[=<>~.-]|, *'|then\b|do\b)|[=~-] *left\b|, left\)",  # code of a server
+    re.I | re.M,
+)
+"""Kinds of use in which the word means neither what remains nor what is gone."""
+OTHERS_PAGES = ("trimtab.inspector", "trimtab.cli.inspect")
+"""Modules whose words are still those of before."""
+EXAMPLES = re.compile(r"^```.*?^```$|`[^`\n]*`", re.M | re.S)
+
+
+def lines_with_left(text: str) -> list[str]:
+    """List the lines of a text that say that something is left."""
+    return [line.strip() for line in MAY_BE_LEFT.sub("", text).split("\n") if LEFT.search(line)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("207 tokens left", True),
+        ("a report of what left, and why", True),
+        ("Nothing is left of it.", True),
+        ("an option that is left out", False),
+        ("FROM a LEFT JOIN b", False),
+        ("the left-hand side of it, on the left side", False),
+        ("`left` is a field", False),
+    ],
+)
+def test_left_is_told_from_its_other_meanings(text: str, said: bool) -> None:
+    """The guard below finds what it should."""
+    assert bool(lines_with_left(text)) is said
+
+
+def test_nothing_is_left() -> None:
+    """What is gone was evicted, shortened, cleared or summarized, room is unused: no word means both."""
+    own = [source for source in sources() if not source.name.startswith(OTHERS_PAGES)]
+    wrong = [
+        f"{source.where(node)}: {line}"
+        for source in own
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value != "left"
+        for line in lines_with_left(node.value)
+    ]
+    wrong += [
+        f"{source.path.relative_to(ROOT)}:{token.start[0]}: {line}"
+        for source in own
+        for token in tokenize.generate_tokens(io.StringIO(source.text).readline)
+        if token.type == tokenize.COMMENT
+        for line in lines_with_left(token.string)
+    ]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    wrong += [
+        f"{page.relative_to(ROOT)}: {line}"
+        for page in pages
+        for line in lines_with_left(EXAMPLES.sub("", page.read_text(encoding="utf-8")))
+    ]
+    assert wrong == []

@@ -1,6 +1,6 @@
 """Sharing the input room among blocks: one fold, highest rank first (SPEC D5).
 
-What must stay is set aside, then floors; then each block in turn is offered what is left over those, up
+What must stay is set aside, then floors; then each block in turn is offered what remains beside those, up
 to its need and its cap, and what it does not use goes on to the next. `allocate` runs the fold on
 numbers alone; a `Context` runs the same with strategies that answer what they really used.
 """
@@ -33,7 +33,7 @@ class Claim:
         floor_tokens: What it is to keep, if the floors of all fit together; never more than its need.
         cap_tokens: The most it may take, also when everything would fit; None: no cap.
         share: Weight among blocks of its rank; in a rank where one has a share, None stands for 1.
-        once: True: not offered again what is left in the end, since its strategy would ask a model again.
+        once: True: not offered again what remains in the end, since its strategy would ask a model again.
     """
 
     name: str
@@ -57,14 +57,14 @@ class Offer(NamedTuple):
     Args:
         at: Place of its claim among the claims.
         limit_tokens: Most tokens it may use.
-        room_tokens: What was left for it of the room, whatever its need and its cap.
+        room_tokens: What remained for it of the room, whatever its need and its cap.
     """
 
     at: int
     """Place of its claim among the claims."""
     limit_tokens: int
     room_tokens: int
-    """What was left for it of the room, whatever its need and its cap."""
+    """What remained for it of the room, whatever its need and its cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Allocation:
     Args:
         limits: Tokens each block was offered last, by name, in the order of the claims.
         used: Tokens each block used; with numbers alone the same.
-        floors_ignored: True if the floors together passed what was left beside what must stay.
+        floors_ignored: True if the floors together passed what remained beside what must stay.
         unused_tokens: Room nobody took.
     """
 
@@ -83,7 +83,7 @@ class Allocation:
     used: Mapping[str, int]
     """Tokens each block used; with numbers alone the same."""
     floors_ignored: bool
-    """True if the floors together passed what was left beside what must stay."""
+    """True if the floors together passed what remained beside what must stay."""
     unused_tokens: int
     """Room nobody took."""
 
@@ -171,7 +171,7 @@ def offers(claims: Sequence[Claim], room_tokens: int, *, ties: Ties) -> Generato
         parts = _parts(
             claims, members, least=held, most=most, room_tokens=left + sum(held[m] for m in members)
         )
-        over = 0  # what members that were served left of their parts
+        over = 0  # what members that were served did not take of their parts
         for at in members:
             room = left + held[at] if parts is None else parts[at] + over
             limits[at] = min(most[at], room)

@@ -83,7 +83,7 @@ class Block:
             the larger holds.
         max_ratio: Cap as a part of the input room, 0 to 1; of two caps the
             smaller holds.
-        share: Weight by which blocks of one rank divide what is left; None:
+        share: Weight by which blocks of one rank divide what remains; None:
             served one after the other.
         role: Role of all its messages; None: their own, and of text
             "system" in a block named so, else "user".

@@ -36,7 +36,7 @@ _INSTEAD = {
 
 
 class Fitted(Generic[M]):
-    """A conversation that fits: messages ready to send, and the report of what left.
+    """A conversation that fits: messages ready to send, and the report of what was evicted.
 
     A copy (`pickle`, `copy`) holds all there is to read, but not counter, strategy and callbacks:
     `at` and `count_all` of a copy are a ConfigurationError. Pickling reads the report.
@@ -126,7 +126,7 @@ class Fitted(Generic[M]):
 
     @property
     def evicted(self) -> list[M]:
-        """The messages of the input that left, in its order: the caller's own objects.
+        """The messages of the input that were evicted, in its order: the caller's own objects.
 
         A message of which a part stays is not among them.
         """
@@ -138,9 +138,10 @@ class Fitted(Generic[M]):
 
         The input is the list that was given or that of the body; in a `Context` it is the messages of all
         blocks in the order of the request (see `positions_in`), and for a view of a session what the session
-        listed: the rows of `report.messages` have the same index. Put in are summaries, lines for what left,
-        system text that became a message, and what joined documents became. Where a message was given twice,
-        each has its own index; one of which a repair put parts in several places is there once for each.
+        listed: the rows of `report.messages` have the same index. Put in are summaries, lines for what was
+        evicted, system text that became a message, and what joined documents became. Where a message was
+        given twice, each has its own index; one of which a repair put parts in several places is there once
+        for each.
         """
         return list(self._settled.positions)
 
@@ -184,7 +185,7 @@ class Fitted(Generic[M]):
 
     @property
     def report(self) -> Report:
-        """What was kept, what left, why, and the tokens before and after."""
+        """What was kept, what was evicted, why, and the tokens before and after."""
         if self._report is None:
             self._report = self._settled.report()
         return self._report

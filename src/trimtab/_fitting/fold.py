@@ -309,7 +309,7 @@ class _Fold:
         return outcome
 
     def _least(self, part: Part, claim: Claim) -> BlockDecision:
-        """Decide about a block that no room was left for: what must stay of it, at its shortest."""
+        """Decide about a block that no room remained for: what must stay of it, at its shortest."""
         request = self._request(part, claim.must_tokens)
         need = need_tokens(part, claim.must_tokens)
         if need <= claim.must_tokens:
@@ -326,7 +326,7 @@ class _Fold:
         heaviest = decision.heaviest()
         change = "Raise its cap" if at_cap else "Raise the budget or its rank, or give other blocks a cap"
         error = BudgetExceededError(
-            f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} are left for it,"
+            f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} remain for it,"
             f" {needed - limit:,} too few (strategy {decision.portion.strategy.name})."
             f"{said_of(heaviest)} {change}.",
             needed_tokens=needed if at_cap else room + needed - limit,
@@ -460,7 +460,7 @@ def _exceeded_by_whole(outcome: Outcome) -> BudgetExceededError:
     )
 
 
-# Where the blocks of a request meet: what has to leave since something in another block left.
+# Where the blocks of a request meet: what has to leave since something in another block is gone.
 #
 # Each block is settled by itself. What belongs together may stand in two of them, and what a provider takes
 # inside a block it may refuse behind the one in front.
@@ -531,7 +531,7 @@ def _rows(outcome: Outcome, together: _Together | None = None) -> list[Row]:
 
 
 def _let_go_of_last_turn(outcome: Outcome) -> None:
-    """Take out what the provider refuses of the model's last turn, now that others left, in whatever block.
+    """Take out what the provider refuses of the model's last turn, now that others are gone, in any block.
 
     That is what opens it without thinking, and the model's words at the end where it goes on with none.
     """
@@ -634,7 +634,7 @@ class _Together:
         return list(dict.fromkeys(map(self._first, units)))
 
     def parts(self, index: int, gone: Collection[int]) -> frozenset[int]:
-        """Return the parts of a message that stay where some of its units left."""
+        """Return the parts of a message that stay where some of its units were evicted."""
         staying = (number for number in self._of[index] if self._first(number) not in gone)
         return frozenset(part for number in staying for part in self._parts[index, number])
 

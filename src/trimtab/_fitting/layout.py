@@ -231,7 +231,7 @@ class Composition:
     adding: list[int]
     """Places in `parts`, in the order the blocks were added."""
     bonds: Bonds
-    """Units that span blocks, by position in the request that is left after callbacks."""
+    """Units that span blocks, by position in the request that remains after callbacks."""
     starts: list[int]
     """Position of each part's first message in that request."""
     lead: list[Any]
@@ -268,7 +268,7 @@ class Composition:
         try:
             return bonds_of([part.history for part in self.parts], [part.name for part in self.parts]).units
         except (ConfigurationError, FormatError):
-            return []  # of what left unread, nothing is refused
+            return []  # of what was evicted unread, nothing is refused
 
     @property
     def source(self) -> list[Any]:
@@ -316,7 +316,7 @@ class Composition:
         return self.whole_tokens
 
     def remainder(self) -> int:
-        """Ask a black box for the size of what callbacks left."""
+        """Ask a black box for the size of what callbacks kept."""
         if not any(part.gone for part in self.parts):
             return self.whole()
         left = (message for part in self.parts for message in part.history.originals)
@@ -515,7 +515,7 @@ class _Removals:
             self.left = dict(zip(indices, assemble(history, units, {}), strict=True))
 
     def part(self, at: int) -> tuple[Sequence[Any], dict[str, Any]]:
-        """Return what is left of a block's messages, and what its portion should know of the rest."""
+        """Return what remains of a block's messages, and what its portion should know of the rest."""
         source, start = self._sources[at], self._starts[at]
         if self.left is None:
             return source, {}

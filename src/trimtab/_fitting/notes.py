@@ -54,7 +54,7 @@ def _notes_of_floors(outcome: Outcome) -> list[str]:
 def _notes_of_missing(decisions: list[BlockDecision], output: list[Any]) -> list[str]:
     """Say that no message is in the request, or not the latest one that the user wrote."""
     if not output and any(one.portion.source for one in decisions):
-        return ["The request has no message: there was no room for any, or what was taken out left none."]
+        return ["The request has no message: there was no room for any, or all were taken out."]
     asked = (one for one in reversed(decisions) if one.portion.history.latest_user is not None)
     for decision in asked:
         portion, at = decision.portion, decision.portion.history.latest_user

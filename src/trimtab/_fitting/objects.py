@@ -250,7 +250,7 @@ class Objects:
         if made is None:
             raise ConfigurationError(
                 f"write= gave None for objects[{at}], of which {len(messages)} of {self.count(at)} messages"
-                " stay: return a copy that says what these say. Left out, a call could lack its result",
+                " stay: return a copy that says what these say. Without it, a call could lack its result",
                 argument="write",
             )
         return made

@@ -100,7 +100,7 @@ class FitEvent:
 
     @property
     def compacted(self) -> bool:
-        """True if what is sent is not all there was; of a session also what left earlier."""
+        """True if what is sent is not all there was; of a session also what was evicted earlier."""
         return self.hides or self.fitted.report.compacted
 
 
@@ -110,12 +110,12 @@ class SessionEvent:
 
     Args:
         session: Id of the session.
-        kind: What happened. "evicted": messages are no longer recent and wait; "hidden": messages left the
-            view, and nothing stands for them; "exceeded": the view passed its budget. "asked": a summarizer,
-            fact extractor or ranker is asked; "summary" and "facts": what it said is in force; "recalled":
-            what was said earlier is shown again; "failed": it did not answer; "stale": its answer came too
-            late and was dropped. "undone", "redacted", "popped", "cleared", "pinned", "unpinned", "budget",
-            "anchors", "usage", "deleted": what the caller ordered was done.
+        kind: What happened. "evicted": messages are no longer recent and wait; "hidden": messages went out of
+            the view, and nothing stands for them; "exceeded": the view passed its budget. "asked": a
+            summarizer, fact extractor or ranker is asked; "summary" and "facts": what it said is in force;
+            "recalled": what was said earlier is shown again; "failed": it did not answer; "stale": its answer
+            came too late and was dropped. "undone", "redacted", "popped", "cleared", "pinned", "unpinned",
+            "budget", "anchors", "usage", "deleted": what the caller ordered was done.
         of: Of "asked", "failed" and "stale": the answer that is meant, "summary", "facts" or "recall".
         version: Of the event in the log that says so, from 1; None where the log has none.
         messages: How many messages it is about.

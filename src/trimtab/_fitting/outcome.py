@@ -28,17 +28,17 @@ class BlockDecision(Decision[Part]):
     """What was settled for one block."""
 
     offered_tokens: int
-    """What it was offered last: of its need, its cap and the room that was left the least."""
+    """What it was offered last: of its need, its cap and the room that remained the least."""
     cap_tokens: int | None = None
     """Its cap; None if it has none."""
     floor_tokens: int = 0
     """Its floor, whether floors are in force or not."""
     room_tokens: int | None = None
-    """What was left for it, whatever its need and its cap; None if all that fits was taken as it is."""
+    """What remained for it, whatever its need and its cap; None if all that fits was taken as it is."""
 
     @property
     def limit_tokens(self) -> int:
-        """What it had to keep to, whatever its need: its cap, or the room that was left for it."""
+        """What it had to keep to, whatever its need: its cap, or the room that remained for it."""
         known = [tokens for tokens in (self.cap_tokens, self.room_tokens) if tokens is not None]
         return max(self.offered_tokens, min(known, default=self.offered_tokens))
 
@@ -312,7 +312,7 @@ class Outcome:
         return [sizes.of(at) for at in range(len(lead))]
 
     def blocks_dropped(self) -> tuple[str, ...]:
-        """List the blocks that left whole."""
+        """List the blocks that were dropped whole."""
         return tuple([one.portion.name for one in self.decisions if not one.output()])
 
     def units_across(self) -> dict[int, int]:

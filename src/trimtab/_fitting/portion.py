@@ -1,4 +1,4 @@
-"""A portion: one block at work. What it was given, what is left to decide about, and what is known of it."""
+"""A portion: one block at work. What it was given, what remains to decide about, and what is known of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Portion:
     strategy: Strategy
     """Says what leaves of it."""
     history: History
-    """What is left to decide about: the input, mended and after the callback."""
+    """What remains to decide about: the input, mended and after the callback."""
     sizes: Sizes
     source: Sequence[Any]
     """The caller's messages, in a list or tuple of its own."""
@@ -47,7 +47,7 @@ class Portion:
     origin: list[int] | None = None
     """Position in `source` of each message of `history` after `lead`; None where they are the same."""
     gone: Mapping[int, Reason] = field(default_factory=dict)
-    """Messages of `source` that left before anything was decided, and why."""
+    """Messages of `source` that were taken out before anything was decided, and why."""
     whole: bool = False
     """True: it stays whole if its cap allows, whatever its rank (SPEC D7), or whatever its cap (pinned)."""
     joint: Joint | None = None

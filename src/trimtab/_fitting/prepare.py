@@ -113,7 +113,7 @@ class Work(Portion):
         return self.format.order_fault(message(index - 1), message(index)) is None
 
     def is_sound(self, cut: int, before: Sequence[int]) -> bool:
-        """Tell whether a repair would have left what stays as it is, and what that was decided by.
+        """Tell whether a repair would keep what stays as it is, and what that was decided by.
 
         That was each message counted, up to the one that passed the limit, with the call that its results
         answer. What is further back and stays was met alone: it has to stand well where it was.
@@ -134,7 +134,7 @@ class Work(Portion):
         return all((one.rule, one.index) == leads or not one.fault for one in found)
 
     def note_repair(self) -> None:
-        """Note what of the messages that left a repair would have taken out."""
+        """Note what of the messages that were evicted a repair would have taken out."""
         if self.unmended and not self._is_noted:
             self.gone, self._is_noted = _repair(self.ask, self.format, self.source).gone, True
 
@@ -150,7 +150,7 @@ class Work(Portion):
 
     @property
     def given(self) -> list[Any]:
-        """All there was before anything left, system text that became a message included."""
+        """All there was before anything was evicted, system text that became a message included."""
         return [*self.history.originals[: self.lead], *self.source]
 
     @property
@@ -297,7 +297,7 @@ def _pins(ask: Ask, source: list[Any], origin: list[int] | None) -> frozenset[in
 
 
 def _refuse(ask: Ask, format: Format, request: Request, items: list[Any]) -> None:
-    """Look over everything at once, and refuse faults of the input; after a repair those that it left."""
+    """Look over everything at once, and refuse faults of the input; after a repair what it could not mend."""
     if not ask.repair:
         refuse_foreign(items, format.name)
     refuse_faults(_violations(ask, format, request, items))
@@ -386,11 +386,11 @@ def _repair(ask: Ask, format: Format, source: Sequence[Any], start: int = 0) -> 
 
 
 def _notes_of_repair(source: list[Any], items: list[Any]) -> list[str]:
-    """Say that a repair left nothing."""
+    """Say that a repair kept nothing."""
     if not source or items:
         return []
     return [
-        "The repair left nothing: every message of the input was half of a tool call, said nothing, or lacked"
+        "The repair kept nothing: every message of the input was half of a tool call, said nothing, or lacked"
         " what it belongs to."
     ]
 
@@ -419,7 +419,7 @@ def _let_callback_trim(work: Work, fixed: Fixed, on_trim: OnTrim) -> None:
 
 
 def _go_on_without(work: Work, fixed: Fixed, units: Sequence[Unit], gone: Mapping[int, Reason]) -> None:
-    """Go on with some units; `gone` says why each of the other messages left."""
+    """Go on with some units; `gone` says why each of the other messages was evicted."""
     history = work.history
     if work.origin is None:
         work.source = history.originals[work.lead :]

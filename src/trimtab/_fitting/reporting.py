@@ -202,7 +202,7 @@ def is_planned(settled: Settled) -> bool:
 
 
 def _actions(portion: Portion, actions: tuple[str, ...]) -> tuple[str, ...]:
-    """List what was done: first what left before anything was decided, then what the strategy did."""
+    """List what was done: first what was evicted before anything was decided, then what the strategy did."""
     reasons = set(portion.gone.values())
     first = ["removed_by_callback"] if "callback" in reasons else []
     if "repair" in reasons and "evicted" not in actions:

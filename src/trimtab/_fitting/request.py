@@ -355,13 +355,13 @@ def tier_note(model: str | None, tokens: int, /) -> tuple[str, ...]:
 
 
 def no_budget_note(*, capped: bool) -> str:
-    """Say in a report why so little left: there was no budget, and a callback decided.
+    """Say in a report why so little was evicted: there was no budget, and a callback decided.
 
     Args:
         capped: There is a block with a cap in tokens, which holds without a budget, too.
     """
-    caps = ", what passed max_tokens of its block left," if capped else ","
-    return f"No budget was given: what on_trim removed left{caps} and nothing else."
+    caps = ", what passed max_tokens of its block," if capped else ","
+    return f"No budget was given: evicted is what on_trim removed{caps} and nothing else."
 
 
 def keep_all(context: TrimContext) -> None:

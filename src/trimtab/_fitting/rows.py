@@ -268,7 +268,7 @@ class Rows(Lazy[MessageRow], LiveRows):
         return rows
 
     def _reasons(self) -> dict[int, Reason]:
-        """Map the caller's messages to why they left or changed, where it is not what the strategy said."""
+        """Map the caller's messages to why they went or changed, where it is not what the strategy said."""
         portion = self._portion
         return {
             **dict.fromkeys(self._marked, "cache_mark"),
@@ -281,8 +281,8 @@ class Rows(Lazy[MessageRow], LiveRows):
     def _runs(self) -> list[RunRow] | None:
         """Make the runs from what stays and the borders between that; None where units have to be told first.
 
-        What left is most of a long conversation, and was not told apart into units: that alone takes as long
-        as a hundred fits.
+        What was evicted is most of a long conversation, and was not told apart into units: that alone takes
+        as long as a hundred fits.
         """
         portion, stays = self._portion, self._sizes_after()
         if not portion.source:

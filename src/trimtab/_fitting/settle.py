@@ -189,7 +189,7 @@ def counted_back(history: History, sizes: Sizes, limit_tokens: int) -> int:
 def fresh_of(
     portion: Portion, request: EvictionRequest, settled: Settled, *, known: Collection[int] = ()
 ) -> Settled:
-    """Return what stays of a portion without thinking that went stale by what left of itself."""
+    """Return what stays of a portion without thinking that went stale by what was evicted of itself."""
     return without_stale(portion, request, settled, start=first_change(portion, settled), known=known)
 
 

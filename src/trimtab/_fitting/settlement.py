@@ -399,7 +399,7 @@ class FitOutcome(Decision[Work]):
         return frozenset()
 
     def blocks_dropped(self) -> tuple[str, ...]:
-        """List the blocks that left whole."""
+        """List the blocks that were dropped whole."""
         return ()
 
     def units_across(self) -> dict[int, int]:

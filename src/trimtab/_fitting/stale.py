@@ -176,7 +176,7 @@ def _thinks(portion: Portion, index: int) -> bool:
 
 
 def stale_note(count: int) -> str:
-    """Say of how many messages the thinking left."""
+    """Say of how many messages the thinking was taken out."""
     from trimtab.report.text import plural  # not above: a report is loaded by who reads one
 
     return (

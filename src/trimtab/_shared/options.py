@@ -179,7 +179,7 @@ def takes(
 ) -> Callable[[Callable[Concatenate[S, ...], None]], Callable[Concatenate[S, P], None]]:
     """Have an `__init__` that takes a dataclass's options by `**options` show them as its parameters.
 
-    A type checker reads them off the dataclass's own `__init__`, `help()` off the signature left here.
+    A type checker reads them off the dataclass's own `__init__`, `help()` off the signature that is put here.
     """
 
     def show(function: Any) -> Any:

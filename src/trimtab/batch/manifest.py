@@ -194,7 +194,7 @@ class Manifest:
         os.fsync(self._list.fileno())
 
     def close(self) -> None:
-        """Let go of the list; where nothing was done by this run or another, nothing is left of it."""
+        """Let go of the list; where nothing was done by this run or another, nothing remains of it."""
         self._list.close()
         if not self._holds_entries and [*self.folder.iterdir()] == [self.folder / _LIST]:
             self.remove()

@@ -91,7 +91,7 @@ def run_batch(
         ConfigurationError: An option of the task is none, a file cannot be read or has no column of
             conversations, the target is there already, or a stopped run did something else.
         MissingExtraError: Without `pip install 'trimtab[batch]'`, or with Ray `'trimtab[ray]'`.
-        BatchError: Workers die again and again, or what a stopped run left is damaged: what is done is kept.
+        BatchError: Workers die again and again, or what a stopped run wrote is damaged: what is done is kept.
             Or an input is changed meanwhile, and the run has to begin anew.
 
     Example:

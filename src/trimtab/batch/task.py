@@ -408,7 +408,7 @@ class BatchTask(Options):
         return frozenset(get_format(one).rules.body_key for one in (*formats(), *own))
 
     def _cell(self, cell: Any, value: Any, row: Row, kind: Any) -> Any:
-        """Return what the column holds then: the same text where nothing left."""
+        """Return what the column holds then: the same text where nothing was evicted."""
         if row.value is None or row.value == value:
             return cell
         if kind is not None:
@@ -535,10 +535,10 @@ def fit_table(
     """Fit the conversation of each row of an Arrow table into a budget.
 
     The column of conversations then holds what fits, in the type it had: the very same text where nothing
-    left, and null in a row that is set aside. Behind all columns stand `tokens_before` (null where the fit
-    did not need to know it), `tokens_after`, `fates` (a word for each message that came in), `reasons` (how
-    many messages were changed or left for each), `violations` (what a provider would have refused in what
-    came in) and `error`.
+    was evicted, and null in a row that is set aside. Behind all columns stand `tokens_before` (null where the
+    fit did not need to know it), `tokens_after`, `fates` (a word for each message that came in), `reasons`
+    (how many messages were changed or evicted for each), `violations` (what a provider would have refused in
+    what came in) and `error`.
 
     Args:
         table: A `pyarrow.Table`.

@@ -258,7 +258,7 @@ def _answer(done: BatchSummary, output: str) -> bytes:
 
 
 class _Line:
-    """The line for people who wait: rows, rows a second, time left."""
+    """The line for people who wait: rows, rows a second, time to go."""
 
     def __init__(self) -> None:
         self.progress = Progress(1, noun="row", into_files=True, part=self._part)
@@ -277,4 +277,4 @@ class _Line:
         if not fresh or not done.share:
             return ""
         left = round((done.rows / done.share - done.rows) / rate)
-        return f", {rate:,.0f} a second, {left // 60}:{left % 60:02d} left"
+        return f", {rate:,.0f} a second, {left // 60}:{left % 60:02d} to go"

@@ -37,7 +37,7 @@ class Insertion:
         why: What it is for, in a few words, for the report.
         covers: Messages it stands for; none of them stays.
         planned_tokens: Its size, where the message itself is still to be written; None: it is counted.
-        reason: Why those it stands for left, for the report.
+        reason: Why those it stands for were evicted, for the report.
     """
 
     at: int

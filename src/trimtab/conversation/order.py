@@ -52,7 +52,7 @@ LetGo = Callable[[Row, Row | None], Collection[int]]
 
 
 def stands_apart(format: Format, first: int, *, led: bool = False) -> Stands:
-    """Return the rule for rows of which others left: what stood together before still does.
+    """Return the rule for rows of which others were evicted: what stood together before still does.
 
     Args:
         format: The wire form; its `order_fault` says what may not be.
@@ -95,7 +95,7 @@ def find_misplaced(
 ) -> list[int]:
     """Find what has to leave for every row to stand where it is.
 
-    Every row is looked at once, and again when the row before it has left, so that this takes n log n steps
+    Every row is looked at once, and again when the row before it is gone, so that this takes n log n steps
     whatever leaves.
 
     Args:
@@ -140,7 +140,7 @@ class _Line:
         self._waiting = list(range(count))
 
     def next(self) -> int | None:
-        """Return the next row to look at; None if all stand that are left."""
+        """Return the next row to look at; None if all stand that remain."""
         while self._waiting:
             if self._there[at := heappop(self._waiting)]:
                 return at

@@ -274,7 +274,7 @@ class History(Transcript):
     def _openers_of(self, index: int) -> list[int]:
         """List what a message needs in front of it.
 
-        The user's message before it, which may always come first, and the thinking that opens what is left of
+        The user's message before it, which may always come first, and the thinking that opens what remains of
         the last turn.
         """
         if not self.ordered:

@@ -33,8 +33,8 @@ class Change:
 
     Args:
         index: Position of the message in the input.
-        action: The message left, a part of it left or came, or its result now stands elsewhere: behind its
-            call, or first in its message.
+        action: The message was evicted, a part of it went or came, or its result now stands elsewhere: behind
+            its call, or first in its message.
         rule: The rule that was broken: of a pair (see `validity.PairRule`), of order or of shape, as
             `validate` names it, "dangling", or "bound_thinking".
         call_id: Id of the call concerned; None for a result that names none, and where it is about none.
@@ -43,8 +43,8 @@ class Change:
     index: int
     """Position of the message in the input."""
     action: Literal["removed", "edited", "moved"]
-    """The message left, a part of it left or came, or its result now stands elsewhere: behind its call, or
-    first in its message."""
+    """The message was evicted, a part of it went or came, or its result now stands elsewhere: behind its
+    call, or first in its message."""
     rule: str
     """The rule that was broken: of a pair (see `validity.PairRule`), of order or of shape, as `validate`
     names it, "dangling", or "bound_thinking"."""
@@ -103,7 +103,7 @@ def _mend_shapes(format: Format, placed: list[Placed]) -> tuple[list[Placed], li
 
 
 _MOST_READINGS = 4
-"""Of 12,000 random broken conversations five, of Gemini's, had something left, once each (2026-11)."""
+"""Of 12,000 random broken conversations five, of Gemini's, had something to mend, once each (2026-11)."""
 
 
 def _begins_wrong(format: Format, originals: Sequence[Any]) -> bool:
@@ -149,7 +149,7 @@ class _Run:
         self.ends: dict[int, int] = {}
 
     def skip(self, index: int) -> None:
-        """Pass over a message that left."""
+        """Pass over a message that was evicted."""
         if index not in self._structure.bound:
             self.ends.update(dict.fromkeys(self.calls, self._last))
 
@@ -158,7 +158,7 @@ class _Run:
         bound = self._structure.bound
         before = index - 1
         while before > self._last and before in bound:
-            before -= 1  # these left
+            before -= 1  # these are gone
         if not here and not (before == self._last and before in bound):
             self.calls = set()
         self._last = index
@@ -223,7 +223,7 @@ class _Work:
                 self._note(index, leaves, "unanswered_call", call_id)
 
     def drop_needy(self, pairing: Pairing) -> None:
-        """Take out what may not stay without a call that left, and the results of calls that leave so."""
+        """Take out what may not stay without a call that is gone, and the results of calls that leave so."""
         needy: dict[int, list[int]] = {}
         for index, needed in self.structure.needs.items():
             needy.setdefault(needed, []).append(index)
@@ -310,7 +310,7 @@ class _Work:
         return any(part is not None for _, part in self.structure.answers.get(index, ()))
 
     def without_dangling(self, placed: list[Placed]) -> list[Placed]:
-        """Take out messages that need another behind them, where that is not there or has left."""
+        """Take out messages that need another behind them, where that is not there or is gone."""
         if not self.structure.bound and not self.structure.dangling:
             return placed
         left = [item.message for item in placed]
@@ -324,7 +324,7 @@ class _Work:
     def in_order(self, pending_calls: Collection[str], *, begins_wrong: bool) -> list[Placed]:
         """Take out what may not stand where it does, with calls and results that belong to it.
 
-        Where no message is left then that may come first, and none did in the input, the fault stays: nothing
+        Where no message remains then that may come first, and none did in the input, the fault stays: nothing
         can be invented.
         """
         result = self.result()
@@ -401,7 +401,7 @@ class _Work:
                     self._note(end, False, "late_result", call_id)
 
     def _remainder(self, index: int) -> Any:
-        """Return a message without what leaves it; None if nothing is left."""
+        """Return a message without what leaves it; None if nothing remains."""
         message = self.originals[index]
         parts = self.parts_out.get(index, set())
         if index in self.leading:

@@ -306,7 +306,7 @@ class Transcript:
             left_tokens = room_tokens - sum(priced)
         if not self.walked.foreign:  # plain messages, each of them: nothing that could be mistaken
             self._looked_from = min(low, self._looked_from)
-        if left_tokens >= 0 and start < low < high:  # what was rounded down left room for more
+        if left_tokens >= 0 and start < low < high:  # what was rounded down makes room for more
             return self.walk(start, left_tokens, sizes, prices)
         return low
 

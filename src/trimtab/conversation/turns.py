@@ -1,7 +1,7 @@
-"""The model's last turn: where it has to begin with thinking, what of it opens what is left of it.
+"""The model's last turn: where it has to begin with thinking, what of it opens what remains of it.
 
 "When `thinking` is enabled, a final `assistant` message must start with a thinking block": a model that
-thinks once and then calls tools has one message that may open what is left of the turn.
+thinks once and then calls tools has one message that may open what remains of the turn.
 """
 
 from __future__ import annotations

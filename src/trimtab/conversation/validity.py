@@ -141,12 +141,12 @@ def repair(
     A message of a wrong shape is mended by the wire form (`Format.mend`): an empty text leaves, arguments are
     written as the provider reads them. What no form can mend, and what stands beside the messages, stays, and
     `validate` tells. Orphan and repeated results leave, and
-    so do unanswered calls that are not open; a message leaves when nothing of it is left, or nothing of
+    so do unanswered calls that are not open; a message leaves when nothing of it remains, or nothing of
     what it needs. A result stays if its call may be stored by the provider. A late result moves behind its
     call, after the results already there; where results must come first in their message, they move there.
-    What the provider then takes in no such order leaves, with what belongs to it; where nothing would be left
+    What the provider then takes in no such order leaves, with what belongs to it; where nothing would remain
     that may come first, what comes first stays, and `validate` tells. Of a conversation that is
-    nothing but orphans an empty list is left, which every provider refuses: nothing is invented. A valid
+    nothing but orphans an empty list remains, which every provider refuses: nothing is invented. A valid
     conversation comes back as a new list of the same objects.
 
     Args:

@@ -77,7 +77,7 @@ _SHAPES = (
     # Bedrock's Converse: cache parts stand apart, and reasoning is sent back, as with Anthropic.
     _Shape("inputTokens", beside=("cacheReadInputTokens", "cacheWriteInputTokens"), output="outputTokens"),
     # Ollama's native form: the whole prompt, what is in its cache too (llm/llama_server.go, quoted in
-    # github.com/stdapi-ai/stdapi.ai/issues/252, 2026-09-17). Before 0.2 it left that out, or said nothing.
+    # github.com/stdapi-ai/stdapi.ai/issues/252, 2026-09-17). Before 0.2 it did not say that, or said nothing.
     _Shape("prompt_eval_count", output="eval_count"),
     # Cohere, under `usage` in v2 and under `meta` in v1: all tokens the model read, and where these are not
     # said, those that are charged, without what Cohere writes around them (docs.cohere.com/v2, 2026-11).
@@ -256,7 +256,7 @@ _PRIOR_TOKENS = 200
 _MOST_TOKENS = 1_024
 """What one report weighs at most, so that one long file does not decide alone."""
 _FADES = (31, 32)
-"""What is left of the weight of older reports after each new one: a conversation changes its kind of text."""
+"""What remains of the weight of older reports after each new one: a conversation changes its kind of text."""
 _WIDEST = 4
 """What is more than so many times off is no matter of a factor: something else came in or went."""
 _UNITS = 1_000
@@ -451,7 +451,7 @@ class Bill:
     fixed_counted: int
 
     def added_to(self, bills: Bills, model: str | None) -> Bills:
-        """Share it out: what is new takes what earlier bills leave, the fixed part what is left over."""
+        """Share it out: what is new takes what earlier bills leave, the fixed part what remains."""
         if model != bills.model:
             bills = Bills(model=model, learned=bills.learned)
         learned = bills.of_model
@@ -494,7 +494,7 @@ class Bill:
         whole = self._sum(sizes)
         if goes_on or not whole:
             return learned, sizes  # something else came in or went: the fixed part takes it
-        # Shares move towards the bill, not far: what left with other messages may be behind the difference.
+        # Shares move towards the bill, not far: what went with other messages may be behind the difference.
         low, high = _NARROW
         to = min(max(self.tokens - fixed, whole * low // high), whole * high // low)
         return learned, {key: nearest(size * to, whole) for key, size in sizes.items()}

@@ -207,7 +207,7 @@ def split_beside(tools: Any, extra: Mapping[str, Any] | None, /) -> tuple[Any, M
     parts of one among the tools, each by its key: an output schema as `{"response_format": ...}`.
 
     Returns:
-        All tool schemas and the rest of `extra`, which is None if nothing is left.
+        All tool schemas and the rest of `extra`, which is None if nothing remains.
 
     Example:
         >>> split_beside([{"name": "add"}], {"functions": [{"name": "old"}]})

@@ -420,7 +420,7 @@ class Format(ABC):
 
         * `bound`: a message bound to the one after it. Both were read when it is noted, and at times older
           ones have to be: of the messages of one turn all is known once its first message was read.
-        * `behind`: results read since the last message that answers nothing. What is left there when the
+        * `behind`: results read since the last message that answers nothing. What remains there when the
           walk is over answers no message that was read.
         * `unanswered`: messages with a call which no result directly behind answers. Behind calls that are
           bound to one another stand the results of all of them.
@@ -480,7 +480,7 @@ class Format(ABC):
         Args:
             previous: The message before it.
             message: The message.
-            parted: They were apart: other messages between them left. What a provider takes only
+            parted: They were apart: other messages between them were evicted. What a provider takes only
                 sometimes is not made anew.
         """
         if self._sent is None or previous is not None or not parted or self.kind(message) == "user":
@@ -499,7 +499,7 @@ class Format(ABC):
     def without_thinking(self, message: Any, /) -> Any | None:
         """Return a shallow copy of the caller's message without its thinking.
 
-        None if nothing is left; the message itself where it has none. Asked only where thinking is bound.
+        None if nothing remains; the message itself where it has none. Asked only where thinking is bound.
 
         Args:
             message: The caller's message.
@@ -671,7 +671,7 @@ class Format(ABC):
         return with_values(message, {(self.rules.parts_key,): without_indices(held, frozenset(parts))})
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
-        """Return a shallow copy without those calls; None if nothing would be left.
+        """Return a shallow copy without those calls; None if nothing would remain.
 
         Args:
             message: The caller's own: a dict, or an object of an SDK.

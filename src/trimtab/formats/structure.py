@@ -136,7 +136,7 @@ class Structure:
         self.thought: set[int] = set()
         """Messages of the last turn in front of one that goes on with their thinking, and does not begin so.
 
-        They are units of their own: what is left of the turn needs that thinking, and not all behind it.
+        They are units of their own: what remains of the turn needs that thinking, and not all behind it.
         """
         self.dangling: set[int] = set()
         """Messages that mean nothing where they are, since what they would be bound to is not there."""

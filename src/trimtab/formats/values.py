@@ -369,7 +369,7 @@ def without_keys(owner: Any, keys: Collection[str]) -> Any:
 
 
 def key_of_lost(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Key what stands in a mapping, or in a list of it, and left in a copy."""
+    """Key what stands in a mapping, or in a list of it, and stays in a copy."""
     from hashlib import blake2b  # not above: few programs have thinking that was refused
 
     lost: list[Any] = []

@@ -95,7 +95,7 @@ STEADY = clamped_strides(0.75)
 strides, so that a prompt cache knows what most requests begin with (design/029)."""
 
 DEEP = clamped_strides(0.55)
-"""The same where the framework forgets what left: cuts that are remembered may be deeper and rarer."""
+"""The same where the framework forgets what was evicted: cuts that are remembered may be deeper and rarer."""
 
 MOST_READINGS = 10_000
 """How many messages an adapter remembers the reading of; each lives as long as it is remembered."""

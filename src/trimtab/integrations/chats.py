@@ -104,7 +104,7 @@ class Kept(NamedTuple):
         if len(fitted.messages) == count and all(map(is_, fitted.messages, messages)):
             return cls(0, 0, count)
         newest = count - 1
-        """The newest that left."""
+        """The newest that was evicted."""
         behind = 0
         for place in reversed(places):
             if place is not None and place != newest:
@@ -189,7 +189,7 @@ class Chat:
         return self.cut if goes_on else 0
 
     def learn(self, messages: Sequence[Any], fitted: Fitted[Any], kept: Kept) -> None:
-        """Remember where a call was cut: behind the newest message that left for room."""
+        """Remember where a call was cut: behind the newest message that was evicted for room."""
         if kept.cut in (0, self.cut):
             return
         stay = {*fitted.positions}

@@ -354,7 +354,7 @@ class TrimHandler(CustomLogger):
             return None
         try:
             report = await attempt.outcome.fitted.acount_all()
-        except ContextError:  # what left cannot be counted: the number of tokens before is not known
+        except ContextError:  # what was evicted cannot be counted: the number of tokens before is not known
             report = attempt.outcome.fitted.report
         said = {
             "x-trimtab-tokens-before": report.tokens_before,
@@ -650,7 +650,7 @@ class _Told(CustomStreamWrapper):
 
 
 def _with_end(answer: R) -> R:
-    """Have a stream take in what its call was billed; those of Routers hide their events, and are left."""
+    """Have a stream take in what its call was billed; those of Routers hide their events, and stay so."""
     stream = _stream_in(answer)
     if type(stream) is CustomStreamWrapper:
         stream.__class__ = _Told

@@ -68,7 +68,7 @@ RECALL_TOKENS = 1_000
 """The most a result of recall has where nothing is asked for."""
 
 TEXT_TOKENS = 20
-"""The least a text is cut to; messages for which less is left are left out."""
+"""The least a text is cut to; messages for which less remains are left out."""
 
 SESSIONS = "trimtab://sessions"
 

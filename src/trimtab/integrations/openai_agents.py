@@ -71,9 +71,9 @@ def trim_filter(
         budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
             policy, or None for the window less what the answer may take.
         persist: The session of the run. Each call is sent its view, and where that does not fit, the session
-            is cut: what left a call is not sent again, neither in this run nor in later ones. For that the
-            session's budget is what instructions and tools leave: with more, its cut may leave too much, and
-            the call is fitted as without it.
+            is cut: what one call evicted is not sent again, neither in this run nor in later ones. For that
+            the session's budget is what instructions and tools leave: with more, its cut may leave too much,
+            and the call is fitted as without it.
         on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` where the
             run has another than its agents.

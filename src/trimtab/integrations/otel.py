@@ -52,7 +52,7 @@ GEN_AI_COMPACTED = "gen_ai.conversation.compacted"
 """Set to true on a span whose conversation was compacted, and never to false, as the conventions ask."""
 
 GEN_AI_MODEL = "gen_ai.request.model"
-"""The model a request is made to; on metrics, and left to others on spans."""
+"""The model a request is made to; on metrics, and others set it on spans."""
 
 SOURCE = "trimtab.fit.source"
 FITS = "trimtab.fit.fits"
@@ -87,7 +87,7 @@ SPAN_ATTRIBUTES = (
 """What a fit sets on the current span beside `gen_ai.conversation.compacted`; durations are seconds."""
 
 EVICTION_EVENT = "trimtab.fit.eviction"
-"""Event of a span for each fit from which messages left: the numbers of the fit, and how many by reason."""
+"""Event of a span for each fit that evicted messages: the numbers of the fit, and how many by reason."""
 
 SESSION_EVENT = "trimtab.session.event"
 """Event of a span for each decision of a session."""
@@ -97,7 +97,7 @@ METRICS: dict[str, tuple[str, str]] = {
     AFTER: ("{token}", "Request as it goes out"),
     SECONDS: ("s", "Time of a fit"),
     COUNT_SECONDS: ("s", "Part of the time of a fit that was spent in counting"),
-    EVICTED: ("{message}", "Messages that left or were changed, by trimtab.fate and trimtab.reason"),
+    EVICTED: ("{message}", "Messages that were evicted or changed, by trimtab.fate and trimtab.reason"),
     SESSION_EVENTS: ("{event}", "Decisions of sessions, by trimtab.session.kind and trimtab.session.answer"),
     SUMMARY_SECONDS: ("s", "Time a summary of a session took"),
 }
@@ -207,7 +207,7 @@ class _Exporter:
 
 
 def _reasons(report: Report) -> Counter[tuple[str, str]]:
-    """Count what left and what was changed, by reason; rows are built where there is any."""
+    """Count what was evicted and what was changed, by reason; rows are built where there is any."""
     if not report.evicted_message_count and not report.changed_message_count:
         return Counter()
     return Counter((row.fate, row.reason) for row in report.messages if row.reason is not None)

@@ -84,7 +84,7 @@ _SEEKING = replace(
     tools_dropped_by_none=True,
 )
 _SEEKING_V3 = replace(_SEEKING, tools_tokens=108)
-# Groq left thoughts in tags where they were (one bill).
+# Groq kept thoughts in tags where they were (one bill).
 _DISTILLED = replace(_SEEKING_V3, tagged_thoughts_dropped=False)
 # Output schemas are free. Reasoning stays where the request asks for that ("clear_thinking": false). Since
 # 5.2 a line says how hard to think.

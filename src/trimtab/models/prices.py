@@ -123,7 +123,7 @@ class CachePricing:
         return Charge(read, written, rest, price if tier is None else price * tier.input)
 
     def is_cold(self, idle_seconds: float | None, /) -> bool:
-        """Tell whether nothing is left after so long without a call; None: not known.
+        """Tell whether nothing remains after so long without a call; None: not known.
 
         Args:
             idle_seconds: Seconds since the last call; None: not known.

@@ -122,7 +122,7 @@ class Index:
         return place
 
     def remove(self, text: str, /, *, place: int) -> None:
-        """Take out a text that was put there; nothing of it is left.
+        """Take out a text that was put there; nothing of it remains.
 
         The others keep their places.
 

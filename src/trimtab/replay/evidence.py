@@ -92,7 +92,7 @@ class Witness:
     def _places(self, given: Messages, sent: Messages) -> tuple[set[int], list[Any]]:
         """Say which places of what was given were sent as they were, and what of what was sent is none.
 
-        Of messages that say the same, it is the very object; a copy is taken for the newest that is left.
+        Of messages that say the same, it is the very object; a copy is taken for the newest that remains.
         """
         places: dict[int | str, list[int]] = {}
         for place, message in enumerate(given):

@@ -196,7 +196,7 @@ def add_one(core: Core, working_set: WorkingSet, batch: _Batch, said: Dict, even
 
 
 def _is_cold(core: Core, working_set: WorkingSet, pricing: CachePricing) -> Steps[bool]:
-    """Tell whether so long passed since the latest message that no prompt cache has anything left."""
+    """Tell whether so long passed since the latest message that no prompt cache has anything of it."""
     last = working_set.state.last
     if not last:
         return False

@@ -86,7 +86,7 @@ def write_change(
 
 
 def cut_view(core: Core) -> Steps[int]:
-    """Cut what is in view as where the budget is passed; returns how many messages left it."""
+    """Cut what is in view as where the budget is passed; returns how many messages went out of it."""
     working_set = yield from core.ready()
     seen = working_set.view()
     core.working_set = None  # until everything is written; where nothing leaves it is read again

@@ -126,7 +126,7 @@ class Core:
         self.job: object = None
         """What is being written in the background, a summary or facts."""
         self.weighed: Any = None
-        """What left the view and was not read for facts yet, as far as it was counted."""
+        """What is out of view and was not read for facts yet, as far as it was counted."""
         self.missing: dict[str, Any] = {}
         """Functions the session was made with and goes on without, as the log remembers them."""
         self.view_given: ViewGiven | None = None

@@ -194,7 +194,7 @@ def ask(question: Question, /) -> Answer:
     """Ask a summarizer, a fact extractor or a ranker, no longer than its time.
 
     Raises:
-        SummaryError: It failed, answered no text, or was too slow; then it is left to itself.
+        SummaryError: It failed, answered no text, or was too slow; then it goes on by itself.
         RankerError: The same of a ranker.
     """
     seconds = question.timeout_seconds

@@ -44,7 +44,7 @@ class FactJob:
     in_view: frozenset[int]
     """First messages of the units among them that are still in view, and are read later."""
     until: int
-    """Version up to which all that left is read then."""
+    """Version up to which all that is out of view is read then."""
     base: State
     """Where the session stood when it was decided."""
 
@@ -58,7 +58,7 @@ class FactJob:
 
 @dataclass(slots=True)
 class Weighed:
-    """What left the view unread, as far as it was counted."""
+    """What is out of view unread, as far as it was counted."""
 
     after: State
     """The state it was counted in first."""
@@ -68,7 +68,7 @@ class Weighed:
 
 
 def left_until(working_set: WorkingSet) -> int:
-    """Return the version before which every unit left the view, but for those that are in it."""
+    """Return the version before which every unit is out of view, but for those that are in it."""
     return max(working_set.state.live, working_set.hidden + 1)
 
 
@@ -78,10 +78,10 @@ def is_in_view(working_set: WorkingSet, first: int) -> bool:
 
 
 def fact_job(core: Core, working_set: WorkingSet, *, due: bool = True) -> Steps[FactJob | None]:
-    """Make the job of reading what left the view: the oldest of it, one budget's worth at most.
+    """Make the job of reading what is out of view: the oldest of it, one budget's worth at most.
 
     Args:
-        due: Only where enough of it left (SPEC E6, E7).
+        due: Only where enough of it is out of view (SPEC E6, E7).
     """
     state = working_set.state
     late = [
@@ -120,7 +120,7 @@ def fact_job(core: Core, working_set: WorkingSet, *, due: bool = True) -> Steps[
 
 
 def _weigh(core: Core, working_set: WorkingSet) -> Steps[Weighed]:
-    """Count what left the view unread, one budget's worth more; what was counted before is not read again."""
+    """Count what is out of view unread, one budget's worth more; what was counted is not read again."""
     state, reader = working_set.state, working_set.reader
     until = left_until(working_set)
     known: Weighed | None = core.weighed
@@ -152,7 +152,7 @@ def _same_facts(one: State, other: State) -> bool:
 
 
 def _is_due(core: Core, working_set: WorkingSet) -> Steps[bool]:
-    """Tell whether enough left the view unread (SPEC E6), and since the last failure (E7)."""
+    """Tell whether enough is out of view unread (SPEC E6), and since the last failure (E7)."""
     state = working_set.state
     if state.fact_wait_tokens:
         return False
@@ -167,7 +167,7 @@ def _is_due(core: Core, working_set: WorkingSet) -> Steps[bool]:
 
 
 def extract_if_due(core: Core, *, times: int) -> Steps[None]:
-    """Have what left the view read for facts while enough of it did, so many times at most."""
+    """Have what is out of view read for facts while enough of it did, so many times at most."""
     for _ in range(times):
         if core.working_set is None:
             return
@@ -177,7 +177,7 @@ def extract_if_due(core: Core, *, times: int) -> Steps[None]:
 
 
 def extract_waiting(core: Core) -> Steps[None]:
-    """Have all that left the view read for facts, due or not; a failure is told, and ends it."""
+    """Have all that is out of view read for facts, due or not; a failure is told, and ends it."""
     while (job := (yield from fact_job(core, (yield from core.ready()), due=False))) is not None:
         if not (yield from conclude_facts(core, job, (yield from try_extract(core, job)))):
             return

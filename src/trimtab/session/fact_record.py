@@ -26,7 +26,7 @@ class FactRecord:
     failures: int = 0
     """Times that no facts could be had since the last one that they could."""
     retry_tokens: int = 0
-    """When the fact extractor is asked again after a failure: tokens that ever left the recent ones."""
+    """When the fact extractor is asked again after a failure: tokens that ever stopped being recent."""
 
     def with_new(self, version: int, /) -> FactRecord:
         """Have one more fact in the log; it is in force with the last event of its batch."""
@@ -73,7 +73,7 @@ class FactRecord:
         return replace(before, newest=self.newest, failures=0, retry_tokens=0)
 
     def with_failure(self, retry_tokens: int, /) -> FactRecord:
-        """Have one more time that no facts could be had; the next is when so much has ever left."""
+        """Have one more time that no facts could be had; the next is when so much has ever gone."""
         return replace(self, failures=self.failures + 1, retry_tokens=retry_tokens)
 
     def with_late(self, first: int, /) -> FactRecord:

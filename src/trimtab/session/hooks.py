@@ -33,15 +33,15 @@ class SessionHooks:
     What one raises is logged with its traceback, counted in `Session.hook_errors`, and stops nothing.
 
     Args:
-        on_evict: `(messages, reason)`: "budget" when they left the recent ones, "truncation" when they left
-            the view.
+        on_evict: `(messages, reason)`: "budget" when they stopped being recent, "truncation" when they
+            went out of view.
         on_summarize: `(messages, existing, summary, seconds)`: a summary was written and is in force.
         on_budget_exceeded: `(total_tokens, budget_tokens)`: once an add that passes the budget, before
             anything is evicted.
         on_summary_compressed: `(old, new)`: a summary was too long and was written again.
         on_error: `(error)`: a summary failed, or facts could not be had, and nothing is lost; what the
             summarizer or the fact extractor raised is its `__cause__`.
-        on_facts: `(messages, facts)`: messages that left the view were read, and these facts are in force.
+        on_facts: `(messages, facts)`: messages that are out of view were read, and these facts are in force.
     """
 
     on_evict: Callable[[list[Any], str], object] | None = None

@@ -233,7 +233,7 @@ class SessionOptions:
         recall_ratio: The share of a view, beside system text and anchors, for
             what the log knows about the newest question, marked as earlier
             text; 0, the default, up to below 1. It is kept free once something
-            has left the recent messages.
+            is no longer recent.
         ranker: A function `(query, messages)` that answers a score for each,
             higher is better; may be async. None, the default: what is recalled
             is found by words.
@@ -346,7 +346,7 @@ class Options(SessionOptions):
     budget_tokens: int = field(init=False, default=0)
     """Input tokens of the budget; 0 where the log says it."""
     resolved: Budget | None = field(init=False, default=None)
-    """The budget with its margin; None where the log says what is left of it."""
+    """The budget with its margin; None where the log says what remains of it."""
     wire_format: Format = field(init=False)
     tokens_by: RequestCounter = field(init=False)
     """The counter in use."""

@@ -68,7 +68,7 @@ class RankerFailures:
     """What was wrong."""
 
     def rests(self) -> bool:
-        """Tell whether the ranker is not asked this time; one question less is left then."""
+        """Tell whether the ranker is not asked this time; one question less remains then."""
         self.rest -= self.rest > 0
         return self.rest > 0
 

@@ -274,7 +274,7 @@ def _to_be_made_again(
 ) -> AbstractSet[int]:
     """Say which summaries are taken back: those in force that repeat a message, up to the newest.
 
-    Not where they are many: then they are mended. Where nothing is left of the newest, it is made again with
+    Not where they are many: then they are mended. Where nothing remains of the newest, it is made again with
     a few before it.
     """
     chain, version = list[int](), state.summary

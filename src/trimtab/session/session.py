@@ -234,7 +234,7 @@ class Session(RunnerHolder):
             history: The whole log, as long as the conversation. False: the view
                 and what is needed to go on (options, anchors, the summary,
                 messages that are recent, in view, or wait for a summary), as
-                long as the budget allows. What left the view before is then not
+                long as the budget allows. What went out of view before is then not
                 in it: nothing of that is shown again, found by `recall` or
                 taken back by `undo`.
 
@@ -469,7 +469,7 @@ class Session(RunnerHolder):
     def view_at(self, version: int, /) -> list[Any]:
         """Return the view as it was at a version of the log.
 
-        Redacted messages say what is left of them.
+        Redacted messages say what remains of them.
 
         Args:
             version: From 0 to the newest.
@@ -484,7 +484,7 @@ class Session(RunnerHolder):
         return (await self.afit(at=version)).messages
 
     def diff(self, a: int, b: int, /) -> ViewDiff:
-        """Say what two views differ in: messages that came, that left, summaries.
+        """Say what two views differ in: messages that came, that went, summaries.
 
         Args:
             a: Version of the first view.
@@ -661,7 +661,7 @@ class Session(RunnerHolder):
         """Change the budget.
 
         Where a smaller one makes much leave, as many summaries as that needs,
-        up to 64, are asked for; `status().hidden_messages` says what is left,
+        up to 64, are asked for; `status().hidden_messages` says what remains,
         and `summarize` takes the rest. A smaller one given when the session is
         opened again is caught up with by the first `add` that needs room.
 
@@ -681,11 +681,11 @@ class Session(RunnerHolder):
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
 
     def cut(self) -> int:
-        """Cut the view as if past its budget; return how many messages left.
+        """Cut the view as if past its budget; return how many messages were evicted.
 
         For a request that has more beside the view than the session knows of.
         `undo` takes back the newest decision first: facts, then a summary of
-        what left, where there are any, and the cut after them. `undo` of the
+        what was evicted, where there are any, and the cut after them. `undo` of the
         cut's own event, of kind "evicted", takes back all of these. Where
         nothing may leave, nothing is written.
 
@@ -704,9 +704,9 @@ class Session(RunnerHolder):
     def summarize(self) -> int:
         """Have everything that waits for a summary summarized now, due or not.
 
-        That is what left the recent messages; see `status().pending_messages`.
+        That is what is no longer recent; see `status().pending_messages`.
         A call of the summarizer is given one budget's worth at most, so that a
-        long backlog takes several. With a fact extractor, all that left the
+        long backlog takes several. With a fact extractor, all that is out of the
         view is read for facts then.
 
         Returns:
@@ -715,7 +715,7 @@ class Session(RunnerHolder):
         Raises:
             ConfigurationError: The session has no summarizer and no fact
                 extractor, or an async one.
-            SummaryError: The summarizer failed; what is left goes on waiting.
+            SummaryError: The summarizer failed; what remains goes on waiting.
         """
         self._runner.check_summarizer(sync_in_background=True)
         self.drain()

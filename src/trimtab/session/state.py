@@ -90,7 +90,7 @@ class State:
     popped: int = 0
     """Version of the newest event that took a message off; 0: there is none."""
     aside_tokens: int = 0
-    """Tokens of all units that ever left the recent ones: what the distance between failures goes by."""
+    """Tokens of all units that ever stopped being recent: what the distance between failures goes by."""
     epoch: int = 0
     """Grows by what makes a summary that is being written stale: clear, undo, redact, anchors."""
     calibration: Calibration = field(default_factory=Calibration)
@@ -117,7 +117,7 @@ class State:
 
     @property
     def has_left(self) -> bool:
-        """Tell whether messages have left the recent ones since all began anew."""
+        """Tell whether messages are no longer recent since all began anew."""
         return self.cut > self.cleared + 1
 
     @property
@@ -192,7 +192,7 @@ class State:
         """Forget where the view was cut, if since an earlier state as much room came as a cut makes.
 
         A room that goes up and down a little, as other blocks or reports of usage change it, would else bring
-        back at each call what left at the call before.
+        back at each call what was evicted at the call before.
         """
         return self.without_cut() if target_ratio * self.room_tokens >= before.room_tokens else self
 
@@ -357,7 +357,7 @@ class State:
         return replace(self, facts=facts)
 
     def with_fact_failure(self, retry_tokens: int, /) -> State:
-        """Have one more time that no facts could be had; the next is when so much more has left."""
+        """Have one more time that no facts could be had; the next is when so much more is gone."""
         return self.with_facts(self.facts.with_failure(self.aside_tokens + retry_tokens))
 
     def with_calibration(self, calibration: Calibration, /) -> State:
@@ -487,7 +487,7 @@ class State:
         return replace(
             self.with_newest_of(self, new),
             live=border(self.live),
-            # What it says is only whether something left, and nothing of what did is here.
+            # What it says is only whether something went, and nothing of what did is here.
             cleared=0 if self.has_left else border(self.cut) - 1,
             cut=border(self.cut),
             view=border(self.view) if self.view else 0,

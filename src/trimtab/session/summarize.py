@@ -137,7 +137,7 @@ def _in_order(messages: Mapping[int, Dict]) -> list[Dict]:
 
 CATCH_UP = 64
 """Summaries one order may ask for: after a budget cut far down, or with many messages at once, more than one
-call's worth waits. Together they read what left once; what is beyond them `status()` and a note tell."""
+call's worth waits. Together they read what is gone once; what is beyond them `status()` and a note tell."""
 
 
 def most_for(messages: Sequence[object]) -> int:

@@ -84,7 +84,7 @@ class Traces:
         return _join(text, found)
 
     def tells(self, text: str, /) -> bool:
-        """Tell whether a number, or a run of words, that was overwritten elsewhere is left in a text."""
+        """Tell whether a number, or a run of words, that was overwritten elsewhere remains in a text."""
         return any(len(gram) == RUN or any(map(str.isdigit, "".join(gram))) for gram in self.shared(text))
 
 
@@ -98,7 +98,7 @@ def without(text: str, places: Iterable[Place], /) -> str:
 
 
 def says_nothing(text: str, /) -> bool:
-    """Tell whether nothing but marks is left of a text."""
+    """Tell whether nothing but marks remains of a text."""
     return not _words(text).search(text.replace(REDACTED, ""))
 
 

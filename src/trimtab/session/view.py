@@ -89,7 +89,7 @@ def fit_working_set(
 ) -> Fitted[Any]:
     """Put the view together.
 
-    What is in view was chosen to fit, so that mostly nothing is left to do; what must stay and is too large
+    What is in view was chosen to fit, so that mostly nothing remains to do; what must stay and is too large
     is shortened here, or refused (SPEC A4).
 
     Args:
@@ -243,7 +243,7 @@ def _notes_of_calls(changes: Collection[Change]) -> Iterable[str]:
         yield f"Moved behind their calls, which they came late for: {plural(len(moved), 'message')}."
     if left:
         yield (
-            "Left out, since nobody will answer a call any more, or it may not stand there:"
+            "Not in view, since nobody will answer a call any more, or it may not stand there:"
             f" all or a part of {plural(len(left), 'message')}. The log has it."
         )
 
@@ -496,7 +496,7 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewDiff:
-    """What came into a view and what left it, from one version to another.
+    """What came into a view and what went out of it, from one version to another.
 
     Args:
         came: Messages in the second view only.

@@ -30,8 +30,8 @@ A single result at the end of a stride may be as large as all of it (design/023-
 def _cost(tokens: int, room: int, ratio: float) -> float:
     """Return what a cut down to so many tokens of the room costs; least at the ratio.
 
-    At each cut all that is left is written anew, and the next comes when the rest of the room is full: s
-    tokens for each 1 - s that are new, of a room of 1. What is left is worth what makes the ratio best.
+    At each cut all that remains is written anew, and the next comes when the rest of the room is full: s
+    tokens for each 1 - s that are new, of a room of 1. What remains is worth what makes the ratio best.
     """
     # Tokens written anew for each that is new: s / (1 - s). Its slope at the ratio is 1 / (1 - r)².
     share = tokens / room
@@ -127,7 +127,7 @@ class WorkingSet:
 
     @property
     def recall_share(self) -> int:
-        """The most that what is recalled may take, kept free for it once something has left."""
+        """The most that what is recalled may take, kept free for it once something is gone."""
         ratio = self.reader.options.recall_ratio
         return int(ratio * max(0, self.state.room_tokens - self.permanent_tokens)) if ratio else 0
 
@@ -354,7 +354,7 @@ class WorkingSet:
     def _stride(self) -> list[SessionUnit]:
         """List the units of a stride (SPEC C3), oldest first.
 
-        Where a large unit stands at its end, or must stay, so that too little is left beside what must stay,
+        Where a large unit stands at its end, or must stay, so that too little remains beside what must stay,
         the stride is of the room beside that, and a unit at its end stays if that costs less.
         """
         ratio, target = self.target_ratio, self.tokens_after_cut(1.0 - self.target_ratio)
@@ -409,7 +409,7 @@ class WorkingSet:
             if tokens <= target:
                 break
             leads = not led and self.reader.leads(unit)
-            if opener is not None and leads:  # nothing is left that needs it in front
+            if opener is not None and leads:  # nothing remains that needs it in front
                 leaving.append(opener)
                 tokens, opener = tokens - opener.tokens, None
                 if tokens <= target:

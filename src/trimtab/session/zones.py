@@ -23,7 +23,7 @@ class Zones(NamedTuple):
     Args:
         system_tokens: What is always there: system text, anchors, framing.
         summary_tokens: Kept free for the summary; 0 without a summarizer.
-        recent_tokens: What is left for messages as they are.
+        recent_tokens: What remains for messages as they are.
     """
 
     system_tokens: int
@@ -31,7 +31,7 @@ class Zones(NamedTuple):
     summary_tokens: int
     """Kept free for the summary; 0 without a summarizer."""
     recent_tokens: int
-    """What is left for messages as they are."""
+    """What remains for messages as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -260,7 +260,7 @@ class Store(Protocol):
         ...
 
     def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; no byte of it is left where the store keeps its data.
+        """Remove a session; no byte of it stays where the store keeps its data.
 
         Args:
             session: Its name.

@@ -32,7 +32,7 @@ def copy_session(
 ) -> int:
     """Copy a session to another store, or under another name.
 
-    Safe to repeat: a copy that was interrupted goes on where it ended, and one that is complete is left
+    Safe to repeat: a copy that was interrupted goes on where it ended, and one that is complete stays
     as it is.
 
     Args:

@@ -67,13 +67,13 @@ class EvictionResult:
         edits: Texts to replace in kept, not pinned, messages.
         fits: False: this is all I can do. A Cascade goes on, otherwise BudgetExceededError is raised.
         actions: What was done, for the report; None: the strategy's name.
-        reason: Why what left had to leave, for the report.
+        reason: Why what was evicted had to leave, for the report.
         needed_tokens: When it does not fit: the size of the request at its least, if not this result's.
         protected: First messages of kept units that later steps of a Cascade may shorten, but not evict.
         insertions: Messages to put in, ascending.
         notes: What else the report should say, a sentence each; no text of messages.
         planned_cut: When it does not fit: the message at which a later step of a Cascade is to cut, and no
-            earlier, so that both change the prompt at one moment; 0: it is left to that step.
+            earlier, so that both change the prompt at one moment; 0: that step says it.
         cause: What failed on the way. Where it does not fit, the error says so and is raised from it.
         cannot_lead: Messages that leave though they have room: there is none for what must stand in front.
     """
@@ -180,7 +180,7 @@ class EvictionRequest(Rows):
     )
 
     costs: Costs
-    """What messages and units cost as earlier steps left them, for who adds them up by himself."""
+    """What messages and units cost as earlier steps made them, for who adds them up by himself."""
     sizes: Sizes
     """The sizes of the messages as they came in."""
     additive: bool
@@ -340,7 +340,7 @@ class EvictionRequest(Rows):
 
     @property
     def room_tokens(self) -> int:
-        """Tokens that are left beside what must stay and what is fixed."""
+        """Tokens that remain beside what must stay and what is fixed."""
         self._read_near()
         stay, there = [unit_of(span) for span in self.told if span_stays(self, span)], dict[int, set[int]]()
         return self.limit_tokens - self.fixed_tokens - sum(self.costs.unit(unit, there) for unit in stay)
@@ -395,9 +395,9 @@ class EvictionRequest(Rows):
     # -- texts
 
     def texts(self, index: int, /) -> list[TextSlot]:
-        """List the texts of a message that may be cut, as earlier steps left them.
+        """List the texts of a message that may be cut, as earlier steps made them.
 
-        Their places are those in the caller's own message, and what was left without text is not among them.
+        Their places are those in the caller's own message, and what has no text then is not among them.
 
         Args:
             index: Of the message.
@@ -468,7 +468,7 @@ class EvictionRequest(Rows):
         return self._with(limit_tokens=limit_tokens)
 
     def after(self, result: EvictionResult, /) -> EvictionRequest:
-        """Return the request that is left once a result is carried out, for the next step.
+        """Return the request that remains once a result is carried out, for the next step.
 
         It is this one if nothing was done.
 
@@ -520,7 +520,7 @@ class EvictionRequest(Rows):
             made.oldest_cut = self.oldest_cut  # what steps make smaller was reckoned with (`cuts.shrinks`)
         same = alive is None or len(alive) == len(self.told)
         made.is_whole = self.is_whole and same
-        # Of what a strategy without a promise kept, what is older than that left.
+        # Of what a strategy without a promise kept, what is older than that is gone.
         made.is_near = self.is_near and same and (alive is None or self.reads_newest)
         return made
 

@@ -117,7 +117,7 @@ class Cheapest:
     ) -> float:
         """Return the share of a room that a cut is best to free.
 
-        A cut that frees a share x writes what is left, (1 - x) of the room, for `write - read` a token
+        A cut that frees a share x writes what remains, (1 - x) of the room, for `write - read` a token
         more, once in x * room / growth calls, and leaves x / 2 of the room empty on the mean. Together that
         is least where x is the square root below. What stands before the room is written again, too, if it
         alone is too short to be stored. Where a full room is in a dearer price tier, so is what is written

@@ -340,7 +340,7 @@ def clamp_texts(
             many. None: it stays whole.
         marker: What stands where text was cut.
         handles: What stands there instead in a result, by its part of the message (None: the whole of it),
-            where at least half of its room is left for text.
+            where at least half of its room remains for text.
 
     Returns:
         New texts by path; empty if nothing is above the share.

@@ -146,7 +146,7 @@ class ClearToolResults:
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
         """Blank results from the oldest on until it fits, and on to a mark."""
         blanks, end = self._clearable(request)
-        # In a block that others left little room a stride of the whole budget would clear next to nothing.
+        # In a block with little room beside others a stride of the whole budget would clear next to nothing.
         has_room = 2 * request.limit_tokens >= request.constant_limit_tokens
         strides = self.target_ratio < 1.0 and has_room
         if strides and request.additive and request.is_whole and any(map(follows_plan, request.later[:1])):

@@ -19,7 +19,7 @@ Edits = Mapping[int, Mapping[Path, str]]
 
 
 class Costs:
-    """What the messages of a request cost as earlier steps left them, in tokens.
+    """What the messages of a request cost as earlier steps made them, in tokens.
 
     Each message is counted when it is asked for, and once. With a counter that is a black box over lists
     sizes are shares of what it says of the whole, and only `total` asks it.
@@ -121,12 +121,12 @@ class Costs:
     def rest(
         self, index: int, texts: Mapping[Path, str] | None, parts: Collection[int] | None = None, /
     ) -> int:
-        """Return the tokens of what is left of a message.
+        """Return the tokens of what remains of a message.
 
         Args:
             index: Of the message.
             texts: All its new texts; None: those it came with.
-            parts: Which of its parts are left; None: all.
+            parts: Which of its parts remain; None: all.
         """
         if parts is None or self.history.structure.parts_of(index).issubset(parts):
             return self.sizes.of(index) if texts is None else self.with_texts(index, texts)
@@ -278,7 +278,7 @@ class Costs:
         return self._put_in_tokens() + least, self._put_in_tokens() + most
 
     def most_fixed_tokens(self) -> int:
-        """Return the most that `fixed_tokens` may come to in what is left of this conversation."""
+        """Return the most that `fixed_tokens` may come to in what remains of this conversation."""
         return self._put_in_tokens() + self.sizes.most_fixed_tokens(self.history.leads_system)
 
     def _put_in_tokens(self) -> int:

@@ -224,7 +224,7 @@ class Cuts:
         """Return the units that what is cut into needs in front of it, if they are free.
 
         That of the user message that opened the turn, or, where there is none and what is kept may not come
-        first, what opens for it otherwise; and that of the thinking that opens what is left of the last turn.
+        first, what opens for it otherwise; and that of the thinking that opens what remains of the last turn.
         """
         if cut >= self._end:
             return ()
@@ -275,7 +275,7 @@ class Cuts:
         return at < len(self._row) and self._all_firsts[at] == first
 
     def at_or_after(self, index: int, /) -> int:
-        """Return the first cut at or behind a message: what began there may have left in an earlier step."""
+        """Return the first cut at or behind a message: what began there may be gone in an earlier step."""
         self.part(index)
         span = self._span_from(index)
         return self._end if span is None else span[0]

@@ -286,7 +286,7 @@ _BLACK_BOX_SKIPS = 4
 def _by_halves(request: EvictionRequest, stays: list[Unit], ranked: list[Unit]) -> list[Unit]:
     """Take the longest run of best units that fits, skip one that does not, and go on.
 
-    Of what is left after some skips the smallest, by their shares, are taken while they fit.
+    Of what remains after some skips the smallest, by their shares, are taken while they fit.
     """
     chosen: list[Unit] = []
     rest = ranked

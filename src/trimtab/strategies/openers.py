@@ -217,7 +217,7 @@ def in_order(
         led: Whether something in front of the conversation may come first.
 
     Returns:
-        What still stays, and the messages that left for this.
+        What still stays, and the messages that were evicted for this.
     """
     chosen = list(kept)
     if not history.ordered or (not insertions and _all_stand(history, chosen, led=led)):
@@ -339,7 +339,7 @@ def headless(history: History, units: Sequence[Unit], among: Callable[[], Sequen
 
     def step(index: int) -> Step:
         message = history.messages[index]
-        if index in parts:  # of whose results some may have left
+        if index in parts:  # of whose results some may be gone
             message = keep_parts(history, index, message, parts[index])
         return history.format.turn_step(mapping_of(message))
 
@@ -359,7 +359,7 @@ def headless(history: History, units: Sequence[Unit], among: Callable[[], Sequen
 def without_refused(
     history: History, units: Sequence[Unit], *, cannot_end: Callable[[Any], bool]
 ) -> tuple[list[Unit], dict[int, Reason]]:
-    """Let go of what the provider would refuse now that others left: as it stands, and at both ends.
+    """Let go of what the provider would refuse now that others were evicted: as it stands, and at both ends.
 
     What would open the last turn without thinking leaves, and the model's words at the end where it goes on
     with none, unless they stood there before. A call whose result can still come stays.
@@ -370,7 +370,7 @@ def without_refused(
         cannot_end: Tells whether a message is refused as the last.
 
     Returns:
-        What still stays, and why each message left that does not.
+        What still stays, and why each message went that does not.
     """
     kept, misplaced = in_order(history, units, may_leave=_may_leave)
     reasons: dict[int, Reason] = dict.fromkeys(sorted(misplaced), "cannot_lead")

@@ -41,7 +41,7 @@ __all__ = ["Relevant"]
 class Relevant:
     """Keep the newest part, and of the rest what says most about the question.
 
-    The newest units take `recent_ratio` of the room, so that the thread is not lost. What is left goes to the
+    The newest units take `recent_ratio` of the room, so that the thread is not lost. What remains goes to the
     units with the best scores, whole, wherever they stand; ties go to the newer unit, what does not fit is
     skipped, and the order of the conversation is kept. Reads and counts the whole history.
 

@@ -222,7 +222,7 @@ class Settled:
     cause: Exception | None = None
     """What failed on the way."""
     reasons: Mapping[int, Reason] = field(default_factory=dict)
-    """Why single messages left or changed, where it is not `reason`."""
+    """Why single messages were evicted or changed, where it is not `reason`."""
     bare: frozenset[int] = frozenset()
     """Messages that stay without their thinking; these alone may be behind the cut."""
 
@@ -237,7 +237,7 @@ class Settled:
         return index >= self.cut or (at < len(self.before) and self.before[at] == index)
 
     def without(self, gone: Collection[int], *, count: int, tokens: int, reason: Reason) -> Settled:
-        """Return what stays of `count` messages once more have left."""
+        """Return what stays of `count` messages once more are gone."""
         there = [index for index in (*self.before, *range(self.cut, count)) if index not in gone]
         return replace(
             self,
@@ -471,7 +471,7 @@ def _in_order(
     """Put what the units need in front to them if there is room, and let go of what is refused even so.
 
     Returns:
-        What still stays, the messages that left for this, and what would be needed where that did not help.
+        What still stays, the messages that went for this, and what would be needed where that did not help.
     """
     complete = request.with_openers(kept, result.insertions)
     if len(complete) > len(kept):
@@ -493,8 +493,8 @@ def _begun_with_thinking(
 ) -> tuple[list[Unit], frozenset[int], int | None]:
     """Let go of what would open the last turn without thinking.
 
-    Where an answer left, the words behind it may make one turn of the last and of what was before. What must
-    stay there needs that answer: it comes back if there is room.
+    Where an answer was evicted, the words behind it may make one turn of the last and of what was before.
+    What must stay there needs that answer: it comes back if there is room.
     """
     gone, there = set[int](), {unit.first for unit in kept}
     while (index := headless(request.history, kept, lambda: request.told_units)) is not None:
@@ -589,7 +589,7 @@ def _checked_edits(
             owners.setdefault(index, []).append(unit)
     for edit in result.edits:
         if edit.index not in owners:
-            breach(name, f"edits message {edit.index}, which left")
+            breach(name, f"edits message {edit.index}, which is evicted")
         if known.get(edit.index) is not edit.texts:
             _check_places(request, edit, owners[edit.index], name)
     edits = _edits_by_index(result)
@@ -616,7 +616,7 @@ def _edits_by_index(result: EvictionResult) -> dict[int, Mapping[Path, str]]:
 
 
 def _checked_insertions(result: EvictionResult, kept: set[int], name: str) -> list[Insertion]:
-    """Look over what is put in: in order, and only in place of what left."""
+    """Look over what is put in: in order, and only in place of what was evicted."""
     found = sorted(result.insertions, key=lambda insertion: insertion.at)
     for insertion in found:
         if not insertion.covers.isdisjoint(kept):

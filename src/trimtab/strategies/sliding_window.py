@@ -74,7 +74,7 @@ class SlidingWindow:
         keep_turns: A user message and what answers it leave together; a turn that alone passes the limit is
             cut.
         keep_first_user: The first user message stays (the task an agent was given).
-        min_messages: Fewer messages than this left, those that stay included: all free units leave.
+        min_messages: If fewer messages than this would remain, those that stay included, all free ones leave.
         target_ratio: Below 1 the cut moves in strides of (1 - target_ratio) of the limit, so that a prompt
             cache keeps its prefix from call to call; 0 < target_ratio <= 1.
         keep_cached: What stands up to the last mark for the provider's prompt cache (`cache_control`, or
@@ -216,7 +216,7 @@ class SlidingWindow:
         if self.min_messages and _count_remaining(request, cut, kept) < self.min_messages:
             least = beside_cut(request, cuts, also(cuts.end))
             return EvictionResult(cut=cuts.end, kept=least, actions=("evicted",), reason="min_messages")
-        full = cut == oldest and not self.keep_first_user  # else room was left, or taken, on purpose
+        full = cut == oldest and not self.keep_first_user  # else room remained, or taken, on purpose
         lost = cuts.without_opener(cut, limit) if full else frozenset[int]()
         return EvictionResult(cut=cut, kept=kept, actions=("evicted",), cannot_lead=lost)
 
@@ -271,7 +271,7 @@ def _turn_border(request: EvictionRequest, cuts: Cuts, cut: int) -> int:
     """Move a cut inside a turn up to the next turn, unless that turn alone passes the limit.
 
     Alone is beside the message that follows it, and not beside what stays now, such as the newest unit: that
-    is another one in the next call, and a turn that has left would come back.
+    is another one in the next call, and a turn that is gone would come back.
     """
     history = request.history
     if cut >= cuts.end:

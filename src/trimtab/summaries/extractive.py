@@ -38,7 +38,7 @@ class ExtractiveSummarizer:
     """Picks the most telling sentences of a conversation, offline and without a model.
 
     A summary is a sentence a line, in order, each with whose it is: `USER: …`. The newest message of the
-    user comes first, up to half of the room; then the summary so far, up to half of what is left; then
+    user comes first, up to half of the room; then the summary so far, up to half of what remains; then
     whatever is most telling, tool results last. Calls and media are left out, and instructions of the
     request are not followed: that takes a model. The same input gives the same summary.
 

@@ -338,7 +338,7 @@ def _check_calls(format: Format, sample: list[Any], index: int, ids: tuple[str, 
         stay = [one for one in ids if one not in gone]  # calls of one id go together
         if changed[index] is None:
             if stay:
-                fail("edits", f"{where}: without {sorted(gone)} nothing is left, but other calls are")
+                fail("edits", f"{where}: without {sorted(gone)} nothing remains, but other calls are")
             continue
         there = _columns(format, changed).calls.get(index, ())
         if len(there) != len(stay):

@@ -45,7 +45,7 @@ def check_strategy(
     kind, for every conversation), `within_limit` (what fits is within the limit by a recount),
     `honest` (what does not fit is over it), `whole_units` (no unit split or invented), `once_in_order`,
     `stays` (nothing pinned or held leaves), `edits` (only texts, only where something stays that is
-    not pinned), `insertions` (only in place of what left), `input_unchanged`, `deterministic`,
+    not pinned), `insertions` (only in place of what was evicted), `input_unchanged`, `deterministic`,
     `thrifty`, `reads` (of one that promises `reads = "newest"`: what fits is decided alike where the older
     units are not there), `fit` (`trimtab.fit` accepts it), `data`.
 
@@ -363,7 +363,7 @@ def _check_edits(answer: _Answer) -> None:
 
 
 def _check_insertions(answer: _Answer) -> None:
-    """Check that what is put in stands where what it is there for left."""
+    """Check that what is put in stands where what it is there for was evicted."""
     kept = {index for unit in answer.kept for index in unit.indices}
     for insertion in answer.result.insertions:
         where = f"{answer.where}: puts in {insertion.why!r}"

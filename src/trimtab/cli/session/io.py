@@ -278,12 +278,12 @@ def say_missing(session: Session, *, adds: bool = False) -> None:
         effect = "messages may leave earlier or later" if adds else "sizes, and so the view, may differ"
         told.append(f"it counts with {missing['counter']}, so tokens are estimated here and {effect}")
     if "summarizer" in missing:
-        effect = "what leaves waits for who opens it with one" if adds else "the view is as it was left"
+        effect = "what leaves waits for who opens it with one" if adds else "the view stays as it was"
         told.append(f"it has the summarizer {missing['summarizer']}, so no summary is written here: {effect}")
     if "ranker" in missing:
         told.append(f"it has the ranker {missing['ranker']}, so messages are found by their words here")
     if "fact_extractor" in missing:
-        effect = "what leaves is read by who opens it with one" if adds else "the view is as it was left"
+        effect = "what leaves is read by who opens it with one" if adds else "the view stays as it was"
         told.append(f"it has the fact extractor {missing['fact_extractor']}, not asked here: {effect}")
     if "on_trim" in missing:
         told.append(f"what its on_trim ({missing['on_trim']}) takes out of a view is in this one")

@@ -211,7 +211,7 @@ class Anthropic(Format):
     def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
         """Return a shallow copy of the caller's message with those texts replaced.
 
-        A block of a result that is left without text leaves: the API refuses an empty one.
+        A block of a result that remains without text leaves: the API refuses an empty one.
         """
         return without_emptied(with_values(message, texts), texts, at=3)
 
@@ -219,7 +219,7 @@ class Anthropic(Format):
         """Return a shallow copy without those calls.
 
         A call of the provider's own that has its result here stays: it is another with that id that leaves.
-        Thinking that would end it leaves too: the API takes none there. None if nothing is left.
+        Thinking that would end it leaves too: the API takes none there. None if nothing remains.
         """
         blocks = blocks_of(message)
         answered = {result_id_of(block) for block in blocks if is_server_result(type_of(block))}

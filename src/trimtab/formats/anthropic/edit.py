@@ -105,7 +105,7 @@ def with_allowed_thinking(thinking: Any, messages: list[Any]) -> list[Any]:
 
 
 def without_thinking(message: Any) -> Any | None:
-    """Return a message without its thinking; None if nothing is left."""
+    """Return a message without its thinking; None if nothing remains."""
     blocks = blocks_of(message)
     gone = frozenset(at for at, block in enumerate(blocks) if type_of(block) in THINKING)
     if not gone:

@@ -194,7 +194,7 @@ class Bedrock(Format):
     def with_texts(self, message: object, texts: Mapping[Path, str], /) -> object:
         """Return a shallow copy of the caller's message with those texts replaced.
 
-        A block of a result that is left without text leaves: the API refuses an empty one.
+        A block of a result that remains without text leaves: the API refuses an empty one.
         """
         return without_emptied(with_values(message, texts), texts, at=4)
 
@@ -213,7 +213,7 @@ class Bedrock(Format):
         """Return a shallow copy without those calls.
 
         A call of the provider's own that has its result here stays. Reasoning that would end the message
-        leaves too. None if nothing is left.
+        leaves too. None if nothing remains.
         """
         shown, places = view_of(message), places_of(message)
         blocks = shown["content"]

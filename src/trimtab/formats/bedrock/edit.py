@@ -158,7 +158,7 @@ def with_allowed_thoughts(thinking: object, messages: list[object]) -> list[obje
 
 
 def without_thoughts(message: object) -> object | None:
-    """Return a message without its reasoning, and the cache points behind that; None if nothing is left.
+    """Return a message without its reasoning, and the cache points behind that; None if nothing remains.
 
     Blank text is nothing: the API takes it beside other blocks, and refuses it alone.
     """

@@ -338,7 +338,7 @@ def _answer(part: Dict) -> str:
 
 
 def _with_signature(part: Any, signed: Dict) -> Any:
-    """Sign a call with the value nobody checks, spelled and typed as the signature that left."""
+    """Sign a call with the value nobody checks, spelled and typed as the signature that was evicted."""
     key = key_in(signed, SIGNATURE) or SIGNATURE
     raw = UNCHECKED_SIGNATURE.encode()
     value: Any = raw if isinstance(signed[key], bytes) else unchecked_signature()

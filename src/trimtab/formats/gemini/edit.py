@@ -224,7 +224,7 @@ _STAYS: dict[str, tuple[tuple[str, ...], Dict]] = {
 
 
 def without_thoughts(content: Any) -> Any | None:
-    """Return a content without its thoughts; None if nothing is left.
+    """Return a content without its thoughts; None if nothing remains.
 
     A call keeps the value that nobody checks in place of its signature: without one it is refused.
     """

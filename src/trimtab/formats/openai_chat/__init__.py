@@ -244,7 +244,7 @@ class OpenAIChat(Format):
     def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
         """Return a shallow copy of the caller's message with those texts replaced.
 
-        Of a result's parts one that is left without text leaves, as long as it is not the only one.
+        Of a result's parts one that remains without text leaves, as long as it is not the only one.
         """
         changed = with_values(message, texts)
         if "" not in texts.values() or item_of(message, "role") != "tool":

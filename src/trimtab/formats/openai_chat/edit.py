@@ -1,4 +1,4 @@
-"""What redaction leaves of a message of Chat Completions, where it thinks, and what is left without that."""
+"""What redaction leaves of a message of Chat Completions, where it thinks, and what remains without that."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def step_of(message: Dict) -> Step:
 
 
 def without_thinking(message: Any) -> Any | None:
-    """Return a message without its thinking; None if nothing is left."""
+    """Return a message without its thinking; None if nothing remains."""
     content = item_of(message, "content")
     parts = () if content.__class__ is str else as_list(content) or ()
     gone = {at for at, part in enumerate(parts) if item_of(part, "type") in _THINKING_PARTS}

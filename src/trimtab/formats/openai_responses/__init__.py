@@ -204,7 +204,7 @@ class OpenAIResponses(Format):
         """Return a shallow copy of the caller's item with those texts replaced.
 
         Annotations and log probabilities of a text go with it: they point into it. Of a result's parts one
-        that is left without text leaves, as long as it is not the only one.
+        that remains without text leaves, as long as it is not the only one.
         """
         values: dict[Path, Any] = dict(texts)
         for path in [path for path in texts if len(path) > 1]:

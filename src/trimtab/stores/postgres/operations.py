@@ -435,7 +435,7 @@ class Operations:
         yield self._count(key, [chars for _, chars, _ in found], sign=-1)
 
     def _count(self, key: int, chars: list[int], *, sign: int) -> Execute:
-        """Note how many texts came into the index, and how long they are; or left it."""
+        """Note how many texts came into the index, and how long they are; or went out of it."""
         sql = f"UPDATE {self._tables.sessions} SET texts = texts + %s, chars = chars + %s WHERE key = %s"
         return Execute(sql, (sign * sum(one > 0 for one in chars), sign * sum(chars), key))
 

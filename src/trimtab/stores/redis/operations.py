@@ -456,7 +456,7 @@ class Operations:
         return f"{head.version} {head.incarnation or ''}", grown, changes
 
     def _fill(self, session: str, head: _Head, *, most: float = inf) -> Steps[None]:
-        """Put what is not in the index into it, batch by batch; fewer events than one are left.
+        """Put what is not in the index into it, batch by batch; fewer events than one remain.
 
         What fails here is told by whoever reads: the events are stored.
         """

@@ -60,7 +60,7 @@ _PASSING = {
     sqlite3.SQLITE_LOCKED: "is locked by another writer. Ask again, or give the store more busy_seconds",
     sqlite3.SQLITE_FULL: "cannot grow: the disk is full. Nothing was stored; make room and ask again",
     sqlite3.SQLITE_IOERR: "could not be read or written. Ask again; if it stays so, look at the disk",
-    sqlite3.SQLITE_NOMEM: "could not be read or written: no memory is left. Ask again",
+    sqlite3.SQLITE_NOMEM: "could not be read or written: no memory remains. Ask again",
     sqlite3.SQLITE_PROTOCOL: "is opened by too many at once. Ask again",
     sqlite3.SQLITE_INTERRUPT: "was interrupted. Ask again",
     sqlite3.SQLITE_CANTOPEN: "could not be opened. Ask again; if it stays so, look at its rights and at the"
@@ -200,7 +200,7 @@ class SQLiteStore(Forked, ThreadedStore):
         return answer
 
     def _index(self, session: str, *, most: float = math.inf) -> None:
-        """Put what is not in the index into it, batch by batch; fewer events than one are left."""
+        """Put what is not in the index into it, batch by batch; fewer events than one remain."""
         while most > 0:
             if self._run(lambda one: waiting_events(one, session)) < BATCH_EVENTS:
                 return
@@ -239,7 +239,7 @@ class SQLiteStore(Forked, ThreadedStore):
         return Found(events, since=since)
 
     def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; no byte of it is left in the files.
+        """Remove a session; no byte of it remains in the files.
 
         Raises:
             SessionDeletedError: Another one than the one that was meant has its name now.
@@ -378,7 +378,7 @@ class SQLiteStore(Forked, ThreadedStore):
             self._go_on_erasing(connection, asked)
 
     def _go_on_erasing(self, connection: sqlite3.Connection, asked: int) -> None:
-        """Clean the files of what a process left that was killed, unless something is in the way.
+        """Clean the files of a process that was killed, unless something is in the way.
 
         Another process that reads, or a full disk: it may have gone when the file is opened next.
         """
