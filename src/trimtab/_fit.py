@@ -106,9 +106,9 @@ def fit(
 ) -> Fitted[Any]:
     """Fit a conversation into a token budget, valid for its provider.
 
-    The report says what was evicted, and why. Leading system messages and the latest
-    user message stay as they are, and so does the newest unit, shortened if it
-    must be. Everything else leaves from the oldest on. The objects that come
+    The report says what was evicted, and why. Leading system messages and the
+    latest user message stay as they are, and so does the newest unit, shortened
+    if it must be. Everything else leaves from the oldest on. The objects that come
     out are those that went in; an edited message is a shallow copy.
 
     Args:

@@ -147,7 +147,7 @@ MAY_BE_LEFT = re.compile(
     r"|\bleft join\b|\bleft[- ](?:hand|side)\b"
     r"|-left\b|text-align: left"  # styles
     r"|``?left``?|^ *left:"  # a field, and its line under Args
-    r"|\blocal [\w, ]*\bleft\b|\bleft *(?:[=<>~.-]|, *'|then\b|do\b)|[=~-] *left\b|, left\)",  # code of a server
+    r"|\blocal [\w, ]*\bleft\b|\bleft *(?:[=<>~.-]|, *'|then\b|do\b)|[=~-] *left\b|, left\)",  # Lua
     re.I | re.M,
 )
 """Kinds of use in which the word means neither what remains nor what is gone."""

@@ -36,7 +36,7 @@ _INSTEAD = {
 
 
 class Fitted(Generic[M]):
-    """A conversation that fits: messages ready to send, and the report of what was evicted.
+    """A conversation that fits: messages to send, and the report of what was evicted.
 
     A copy (`pickle`, `copy`) holds all there is to read, but not counter, strategy and callbacks:
     `at` and `count_all` of a copy are a ConfigurationError. Pickling reads the report.
@@ -126,7 +126,7 @@ class Fitted(Generic[M]):
 
     @property
     def evicted(self) -> list[M]:
-        """The messages of the input that were evicted, in its order: the caller's own objects.
+        """The messages that were evicted, in their order: the caller's own objects.
 
         A message of which a part stays is not among them.
         """

@@ -100,7 +100,7 @@ class FitEvent:
 
     @property
     def compacted(self) -> bool:
-        """True if what is sent is not all there was; of a session also what was evicted earlier."""
+        """True if what is sent is not all there was; of a session also what went earlier."""
         return self.hides or self.fitted.report.compacted
 
 

@@ -83,7 +83,7 @@ class Recording:
 
     @property
     def messages(self) -> Messages:
-        """The messages of the last call: all there were, where nothing was evicted in between."""
+        """The messages of the last call: all there were, where nothing went in between."""
         return self.calls[-1].messages if self.calls else ()
 
 

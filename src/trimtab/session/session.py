@@ -234,8 +234,8 @@ class Session(RunnerHolder):
             history: The whole log, as long as the conversation. False: the view
                 and what is needed to go on (options, anchors, the summary,
                 messages that are recent, in view, or wait for a summary), as
-                long as the budget allows. What went out of view before is then not
-                in it: nothing of that is shown again, found by `recall` or
+                long as the budget allows. What went out of view before is not in
+                it then: nothing of that is shown again, found by `recall` or
                 taken back by `undo`.
 
         Complexity: reads what it writes.
@@ -681,12 +681,12 @@ class Session(RunnerHolder):
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
 
     def cut(self) -> int:
-        """Cut the view as if past its budget; return how many messages were evicted.
+        """Cut the view as if past its budget; return how many messages went.
 
         For a request that has more beside the view than the session knows of.
         `undo` takes back the newest decision first: facts, then a summary of
-        what was evicted, where there are any, and the cut after them. `undo` of the
-        cut's own event, of kind "evicted", takes back all of these. Where
+        what was evicted, where there are any, and the cut after them. `undo` of
+        the cut's own event, of kind "evicted", takes back all of these. Where
         nothing may leave, nothing is written.
 
         Raises:
@@ -706,7 +706,7 @@ class Session(RunnerHolder):
 
         That is what is no longer recent; see `status().pending_messages`.
         A call of the summarizer is given one budget's worth at most, so that a
-        long backlog takes several. With a fact extractor, all that is out of the
+        long backlog takes several. With a fact extractor, all that is out of
         view is read for facts then.
 
         Returns:

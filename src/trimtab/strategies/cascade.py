@@ -38,7 +38,7 @@ __all__ = ["Cascade"]
 
 
 class Cascade:
-    """Run strategies one after another on what the one before made of it, until it fits.
+    """Run strategies in turn, each on what the one before made, until it fits.
 
     What a step protects by its options later steps may shorten, but not evict.
 
