@@ -108,8 +108,8 @@ def fit(
 
     The report says what was evicted, and why. Leading system messages and the
     latest user message stay as they are, and so does the newest unit, shortened
-    if it must be. Everything else leaves from the oldest on. The objects that come
-    out are those that went in; an edited message is a shallow copy.
+    if it must be. Everything else leaves from the oldest on. The objects that
+    come out are those that went in; an edited message is a shallow copy.
 
     Args:
         messages: A list of messages (mappings, or objects with `model_dump()`),

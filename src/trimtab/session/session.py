@@ -234,8 +234,8 @@ class Session(RunnerHolder):
             history: The whole log, as long as the conversation. False: the view
                 and what is needed to go on (options, anchors, the summary,
                 messages that are recent, in view, or wait for a summary), as
-                long as the budget allows. What went out of view before is not in
-                it then: nothing of that is shown again, found by `recall` or
+                long as the budget allows. What went out of view before is not
+                in it then: nothing of that is shown again, found by `recall` or
                 taken back by `undo`.
 
         Complexity: reads what it writes.
