@@ -173,6 +173,19 @@ def test_the_system_text_of_a_context_is_sent_beside_that_of_a_row() -> None:
     assert "system is given twice" in refused["error"]["message"]
 
 
+def test_steady_is_a_policy_too() -> None:
+    """As `fit(steady=True)` does it, which is deeper than `fit` by itself."""
+    chat = [
+        {"role": role, "content": f"{turn} " * 40} for turn in range(37) for role in ("user", "assistant")
+    ]
+    [deep], [flat] = (
+        fit_table(_texts(chat), word, budget=900, counter="chars:4").column("tokens_after").to_pylist()
+        for word in ("steady", "default")
+    )
+    made = fit(chat, 900, counter=CharCounter(4), steady=True)
+    assert deep == made.report.tokens_after < flat
+
+
 def test_a_strategy_is_a_policy_too() -> None:
     """By its word, as data and as an object; another kind of policy is refused."""
     kind = {"kind": "sliding_window", "target_ratio": 0.5}
