@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
@@ -63,7 +63,7 @@ def _environment() -> Environment:
         loader=PackageLoader("trimtab.inspector"), autoescape=True, undefined=StrictUndefined
     )
     environment.filters |= {"plain": plain, "lines": in_lines, "money": in_dollars}
-    environment.globals |= {"count": plural, "policy_name": policy_name}
+    cast("dict[str, Any]", environment.globals).update({"count": plural, "policy_name": policy_name})
     return environment
 
 
