@@ -334,6 +334,20 @@ def test_steady_cuts_in_strides() -> None:
     assert len(fit("--budget", "180", chat=chat)["messages"]) > len(wanted) > 0
 
 
+def test_steady_takes_what_a_cut_leaves() -> None:
+    """As a word of its own or behind a sign; a file behind it is no number."""
+    chat = [{"role": "user", "content": f"{number:09}"} for number in range(200)]
+    deep = fit_in_python(chat, 400, counter=CharCounter(chars_per_token=1), steady=0.2).messages
+    plain = fit_in_python(chat, 400, counter=CharCounter(chars_per_token=1), steady=True).messages
+    assert len(deep) < len(plain)
+    for words in (("--steady", "0.2"), ("--steady=0.2",)):
+        assert fit("--budget", "400", *words, chat=chat)["messages"] == deep
+    assert fit("--budget", "400", "--steady", "-", chat=chat)["messages"] == plain
+    for word in ("0", "1", "1.5", "nan"):
+        refused = run("fit", "--budget", "400", "--steady", word, data=chat)
+        assert (refused.exit_code, "above 0 and below 1" in refused.stderr) == (2, True)
+
+
 def test_charge_as_counts_what_messages_become() -> None:
     """As `fit(…, charge_as=…)` does: a call and its result are items of their own in Responses."""
     chat = [QUESTION, calling(function_call("a")), result("a")]

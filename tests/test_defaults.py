@@ -233,6 +233,45 @@ def test_a_block_goes_by_its_own_room() -> None:
     assert sizes(context.fit().messages)[4] == ROOM // 4
 
 
+# -- in strides of one's own
+
+
+def test_a_number_is_the_share_that_a_cut_leaves() -> None:
+    """As the window written out; True is a half."""
+    chat = [user(words(9)) for _ in range(200)]
+    for steady, ratio in ((True, 0.5), (0.5, 0.5), (0.3, 0.3), (0.75, 0.75)):
+        large = ClampResults(max_ratio=0.25, above_ratio=0.5, texts="too_large", keep_newest=True)
+        window = Cascade(large, SlidingWindow(target_ratio=ratio), TruncateText())
+        wanted = fit(chat, ROOM, counter=WORDS, strategy=window).messages
+        assert fit(chat, ROOM, counter=WORDS, steady=steady).messages == wanted
+
+
+def test_a_deeper_cut_moves_less_often() -> None:
+    """And shows less: of 120 calls."""
+    chat = [user(words(9)) for _ in range(160)]
+    moves, shown = [], []
+    for steady in (0.75, 0.5, 0.3):
+        views = [fit(chat[:end], ROOM, counter=WORDS, steady=steady).positions for end in range(41, 161)]
+        moves.append(len({view[0] for view in views}))
+        shown.append(sum(map(len, views)))
+    assert moves == sorted(moves, reverse=True)
+    assert shown == sorted(shown, reverse=True)
+    assert moves[0] > moves[2]
+
+
+@pytest.mark.parametrize("steady", [0, 1, 1.0, -0.5, 2, float("nan"), "0.3", None])
+def test_a_share_that_is_none_is_refused(steady: Any) -> None:
+    """Also a whole 1, which is no flag."""
+    with pytest.raises(ConfigurationError, match="steady is True, False, or the share of the room"):
+        fit([user()], ROOM, counter=WORDS, steady=steady)
+
+
+def test_steady_and_a_strategy_are_one_too_many() -> None:
+    """The error says what to write in the strategy."""
+    with pytest.raises(ConfigurationError, match=r"SlidingWindow\(target_ratio=0\.3\)"):
+        fit([user()], ROOM, counter=WORDS, steady=0.3, strategy="agent")
+
+
 # -- read lazily
 
 

@@ -160,8 +160,8 @@ def test_steady_reuses_most_of_each_prompt_in_8000_tokens(
     assert sent / count / 8_000 > 0.65
 
 
-def test_a_session_cuts_only_results_that_no_view_could_hold(data_dir: Path) -> None:
-    """And so reuses at least 83.9 % of each prompt of the coding session in 8,000 tokens, where all fit."""
+def test_a_session_cuts_results_above_half_of_it_once_they_are_not_the_newest(data_dir: Path) -> None:
+    """And so reuses at least 83 % of each prompt of the coding session in 8,000 tokens, where all fit."""
     messages, counter = coding(data_dir), counter_for("gpt-4o")
     chat, before = Session(8_000, counter=counter), list[Message]()
     sent, reused, added, is_over = 0, 0, 0, False
@@ -174,16 +174,17 @@ def test_a_session_cuts_only_results_that_no_view_could_hold(data_dir: Path) -> 
             after = chat.messages()
         except BudgetExceededError:
             continue  # what a user wrote, or a call, is larger than all of it
-        for one in after:
+        newest = max((at for at, one in enumerate(after) if one["role"] != "tool"), default=0)
+        for one in after[:newest]:
             if one["role"] == "tool" and one != said[one["tool_call_id"]]:
                 whole = said[one["tool_call_id"]]["content"]
-                assert counter.count_text(one["content"]) <= 2_000 < 8_000 < counter.count_text(whole)
+                assert counter.count_text(one["content"]) <= 2_000 < 4_000 < counter.count_text(whole)
         assert counter.count(after) <= 8_000
         if is_over:
             sent += counter.count(after)
             reused += counter.count(after[: common(before, after)])
         before = after
-    assert reused / sent >= 0.839
+    assert reused / sent >= 0.83
 
 
 def test_steady_is_the_default_strategy_with_a_window_in_strides() -> None:
@@ -201,7 +202,7 @@ def test_steady_is_the_default_strategy_with_a_window_in_strides() -> None:
     ("options", "said"),
     [
         ({"steady": True, "strategy": SlidingWindow()}, "target_ratio=0.5"),
-        ({"steady": "yes"}, "steady is True or False"),
+        ({"steady": "yes"}, "steady is True, False, or the share"),
     ],
 )
 def test_steady_beside_a_strategy_says_what_to_write(options: dict[str, Any], said: str) -> None:

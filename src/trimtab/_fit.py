@@ -43,7 +43,7 @@ def fit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
-    steady: bool = False,
+    steady: bool | float = False,
     cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
@@ -67,7 +67,7 @@ def fit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
-    steady: bool = False,
+    steady: bool | float = False,
     cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
@@ -92,7 +92,7 @@ def fit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
-    steady: bool = False,
+    steady: bool | float = False,
     cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Any = (),
@@ -139,7 +139,8 @@ def fit(
         steady: In place of `strategy`, for a chat that grows and a provider
             with a prompt cache: the default with
             `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so
-            that a prompt begins like the one before.
+            that a prompt begins like the one before. A number below 1 is the
+            share of the room that a cut leaves: 0.3 costs less, and shows less.
         cut_newest: Cut the newest unit, a huge result say, where a strategy
             leaves too little room for it: results to both ends, with a marker.
             False: it stays as it is, as if pinned, and what does not fit beside
@@ -261,7 +262,7 @@ async def afit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
-    steady: bool = False,
+    steady: bool | float = False,
     cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[Any, int], bool] = (),
@@ -285,7 +286,7 @@ async def afit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
-    steady: bool = False,
+    steady: bool | float = False,
     cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Iterable[int] | Callable[[M, int], bool] = (),
@@ -311,7 +312,7 @@ async def afit(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
     strategy: StrategyLike | None = None,
-    steady: bool = False,
+    steady: bool | float = False,
     cut_newest: bool = True,
     breakpoints: bool | Mapping[str, Any] = False,
     pin: Any = (),

@@ -37,7 +37,7 @@ from trimtab.counting.sizes import Fixed, Sizes, sizes_for
 from trimtab.errors import FormatError
 from trimtab.formats import Format, Request, Structure, format_of, refuse_foreign, wire_form
 from trimtab.strategies.base import landmarks, reads_newest
-from trimtab.strategies.door import DEFAULT_STRATEGY, STEADY_STRATEGY, strategy_given
+from trimtab.strategies.door import DEFAULT_STRATEGY, steady_strategy, strategy_given
 from trimtab.strategies.openers import without_refused
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def prepare(ask: Ask, *, mend_from: int | None = None) -> Work:
     if ask.model is not None:
         notes = (*notes, *model_notes(ask.model, counter))
     source = list(ask.messages if body is None else body.messages)
-    default = STEADY_STRATEGY if ask.steady else DEFAULT_STRATEGY
+    default = steady_strategy(ask.steady) if ask.steady else DEFAULT_STRATEGY
     strategy = default if ask.strategy is None else strategy_given(ask.strategy)
     unmended = ask.repair and mend_from != 0
     unmended = unmended and reads_newest(strategy) and _may_wait(ask, format, counter, body)

@@ -36,7 +36,7 @@ from trimtab.errors import (
 from trimtab.formats import Format, Request, get_format
 from trimtab.formats.origin import OriginOf
 from trimtab.models import find_facts, model_in
-from trimtab.strategies.door import StrategyLike
+from trimtab.strategies.door import StrategyLike, check_steady, ratio_of
 
 __all__ = [
     "Ask",
@@ -82,7 +82,8 @@ class Ask:
     origin: OriginOf | None = None
     """Says of a message that it has less say than its role."""
     strict: bool = False
-    steady: bool = False
+    steady: bool | float = False
+    """Whether the default cuts in strides, or how much of the room one leaves."""
     cut_newest: bool = True
     """Whether the newest unit is cut where it leaves no room; else it stays as it is."""
     charge_as: str | Format | None = None
@@ -130,16 +131,19 @@ def check(ask: Ask) -> None:
     _check_flags(ask)
     if ask.steady and ask.strategy is not None:
         raise ConfigurationError(
-            "steady=True chooses the strategy, and strategy= is given, too: leave steady=True out, and write"
-            " the window in your strategy as SlidingWindow(target_ratio=0.5)",
+            f"steady={ask.steady} chooses the strategy, and strategy= is given, too: leave"
+            f" steady={ask.steady} out, and write the window in your strategy as"
+            f" SlidingWindow(target_ratio={ratio_of(ask.steady)})",
             argument="steady",
         )
 
 
 def _check_flags(ask: Ask) -> None:
-    for name in ("cut_newest", "repair", "strict", "steady"):
+    for name in ("cut_newest", "repair", "strict"):
         if type(getattr(ask, name)) is not bool:
             check_flag(name, getattr(ask, name))
+    if type(ask.steady) is not bool:
+        ask.steady = check_steady(ask.steady)
 
 
 def check_breakpoints(value: object, /) -> Mark | None:

@@ -31,6 +31,7 @@ from trimtab.policy.conversations import FittedRequest, fill, fit_conversation, 
 from trimtab.report.rows import ROWS, RowsOf
 from trimtab.report.text import fate_counts
 from trimtab.strategies.data import KINDS_ALONE
+from trimtab.strategies.door import check_steady
 
 
 class PolicyFit:
@@ -183,7 +184,38 @@ Examples:
 """
 
 
-@click.command(epilog=EPILOG)
+class _FitCommand(click.Command):
+    """Takes `--steady` with a share behind it, or with none."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of the command line: what stands behind `--steady` is a number, or no share."""
+        words = list[str]()
+        for at, word in enumerate(args):
+            if word == "--steady" and "--" not in args[:at] and not _is_number(args[at + 1 : at + 2]):
+                word = "--steady=true"
+            words.append(word)
+        return super().parse_args(ctx, words)
+
+
+def _is_number(words: list[str]) -> bool:
+    """Tell whether the next word is a number, and no file called like one."""
+    try:
+        return bool(words) and float(words[0]) is not None
+    except ValueError:
+        return False
+
+
+def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool | float:
+    """Return the share that was written, True where none was."""
+    if value is None or value == "true":
+        return value is not None
+    try:
+        return check_steady(float(value))
+    except ValueError:  # of which a ConfigurationError is one
+        raise click.BadParameter(f"a share is a number above 0 and below 1, not {value!r}") from None
+
+
+@click.command(cls=_FitCommand, epilog=EPILOG)
 @on_conversations(passing="fit", failing="do not fit or cannot be read", pages=True)
 @room_options
 @click.option(
@@ -194,8 +226,10 @@ Examples:
 )
 @click.option(
     "--steady",
-    is_flag=True,
-    help="Cut in strides, so that a prompt cache can read most of the next prompt of a growing chat.",
+    metavar="[RATIO]",
+    callback=_steady_of,
+    help="Cut in strides, so that a prompt cache can read most of the next prompt of a growing chat; RATIO"
+    " of the room stays, 0.5 if none is given.",
 )
 @click.option(
     "--no-cut-newest",

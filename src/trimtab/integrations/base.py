@@ -64,7 +64,7 @@ from trimtab.models import ModelFacts, find_facts
 from trimtab.policy import load_policy
 from trimtab.policy.conversations import HISTORY, own_system, with_conversation
 from trimtab.strategies import Cascade, ClampResults, SlidingWindow, StrategyLike, TruncateText
-from trimtab.strategies.door import strategy_given
+from trimtab.strategies.door import ratio_of, strategy_given
 
 if TYPE_CHECKING:
     from trimtab.integrations.chats import Sent
@@ -113,7 +113,8 @@ class FitOptions(TypedDict, total=False):
     charge_as: str | None
     """The wire form messages are sent in; None or missing: that of the call's model, where it is known."""
     strategy: StrategyLike | None
-    steady: bool
+    steady: bool | float
+    """What a cut leaves of the room, as a share; True: a half. Else each adapter has a share of its own."""
     cut_newest: bool
     breakpoints: bool | Mapping[str, Any]
     pin: Iterable[int] | Callable[[Any, int], bool]
@@ -246,8 +247,9 @@ class Trimmer(Generic[M]):
             if others:
                 raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context say these themselves")
             self._check_texts(self._budget)
-        elif "strategy" not in self._options and not self._options.get("steady"):
-            self._options["strategy"] = strategy
+        elif "strategy" not in self._options:
+            steady = self._options.pop("steady", False)
+            self._options["strategy"] = clamped_strides(ratio_of(steady)) if steady else strategy
 
     def fit(self, messages: Sequence[M], **given: Unpack[CallOptions]) -> Outcome[M]:
         """Fit the messages of a call.

@@ -19,6 +19,7 @@ from trimtab.integrations.base import AdapterBudget, Asked, Blocks, FitOptions, 
 from trimtab.integrations.chats import Chat, Chats, Kept, Sent, beside_counted, is_learned, refuse_baseline
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.strategies.cut_memory import HeldCut
+from trimtab.strategies.door import ratio_of
 
 M = TypeVar("M")
 
@@ -68,8 +69,8 @@ class ChatTrimmer(Trimmer[M]):
         self._exactly = isinstance(budget, Budget)
         """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
         self._holds = not isinstance(self._budget, Context) and options.get("strategy") is None
-        self._target_ratio = 0.5 if options.get("steady") else given["target_ratio"]
-        self._options.pop("steady", None)
+        steady = options.get("steady")
+        self._target_ratio = ratio_of(steady) if steady else given["target_ratio"]
 
     def _strides(self, chat: Chat, messages: Sequence[Any]) -> Cascade:
         """Cut a conversation where it was cut before, and else in strides."""

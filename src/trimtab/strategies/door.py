@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any, TypeAlias
 
+from trimtab._shared.checks import number_of
+from trimtab.errors import ConfigurationError
 from trimtab.strategies.base import Strategy, as_strategy
 from trimtab.strategies.cascade import Cascade
 from trimtab.strategies.clamp_results import ClampResults
 from trimtab.strategies.sliding_window import SlidingWindow
 from trimtab.strategies.truncate_text import TruncateText
 
-__all__ = ["DEFAULT_STRATEGY", "LARGE", "STEADY_STRATEGY", "StrategyLike", "strategy_given"]
+__all__ = [
+    "DEFAULT_STRATEGY",
+    "LARGE",
+    "STEADY_RATIO",
+    "STEADY_STRATEGY",
+    "StrategyLike",
+    "check_steady",
+    "ratio_of",
+    "steady_strategy",
+    "strategy_given",
+]
 
 LARGE = ClampResults(max_ratio=0.25, above_ratio=0.5, texts="too_large", keep_newest=True)
 """One result larger than half of the room would cost nearly all the rest of the conversation."""
@@ -18,11 +31,44 @@ LARGE = ClampResults(max_ratio=0.25, above_ratio=0.5, texts="too_large", keep_ne
 DEFAULT_STRATEGY: Strategy = Cascade(LARGE, SlidingWindow(), TruncateText())
 """Whole units, oldest first, once none is as large as that; the newest is cut when nothing else can leave."""
 
-STEADY_STRATEGY: Strategy = Cascade(LARGE, SlidingWindow(target_ratio=0.5), TruncateText())
-"""The same in strides, for `steady=True`: at 0.5 prompts cost a fifth less than at 0.7."""
+STEADY_RATIO = 0.5
+"""What a cut leaves with `steady=True`: at 0.5 prompts cost a fifth less than at 0.7."""
+
+STEADY_STRATEGY: Strategy = Cascade(LARGE, SlidingWindow(target_ratio=STEADY_RATIO), TruncateText())
+"""The default in strides."""
 
 StrategyLike: TypeAlias = Strategy | str
 """What `strategy=` takes: a strategy, or a name that `create_strategy` knows, as "agent" or "drop"."""
+
+
+def check_steady(value: Any, /) -> bool | float:
+    """Return what `steady=` asks for: strides or none, or the share of the room that a cut leaves.
+
+    Raises:
+        ConfigurationError: It is neither True, False, nor a number above 0 and below 1.
+    """
+    if value is True or value is False:
+        return bool(value)
+    number = number_of(value)
+    if number is None or not 0 < number < 1:
+        raise ConfigurationError(
+            "steady is True, False, or the share of the room that a cut leaves, above 0 and below 1, not"
+            f" {reprlib.repr(value)}",
+            argument="steady",
+        )
+    return float(number)
+
+
+def ratio_of(steady: float, /) -> float:
+    """Return what a cut leaves of the room; True: `STEADY_RATIO`."""
+    return STEADY_RATIO if steady is True else steady
+
+
+def steady_strategy(steady: float, /) -> Strategy:
+    """Return the default in strides, of which each leaves a share of the room."""
+    if steady is True:
+        return STEADY_STRATEGY
+    return Cascade(LARGE, SlidingWindow(target_ratio=ratio_of(steady)), TruncateText())
 
 
 def strategy_given(value: Any, /) -> Strategy:
