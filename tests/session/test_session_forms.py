@@ -75,7 +75,7 @@ def shown(session: Session, form: str, body: Body) -> Body | None:
     assert report.tokens_after <= session.budget_tokens
     if report.tokens_before == report.tokens_after:  # nothing was shortened
         assert session.token_count >= report.tokens_after  # what is left out is counted
-        left_out = any(note.startswith("Left out") for note in report.notes)
+        left_out = any(note.startswith("Not in view") for note in report.notes)
         assert left_out or session.token_count == report.tokens_after
     assert session.total_message_count >= len(view.messages)
     return sent(form, body, view.system, view.messages)
