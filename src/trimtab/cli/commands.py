@@ -32,7 +32,7 @@ COMMANDS = {
     "batch": "Do whole data sets, from files into files.",
     "count": "Count the tokens of conversations.",
     "fit": "Fit conversations into a budget.",
-    "inspect": "Look at a conversation in a browser.",
+    "inspect": "Look at conversations in a browser.",
     "mcp": "Serve the sessions of a store over MCP.",
     "models": "List the models trimtab knows, or look some up.",
     "policy": "Check a policy, and write it as JSON.",
