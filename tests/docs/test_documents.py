@@ -99,19 +99,19 @@ def test_the_readme_shows_where_its_names_come_from() -> None:
     assert mentioned <= imported
 
 
-def test_the_readmes_first_screen_has_real_calls_of_two_sdks() -> None:
-    """Within 45 lines, each with the fitted messages; those of the others are a link away."""
-    first = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:45])
-    assert "chat.completions.create(" in first
-    assert "Anthropic().messages.create(" in first
-    assert first.count(".messages") >= 3
-    whole = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "(docs/programs.md)" in first
+def test_the_readme_is_one_screen_that_begins_with_what_one_needs() -> None:
+    """The promise, why, how to install it and a call of a real SDK; the calls of the others are a link away."""
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 160
+    first = "\n".join(lines[:60])
+    for what in ("Never over budget.", "![", "## Why not a ten-line loop?", "## Install", "completions.create("):
+        assert what in first
+    assert "(docs/programs.md)" in "\n".join(lines)
     others = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
-    for call in ("responses.create(", "generate_content(", ".converse("):
+    for call in ("client.messages.create(", "responses.create(", "generate_content(", ".converse("):
         assert call in others
-    for question in ("## What did it drop?", "## `fit`, `Context` or `Session`?", "## Which budget?"):
-        assert question in whole
+    guide = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert "## `fit`, `Context` or `Session`?" in guide
 
 
 def test_the_web_app_of_the_page_is_the_program_that_is_tested() -> None:
