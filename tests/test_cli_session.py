@@ -392,7 +392,9 @@ def test_an_option_of_a_session_does_what_it_does_in_a_program(
 def test_the_limit_of_results_and_the_marks_are_taken_away_and_given_back(url: str) -> None:
     """A word each; what is left out stays as it is."""
     long = result("A", "line after line " * 60)
-    run("add", *at(url), *BUDGET, "--breakpoints", data=[HELLO, calling(function_call("A")), long])
+    said_then = [{"role": "assistant", "content": "It does."}, HELLO]  # the newest result is whole
+    roomy = ("--budget", "400", *BUDGET[2:], "--breakpoints")
+    run("add", *at(url), *roomy, data=[HELLO, calling(function_call("A")), long, *said_then])
     view = json.dumps(said(run("show", *at(url))))
     assert "all of it: message" in view
     assert "cache_control" in view
