@@ -1040,7 +1040,8 @@ def test_progress_is_shown_on_a_terminal_and_taken_away(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as out:
         code, shown = on_terminal(*arguments, program=sys.executable, stdout=out)
     assert code == 0
-    assert shown == "\r\x1b[K1 conversation, 50% …\r\x1b[K2 conversations, 100% …\r\x1b[K"
+    progress = "\r\x1b[K1 conversation, 50% …\r\x1b[K2 conversations, 100% …\r\x1b[K"
+    assert shown.startswith(f"{progress}trimtab: all 2 conversations are counted; ")
     assert (tmp_path / "out").read_bytes().count(b"\n") == 2
     assert "…" not in on_terminal(*arguments, program=sys.executable)[1]
 
@@ -1057,9 +1058,8 @@ def test_progress_says_how_much_of_a_file_is_read(tmp_path: Path) -> None:
     progress, _, rest = shown.partition(f"{clear}trimtab: ")
     assert code == 1
     assert progress == f"{clear}2 conversations, 40% …{clear}4 conversations, 80% …"
-    assert rest.endswith(
-        f"\r\n{clear}5 conversations, 100% …{clear}trimtab: 1 of 5 conversations cannot be counted\r\n"
-    )
+    summary = f"\r\n{clear}5 conversations, 100% …{clear}trimtab: 1 of 5 conversations cannot be counted; "
+    assert summary in rest
 
 
 # --- many files, and one command after another
