@@ -68,7 +68,9 @@ def _may_be_torn(outcome: Outcome) -> bool:
     if outcome.composition.is_bound:
         return False
     for decision in outcome.decisions:
-        if not decision.portion.history.is_sound(decision.settled.cut, decision.settled.before):
+        history, settled = decision.portion.history, decision.settled
+        # what an open call waits for may stand in another block
+        if history.walked.unanswered or not history.is_sound(settled.cut, settled.before):
             return True
     return False
 
