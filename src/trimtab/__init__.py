@@ -80,7 +80,7 @@ else:
         },
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 """Version of the package; pyproject.toml reads it from here."""
 
 __all__ = [
