@@ -18,13 +18,11 @@ from trimtab._shared.lazy import package_of
 from trimtab.history import ReadCache
 from trimtab.integrations.answers import answer_part
 from trimtab.integrations.base import (
-    DEEP,
     AdapterBudget,
     FitOptions,
     OnFitted,
     Schemas,
     Trimmer,
-    clamped_strides,
     form_of,
     join_system,
     rewrite_parts,
@@ -50,11 +48,6 @@ from agent_framework import (
 __all__ = ["TrimMiddleware", "TrimStrategy"]
 
 Wire = dict[str, Any]
-
-STEADY = clamped_strides(0.74)
-"""How requests give way: a little deeper than elsewhere. Without `name=` the framework writes the name of the
-agent or other ids into the messages of a run when it is over, and the next one sends them otherwise: see
-design/029."""
 
 _UNMARKED = (
     "a Message has no mark for a prompt cache that Agent Framework's clients send to the models that need one"
@@ -109,7 +102,6 @@ class TrimStrategy:
             on_fitted=on_fitted,
             options=options,
             unmarked=_UNMARKED,
-            strategy=DEEP if persist else STEADY,
             keeps=persist,
         )
         self._system = _system(instructions)
@@ -167,7 +159,6 @@ class TrimMiddleware(ChatMiddleware):
             on_fitted=on_fitted,
             options=options,
             unmarked=_UNMARKED,
-            strategy=STEADY,
         )
         self._tools = Schemas(lambda tools: [*map(_schema, tools)])
         self._answers = Schemas(_answers)

@@ -64,7 +64,6 @@ def with_budget(
     bodies = Bodies(
         budget,
         format="anthropic",
-        target_ratio=0.87,
         stored=("thread",),
         most_output=("max_tokens",),
         retry_overflow=retry_overflow,

@@ -90,12 +90,10 @@ def clamped_strides(target_ratio: float, /) -> Cascade:
     return Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=target_ratio), TruncateText())
 
 
-STEADY = clamped_strides(0.75)
-"""How a request gives way by default: no result takes more than a quarter of the budget, and the cut moves in
-strides, so that a prompt cache knows what most requests begin with (design/029)."""
+def depth_of(steady: bool | float | None, /) -> float:
+    """Return the share of the budget that a cut keeps: that of `fit(steady=True)` where nothing is said."""
+    return 1.0 if steady is False else ratio_of(True if steady is None else steady)
 
-DEEP = clamped_strides(0.55)
-"""The same where the framework forgets what was evicted: cuts that are remembered may be deeper and rarer."""
 
 MOST_READINGS = 10_000
 """How many messages an adapter remembers the reading of; each lives as long as it is remembered."""
@@ -114,7 +112,7 @@ class FitOptions(TypedDict, total=False):
     """The wire form messages are sent in; None or missing: that of the call's model, where it is known."""
     strategy: StrategyLike | None
     steady: bool | float
-    """What a cut leaves of the room, as a share; True: a half. Else each adapter has a share of its own."""
+    """What a cut keeps of the room, as a share; True, the default: a half. False: no more is cut than must be."""
     cut_newest: bool
     breakpoints: bool | Mapping[str, Any]
     pin: Iterable[int] | Callable[[Any, int], bool]
@@ -220,7 +218,6 @@ class Trimmer(Generic[M]):
         retry_overflow: bool = False,
         on_fitted: OnFitted | None,
         options: FitOptions,
-        strategy: StrategyLike = STEADY,
         hands_system: bool = False,
         keeps: bool = False,
         unmarked: str = "",
@@ -248,8 +245,7 @@ class Trimmer(Generic[M]):
                 raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context say these themselves")
             self._check_texts(self._budget)
         elif "strategy" not in self._options:
-            steady = self._options.pop("steady", False)
-            self._options["strategy"] = clamped_strides(ratio_of(steady)) if steady else strategy
+            self._options["strategy"] = clamped_strides(depth_of(self._options.pop("steady", None)))
 
     def fit(self, messages: Sequence[M], **given: Unpack[CallOptions]) -> Outcome[M]:
         """Fit the messages of a call.

@@ -61,7 +61,6 @@ def with_budget(
     bodies = Bodies(
         budget,
         format="bedrock",
-        target_ratio=0.87,
         most_output=("inferenceConfig.maxTokens",),
         retry_overflow=retry_overflow,
         on_fitted=on_fitted,

@@ -15,11 +15,10 @@ from trimtab.counting.door import as_additive
 from trimtab.counting.totals import TotalBaseline
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Request
-from trimtab.integrations.base import AdapterBudget, Asked, Blocks, FitOptions, OnFitted, Trimmer
+from trimtab.integrations.base import AdapterBudget, Asked, Blocks, FitOptions, OnFitted, Trimmer, depth_of
 from trimtab.integrations.chats import Chat, Chats, Kept, Sent, beside_counted, is_learned, refuse_baseline
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.strategies.cut_memory import HeldCut
-from trimtab.strategies.door import ratio_of
 
 M = TypeVar("M")
 
@@ -29,9 +28,6 @@ class ChatOptions(TypedDict):
 
     format: str
     """The wire form of the messages."""
-    target_ratio: float
-    """What stays when a conversation is cut. A cut that is remembered is a whole stride from the next, so
-    that more may stay than where marks are found again without memory (design/029)."""
     retry_overflow: bool
     """Whether a call that its provider refuses is sent once more, where it can be sent otherwise."""
     on_fitted: OnFitted | None
@@ -69,8 +65,7 @@ class ChatTrimmer(Trimmer[M]):
         self._exactly = isinstance(budget, Budget)
         """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
         self._holds = not isinstance(self._budget, Context) and options.get("strategy") is None
-        steady = options.get("steady")
-        self._target_ratio = ratio_of(steady) if steady else given["target_ratio"]
+        self._target_ratio = depth_of(options.get("steady"))
 
     def _strides(self, chat: Chat, messages: Sequence[Any]) -> Cascade:
         """Cut a conversation where it was cut before, and else in strides."""

@@ -74,7 +74,6 @@ def with_budget(
         budget,
         format="gemini",
         held="cachedContent",
-        target_ratio=0.82,
         most_output=("generationConfig.maxOutputTokens",),
         retry_overflow=retry_overflow,
         on_fitted=on_fitted,

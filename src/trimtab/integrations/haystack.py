@@ -19,8 +19,6 @@ from trimtab.budget import Budget
 from trimtab.context import Context
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.base import (
-    DEEP,
-    STEADY,
     AdapterBudget,
     FitOptions,
     OnFitted,
@@ -89,7 +87,6 @@ class TrimHook:
             write=_write,
             on_fitted=on_fitted,
             options=options,
-            strategy=DEEP if persist else STEADY,
             keeps=persist,
             unmarked="a ChatMessage has no place for marks of a prompt cache",
         )

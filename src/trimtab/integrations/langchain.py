@@ -27,8 +27,6 @@ from trimtab.counting.base import counter_name
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.answers import FORCED
 from trimtab.integrations.base import (
-    DEEP,
-    STEADY,
     AdapterBudget,
     CallOptions,
     FitOptions,
@@ -41,7 +39,7 @@ from trimtab.integrations.base import (
 from trimtab.integrations.marks import Markable
 from trimtab.integrations.recovery import last_try
 from trimtab.policy.conversations import HISTORY
-from trimtab.strategies import DropNewest, Edit, EvictionRequest, EvictionResult, Strategy, TruncateText
+from trimtab.strategies import DropNewest, Edit, EvictionRequest, EvictionResult, TruncateText
 
 package_of("langchain", package="langchain", needed_by="trimtab.integrations.langchain")
 
@@ -109,10 +107,7 @@ class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         super().__init__()
         self.persist = persist
-        strategy = DEEP if persist else STEADY
-        self._trimmer = _trimmer(
-            budget, on_fitted, options, strategy, keeps=persist, retry_overflow=retry_overflow
-        )
+        self._trimmer = _trimmer(budget, on_fitted, options, keeps=persist, retry_overflow=retry_overflow)
         schema = _schema if self._trimmer.sets_marks else convert_to_openai_tool
         self._tools = Schemas(lambda tools: list(map(schema, tools)))
         self._answers = Schemas(lambda asked: _answers(*asked))
@@ -507,11 +502,11 @@ def _trimmer_beside(
     model: Any, budget: AdapterBudget, on_fitted: OnFitted | None, options: dict[str, Any]
 ) -> Trimmer[BaseMessage]:
     """Make the trimmer of a call; a chat model counts where nothing else says how."""
-    trimmer = _trimmer(budget, on_fitted, options, STEADY)
+    trimmer = _trimmer(budget, on_fitted, options)
     own = None if trimmer.counts else _own_counter(model, options)
     if own is None:
         return trimmer
-    return _trimmer(budget, on_fitted, {**options, "counter": own}, STEADY)
+    return _trimmer(budget, on_fitted, {**options, "counter": own})
 
 
 def _own_counter(model: Any, options: Mapping[str, Any]) -> CounterLike | None:
@@ -566,7 +561,6 @@ def _trimmer(
     budget: AdapterBudget,
     on_fitted: OnFitted | None,
     options: Any,
-    strategy: Strategy,
     *,
     keeps: bool = False,
     retry_overflow: bool = False,
@@ -579,7 +573,6 @@ def _trimmer(
         retry_overflow=retry_overflow,
         on_fitted=on_fitted,
         options=options,
-        strategy=strategy,
         keeps=keeps,
     )
 

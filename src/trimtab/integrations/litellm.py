@@ -123,9 +123,6 @@ NATIVE: Final = {
 OPENAI: Final = ("azure", "openai")
 """Providers that are sent Responses by their own API, chat completions that need it, too."""
 
-TARGET_RATIO: Final = 0.79
-"""What stays when a conversation is cut, in whatever form (design/029)."""
-
 
 class WindowExceededError(BudgetExceededError, ContextWindowExceededError):
     """What must stay does not fit.
@@ -223,7 +220,6 @@ class TrimHandler(CustomLogger):
             form: BilledTrimmer(
                 budget,
                 format=form,
-                target_ratio=TARGET_RATIO,
                 retry_overflow=retry_overflow,
                 on_fitted=on_fitted,
                 options=options,

@@ -20,7 +20,6 @@ from trimtab.integrations.base import (
     Schemas,
     Trimmer,
     afinish,
-    clamped_strides,
     tell,
 )
 from trimtab.session import Session
@@ -44,10 +43,6 @@ from agents.models.openai_responses import Converter
 from agents.run import CallModelData, ModelInputData
 
 __all__ = ["TrimSession", "trim_filter"]
-
-_STEADY = clamped_strides(0.76)
-"""As for the other adapters, and a little shallower: a call and its result are items each, so that units are
-cut with more to spare (design/029)."""
 
 
 def trim_filter(
@@ -94,7 +89,6 @@ def trim_filter(
         write=_write,
         on_fitted=None,
         options=options,
-        strategy=_STEADY,
         hands_system=True,
     )
     tools_of, offs_of, answers_of = Schemas(_tools), Schemas(_offs), Schemas(_answers)

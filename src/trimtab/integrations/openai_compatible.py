@@ -60,7 +60,6 @@ def with_budget(
     bodies = Bodies(
         budget,
         format="openai_chat",
-        target_ratio=0.83,
         most_output=("max_completion_tokens", "max_tokens"),
         retry_overflow=retry_overflow,
         on_fitted=on_fitted,

@@ -19,8 +19,6 @@ from trimtab._shared.lazy import package_of
 from trimtab.errors import ConfigurationError
 from trimtab.integrations.answers import answer_part
 from trimtab.integrations.base import (
-    DEEP,
-    STEADY,
     AdapterBudget,
     FitOptions,
     OnFitted,
@@ -30,7 +28,6 @@ from trimtab.integrations.base import (
     known_window,
 )
 from trimtab.integrations.marks import Markable
-from trimtab.strategies import Strategy
 
 package_of("pydantic-ai", package="pydantic_ai", needed_by="trimtab.integrations.pydantic_ai")
 
@@ -96,7 +93,7 @@ class TrimCapability(AbstractCapability[Any]):
         **options: Unpack[FitOptions],
     ) -> None:
         self.persist = persist
-        self._trimmer = _trimmer(budget, on_fitted, options, DEEP if persist else STEADY, keeps=persist)
+        self._trimmer = _trimmer(budget, on_fitted, options, keeps=persist)
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
@@ -156,7 +153,7 @@ def history_processor(
     Raises:
         ConfigurationError: The budget or an option is not what it may be.
     """
-    trimmer = _trimmer(budget, on_fitted, options, DEEP, keeps=True)
+    trimmer = _trimmer(budget, on_fitted, options, keeps=True)
 
     async def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
         models = _models(ctx.model)
@@ -168,7 +165,7 @@ def history_processor(
 
 
 def _trimmer(
-    budget: AdapterBudget, on_fitted: OnFitted | None, options: FitOptions, strategy: Strategy, *, keeps: bool
+    budget: AdapterBudget, on_fitted: OnFitted | None, options: FitOptions, *, keeps: bool
 ) -> Trimmer[ModelMessage]:
     return Trimmer(
         budget,
@@ -178,7 +175,6 @@ def _trimmer(
         holds=_is_built_on,
         on_fitted=on_fitted,
         options=options,
-        strategy=strategy,
         keeps=keeps,
         unmarked=_MARKS_STAY if keeps else "",
     )

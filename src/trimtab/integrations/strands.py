@@ -25,13 +25,11 @@ from trimtab.integrations.base import (
     OnFitted,
     Schemas,
     Trimmer,
-    clamped_strides,
     form_of,
     rewrite_parts,
 )
 from trimtab.integrations.copies import CopyCache
 from trimtab.integrations.recovery import refusal_in, room_after
-from trimtab.strategies import Strategy
 
 package_of("strands", package="strands", needed_by="trimtab.integrations.strands")
 
@@ -43,11 +41,6 @@ from strands.middleware import InvokeModelContext
 __all__ = ["TrimConversationManager", "trim_middleware"]
 
 Wire = dict[str, Any]
-
-_STEADY, _DEEP = clamped_strides(0.76), clamped_strides(0.56)
-"""As for the other adapters, and a little shallower: a message that only calls is charged a frame too many
-where it is sent in another form (design/029)."""
-
 
 _MARKS_STAY = (
     "the manager cuts what the agent keeps, and points of a prompt cache move from call to call; take"
@@ -74,7 +67,7 @@ def trim_middleware(
         ConfigurationError: The budget or an option is not what it may be.
         BudgetExceededError: At a call: what must stay does not fit.
     """
-    calls = _Calls(budget, on_fitted, options, _STEADY)
+    calls = _Calls(budget, on_fitted, options)
 
     async def fit_call(context: InvokeModelContext) -> InvokeModelContext:
         asked = calls.ask(context.model, context.system_prompt, context.tool_specs)
@@ -112,7 +105,7 @@ class TrimConversationManager(ConversationManager):
         self._fitted: Fitted[Any] | None = None
         self._limit_tokens: int | None = None
         """Room for the next call, where the provider refused the last one."""
-        self._calls = _Calls(budget, on_fitted, options, _DEEP, keeps=True)
+        self._calls = _Calls(budget, on_fitted, options, keeps=True)
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Have the agent ask before each call of its model."""
@@ -156,7 +149,6 @@ class _Calls:
         budget: AdapterBudget,
         on_fitted: OnFitted | None,
         options: FitOptions,
-        strategy: Strategy,
         *,
         keeps: bool = False,
     ) -> None:
@@ -170,7 +162,6 @@ class _Calls:
             cache=CopyCache,
             on_fitted=on_fitted,
             options=options,
-            strategy=strategy,
             keeps=keeps,
             unmarked=_MARKS_STAY if keeps else "",
         )

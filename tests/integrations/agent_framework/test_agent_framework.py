@@ -159,7 +159,7 @@ def test_every_request_of_a_loop_is_valid_within_the_budget_and_shows_what_matte
 def test_a_run_that_persists_forgets_what_left(loop: Loop) -> None:
     """The list of a run is cut, and that of the session where the strategy stands behind it, too."""
     score, kept = play(loop, strategy(persist=True))
-    hold(score, loop, fill=0.77, reuse=0.70 if loop.huge_every else 0.80)
+    hold(score, loop, reuse=0.70 if loop.huge_every else 0.80)
     if len(loop.questions) > 1:  # what one run says is saved when it is over, and cut in the next
         assert len(kept) < _messages_of(loop) / 3
 
@@ -170,14 +170,14 @@ def test_a_run_that_persists_forgets_what_left(loop: Loop) -> None:
 def test_without_a_name_a_prompt_cache_knows_less_of_a_chat(made: Made, reuse: float) -> None:
     """Seven tenths, and 0.76 with `name=`; just below four fifths where the cut persists, and then 0.84."""
     score, _ = play(chat(), made)
-    hold(score, chat(), fill=0.77, reuse=reuse)
+    hold(score, chat(), reuse=reuse)
     assert score.reuse < reuse + 0.04
 
 
 def test_a_client_of_responses_is_sent_no_more() -> None:
     """Messages are read in one form, and charged as they are sent."""
     score, _ = play(agent(), middleware(keeps=False), client=responses)
-    hold(score, agent(), fill=0.84)
+    hold(score, agent())
 
 
 def test_a_client_of_claude_is_sent_no_more() -> None:

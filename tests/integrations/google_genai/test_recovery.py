@@ -39,7 +39,7 @@ def test_a_call_that_is_too_long_is_sent_once_more(is_streamed: bool) -> None:
         assert chat.send_message("And now?").text == "ok"
     assert (len(served.bodies), served.refused, len(seen)) == (4, 1, 4)
     whole, *rest = served.sizes
-    assert all(whole > LIMIT_TOKENS >= size > LIMIT_TOKENS // 3 for size in rest)
+    assert all(whole > LIMIT_TOKENS >= size > LIMIT_TOKENS // 4 for size in rest)
     assert seen[1].report.notes[-1].startswith("Sent once more, shorter")
 
 

@@ -338,7 +338,7 @@ def test_a_loop_is_held_to_what_it_is_billed(loop: Loop, part: float, reuse: flo
     is a quarter smaller reuses as much.
     """
     score, _ = play(loop, _mine, TrimHandler(BUDGET_TOKENS), charges=(None, part))
-    hold(score, loop, fill=0.8, reuse=reuse)
+    hold(score, loop, reuse=reuse)
 
 
 def test_calls_that_are_over_are_forgotten(listener: Listener) -> None:

@@ -54,7 +54,7 @@ def test_a_call_that_is_too_long_is_sent_once_more(who: str, ask: Any, caplog: A
         ask(client)
     assert (len(served.bodies), served.refused, len(seen)) == (2, 1, 2)
     whole, sent = served.sizes
-    assert whole > served.limit_tokens >= sent > served.limit_tokens // 3
+    assert whole > served.limit_tokens >= sent > served.limit_tokens // 4
     first, second = (one.report.notes for one in seen)
     assert second[-1].startswith("Sent once more, shorter")
     assert not any(note.startswith("Sent once more") for note in first)
@@ -75,7 +75,7 @@ def test_what_the_error_says_is_known_in_the_next_call(words: str, budget: Any) 
             _chat(client, messages, max_tokens=100)
     assert served.refused == 1
     assert len(served.bodies) == 4
-    assert all(served.limit_tokens >= size > served.limit_tokens // 3 for size in served.sizes[1:])
+    assert all(served.limit_tokens >= size > served.limit_tokens // 4 for size in served.sizes[1:])
 
 
 def test_what_a_model_takes_is_known_to_all_conversations() -> None:

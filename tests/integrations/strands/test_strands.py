@@ -120,7 +120,7 @@ def test_a_manager_cuts_what_the_agent_keeps(loop: Loop) -> None:
     """Then the cut is the agent's, and a request begins as the one before even more often."""
     manager = TrimConversationManager(BUDGET_TOKENS)
     score, kept = play(loop, conversation_manager=manager)
-    hold(score, loop, fill=0.77, reuse=0.70 if loop.huge_every else 0.80)
+    hold(score, loop, reuse=0.70 if loop.huge_every else 0.80)
     assert len(kept) < _messages_of(loop) / 3
 
 
