@@ -57,18 +57,18 @@ class Score:
         return sum(self.fills) / max(1, len(self.fills))
 
 
-def hold(score: Score, loop: Loop, *, fill: float = 0.65, reuse: float = 0.70) -> None:
+def hold(score: Score, loop: Loop, *, fill: float = 0.65, reuse: float = 0.70, price: float = 0.23) -> None:
     """Hold what was sent in a loop to what every adapter promises.
 
-    Each request is valid, within the budget, and shows the question of the turn and the results that just came;
-    most of the budget is used, and most of a request is known to a prompt cache. With reads from it at a tenth
-    a call costs at most 0.23 of the budget's price, or 0.25 with huge results, whose ends are cut anew.
+    Each request is valid, within the budget, and shows the question of the turn and the results that just
+    came; most of the budget is used, and most of a request is known to a prompt cache. With reads from it at
+    a tenth a call costs at most so much of the budget's price; with huge results, of which each is a quarter
+    of the budget, two hundredths more.
     """
     assert (score.requests, score.invalid, score.over, score.blind) == (loop.model_calls, [], [], [])
     assert score.fill >= fill
     assert score.reuse >= reuse
-    if reuse >= 0.70:
-        assert score.fill * (1 - 0.9 * score.reuse) <= (0.25 if loop.huge_every else 0.23)
+    assert score.fill * (1 - 0.9 * score.reuse) <= price + (0.02 if loop.huge_every else 0)
 
 
 @dataclass(slots=True)

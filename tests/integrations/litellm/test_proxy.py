@@ -128,7 +128,7 @@ def test_sixty_four_at_a_time_are_valid_within_the_budget_and_each_has_its_answe
         for form, body in bodies
     ]
     assert max(tokens) <= BUDGET_TOKENS
-    assert sum(tokens) / len(tokens) > 0.7 * BUDGET_TOKENS
+    assert sum(tokens) / len(tokens) > 0.4 * BUDGET_TOKENS
     assert set(Counter(form for form, _ in bodies)) == {"openai_chat", "openai_responses", "anthropic"}
 
 
