@@ -112,7 +112,7 @@ class FitOptions(TypedDict, total=False):
     """The wire form messages are sent in; None or missing: that of the call's model, where it is known."""
     strategy: StrategyLike | None
     steady: bool | float
-    """What a cut keeps of the room: a share; True, the default: a half. False: it cuts no deeper than it must."""
+    """What a cut keeps of the room: a share; True, the default: a half. False cuts no deeper than it must."""
     cut_newest: bool
     breakpoints: bool | Mapping[str, Any]
     pin: Iterable[int] | Callable[[Any, int], bool]
