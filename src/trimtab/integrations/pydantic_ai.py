@@ -478,7 +478,8 @@ def _rewrite(parts: Sequence[Any], was: Wire, said: Wire) -> list[Any]:
     if isinstance(part, BaseToolReturnPart):
         files = part.files if isinstance(new, list) else []
         text = new if isinstance(new, str) else new[0]["text"]
-        return [replace(part, content=[text, *files] if files else text)]
+        # The framework wraps what failed, `{"error": …}`; the text that was read and counted has the wrapper.
+        return [replace(part, content=[text, *files] if files else text, outcome="success")]
     if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
         return [replace(part, content=_rewrite_items(part.content, new))]
     return [replace(part, content=new)]
