@@ -246,7 +246,7 @@ def test_wrong_usage_is_exit_2(chats: Path, arguments: list[str], said: str) -> 
 
 
 @pytest.mark.long
-def test_a_terminal_shows_rows_speed_and_time_left(tmp_path: Path) -> None:
+def test_a_terminal_shows_rows_speed_and_time_to_go(tmp_path: Path) -> None:
     """Once it takes longer than a second; the line is gone at the end."""
     table = pa.table({"messages": [json.dumps(CHAT)] * 800})
     pq.write_table(table, tmp_path / "in.parquet", row_group_size=50)
@@ -261,7 +261,7 @@ def test_a_terminal_shows_rows_speed_and_time_left(tmp_path: Path) -> None:
     os.close(main)
     assert process.returncode == 0
     lines = shown.decode().split("\r\x1b[K")
-    assert re.fullmatch(r"[\d,]+ rows, [\d,]+ a second, \d+:\d\d left …", lines[1])
+    assert re.fullmatch(r"[\d,]+ rows, [\d,]+ a second, \d+:\d\d to go …", lines[1])
     assert lines[-1] == ""
 
 

@@ -332,12 +332,13 @@ def test_options_of_a_session_that_is_there_change_it(url: str) -> None:
 LONG = [
     HELLO,
     {"role": "user", "content": "Look it up."},
+    *TALK,
     calling(function_call("A")),
     result("A", "line after line " * 60),
     *TALK,
     {"role": "user", "content": "What is my order, 77x41?"},
 ]
-"""A fact that leaves the view, a result that is larger than its share, and a question about the fact."""
+"""A fact that leaves the view, a result larger than half of 400 tokens, and a question about the fact."""
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
 BY_DEFAULT: list[dict[str, Any]] = [
     {"recall_ratio": 0.0},
@@ -362,7 +363,7 @@ BY_DEFAULT: list[dict[str, Any]] = [
         ("--breakpoints", None, {"breakpoints": True}),
         ("--no-breakpoints", None, {"breakpoints": False}),
         ("--tools", json.dumps(TOOLS), {"tools": TOOLS}),
-        ("--output-reserve", "30", {"budget": Budget(200, output_reserve=30)}),
+        ("--output-reserve", "30", {"budget": Budget(400, output_reserve=30)}),
     ],
 )
 def test_an_option_of_a_session_does_what_it_does_in_a_program(
@@ -373,11 +374,11 @@ def test_an_option_of_a_session_does_what_it_does_in_a_program(
         (tmp_path / "data.json").write_text(value, encoding="utf-8")
         value = str(tmp_path / "data.json")
     words = (option,) if value is None else (option, value)
-    given = {"budget": 200, "counter": CharCounter(4), "system": "Be brief.", "format": "openai_chat"}
+    given = {"budget": 400, "counter": CharCounter(4), "system": "Be brief.", "format": "openai_chat"}
     code, plain = Session(**{**given, **keyword}), Session(**given)
     views = []
     for number, message in enumerate(LONG):
-        budget = ("--budget", "200", "--counter", "chars:4", "--system", "Be brief.", *words)
+        budget = ("--budget", "400", "--counter", "chars:4", "--system", "Be brief.", *words)
         run("add", *at(url), *budget, "--event-id", f"e{number}", data=message)
         code.add(message, id=f"e{number}")  # which is the handle of a result that is cut
         plain.add(message, id=f"e{number}")
