@@ -28,7 +28,7 @@ from trimtab.counting import EstimateCounter, TextCounter
 from trimtab.errors import FormatError, InvalidHistoryError
 from trimtab.formats import get_format
 from trimtab.models import Framing
-from trimtab.strategies import ClampResults, Reads, Strategy
+from trimtab.strategies import ClampResults, EvictionRequest, EvictionResult, Reads, Strategy
 from trimtab.testing import WordCounter, group_all
 
 
@@ -88,9 +88,8 @@ def words(name: str) -> TextCounter:
     )
 
 
-def written(line: str, form: str) -> list[dict[str, Any]]:
-    """Write a conversation in a wire form."""
-    messages = talk(line)
+def in_form(messages: list[dict[str, Any]], form: str) -> list[dict[str, Any]]:
+    """Write a chat in a wire form."""
     if form == "openai_chat":
         return messages
     if form != "openai_responses":
@@ -104,9 +103,13 @@ def written(line: str, form: str) -> list[dict[str, Any]]:
         if message["content"]:
             items.append({"role": message["role"], "content": message["content"]})
         for call in message.get("tool_calls", ()):
-            made = {"name": "f", "arguments": "{}"}
-            items.append({"type": "function_call", "call_id": call["id"], **made})
+            items.append({"type": "function_call", "call_id": call["id"], **call["function"]})
     return items
+
+
+def written(line: str, form: str) -> list[dict[str, Any]]:
+    """Write a conversation in a wire form."""
+    return in_form(talk(line), form)
 
 
 def outcome(messages: list[Any], limit: int, **options: Any) -> tuple[Any, ...]:
@@ -214,6 +217,43 @@ def test_results_are_clamped_as_if_everything_was_grouped(form: str, share: dict
         for others in ([SlidingWindow()], [clear, SlidingWindow()]):
             strategy = Cascade(ClampResults(**share), *others)
             assert_same_at_every_limit(messages, strategy, counter, format=form)
+
+
+class Unpromised:
+    """Another strategy as a black box: it promises nothing, so that all is counted and grouped first."""
+
+    name = "unpromised"
+
+    def __init__(self, inner: Strategy) -> None:
+        self._inner = inner
+
+    def evict(self, request: EvictionRequest, /) -> EvictionResult:
+        """Keep what the other keeps."""
+        return self._inner.evict(request)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("form", FORMS)
+def test_results_that_clear_behind_a_text_that_is_cut_are_cut_as_if_everything_was_counted(form: str) -> None:
+    """In either order: what one step makes of a result does not hide what the other makes of a text."""
+    clear = ClearToolResults(keep_results=1, placeholder="-")
+    clamp = ClampResults(max_ratio=0.25, above_ratio=0.5, texts="too_large", keep_newest=True)
+    for end in (
+        "u1 cA rA9 a400 u1 cB rB30 a2 u1",
+        "a400 u1 cA rA40 cB rB3 u1 a1",
+        "u1 cA rA300 a400 u2 cB,C rB9 rC99 a1 u1",
+        "u1 cA rA90 a400 u1 cB rB120 a2 u1 cC rC8 a40 u1",
+    ):
+        messages = written("u2 cD rD30 a2 " * 4 + end, form)
+        for steps in ([clear, clamp], [clamp, clear]):
+            for limit in (280, 300, 340, 390, 430):
+                strategy = Cascade(*steps, SlidingWindow())
+                options: dict[str, Any] = {"counter": words(form), "format": form}
+                near = outcome(messages, limit, strategy=strategy, **options)
+                assert near == outcome(messages, limit, strategy=Unpromised(strategy), **options), (
+                    end,
+                    limit,
+                )
 
 
 @pytest.mark.few(1)

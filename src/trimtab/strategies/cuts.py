@@ -457,6 +457,8 @@ def count_shrunk_back(history: History, sizes: Sizes, limit_tokens: int, shrinks
         else:
             row = zip(range(start, stop), kinds, sizes.known[start:stop], strict=True)
             tokens = [(of(at) if size is None else size) if kind in words else 0 for at, kind, size in row]
+            if of_texts[0] < sys.maxsize:  # one step may let results come to nothing, another cut texts
+                tokens = [of_texts[1] if size > of_texts[0] else size for size in tokens]
         passed = [*accumulate(reversed(tokens))]
         if passed[-1] > room:
             return stop - 1 - bisect_right(passed, room)
