@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Message, assistant, call, result, system, user, words
-from tests.test_near_cut import FORMS, outcome, said_in, written
+from tests.test_near_cut import FORMS, in_form, outcome, written
 from tests.test_near_cut import words as words_of
 from trimtab import (
     Cascade,
@@ -94,30 +94,13 @@ MODELS = {
 }
 
 
-def items_of(chat: list[Message]) -> list[Message]:
-    """Write a chat as items of Responses."""
-    items: list[Message] = []
-    for one in chat:
-        if one["role"] == "tool":
-            made = {"type": "function_call_output", "call_id": one["tool_call_id"], "output": one["content"]}
-            items.append(made)
-            continue
-        items.append({"role": one["role"], "content": one["content"]})
-        for made in one.get("tool_calls") or ():
-            items.append({"type": "function_call", "call_id": made["id"], **made["function"]})
-    return items
-
-
 @pytest.mark.few(5)
 @pytest.mark.parametrize("seed", range(3, 9))
 @pytest.mark.parametrize("form", FORMS)
 def test_an_agent_with_large_parallel_results_knows_what_it_did(form: str, seed: int) -> None:
     """3 to 5 of 51 messages were all that "agent" kept, in 29 % of the room."""
     for step, chat in enumerate(calls_of_an_agent(seed)):
-        if form == "openai_responses":
-            messages = items_of(chat)
-        else:
-            messages = chat if form == "openai_chat" else said_in(form, chat)
+        messages = in_form(chat, form)
         fitted = fit(messages, 20_000, strategy="agent", model=MODELS[form], format=form)
         assert validate(fitted.messages, format=form) == []
         if step >= 20:
@@ -135,31 +118,11 @@ def test_a_result_above_half_of_the_room_comes_to_a_quarter(form: str, options: 
     """In every form; a result of half of the room stays whole."""
     for size, kept in ((LARGE, ROOM // 4), (ROOM // 2, ROOM // 2)):
         chat = [user(), *steps(80, size, 80, 60), user()]
-        messages = chat if form == "openai_chat" else in_form(form, chat)
+        messages = in_form(chat, form)
         fitted = fit(messages, ROOM, counter=words_of(form), format=form, **options)
         texts = [text for message in fitted.messages for text in all_texts(message)]
         assert max(map(WORDS.count_text, texts)) <= kept
         assert any(CUT_MARKER[:-1] in text for text in texts) == (size == LARGE)
-
-
-def in_form(form: str, chat: list[Message]) -> list[Message]:
-    """Write a chat in a wire form."""
-    if form != "openai_responses":
-        return said_in(form, chat)
-    line = {"user": "u", "assistant": "c", "tool": "r"}
-    ids = iter("ABCDEFGH")
-    made: dict[str, str] = {}
-    told = []
-    for message in chat:
-        role = message["role"]
-        if role == "assistant":
-            name = made[message["tool_calls"][0]["id"]] = next(ids)
-            told.append(f"c{name}")
-        elif role == "tool":
-            told.append(f"r{made[message['tool_call_id']]}{sizes([message])[0]}")
-        else:
-            told.append(f"{line[role]}{sizes([message])[0]}")
-    return written(" ".join(told), form)
 
 
 def all_texts(value: Any) -> Iterator[str]:

@@ -9,16 +9,13 @@ files of `tests/integrations`, which run where the framework is.
 from __future__ import annotations
 
 import ast
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.docs.documents import ROOT, blocks
-from tests.judge.server import Provider, answered, provider, variables
+from tests.judge.server import Provider, answered, provider, run_alone
 
 PAGE = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 PROGRAMS = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
@@ -28,16 +25,7 @@ CHAT, DOCUMENTS, AGENT, SERVICE = [block.text for block in blocks(PAGE) if block
 
 def run(program: str, server: Provider, folder: Path) -> str:
     """Run a program alone; gives what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        encoding="utf-8",
-        env={**os.environ, **variables(server.address), "PYTHONPATH": str(ROOT / "src")},
-        cwd=folder,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_alone(["-c", program], server, folder, PYTHONPATH=str(ROOT / "src"))
 
 
 def length(program: str) -> int:

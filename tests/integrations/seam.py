@@ -8,22 +8,17 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from trimtab import fit
-from trimtab.integrations.base import STEADY
+from trimtab.integrations.base import clamped_strides
 
 Run = Callable[[], object]
 MODEL = "gpt-4o"
+STEADY = clamped_strides(0.5)
+"""How an adapter has requests give way by default: to half of the room, as `steady=True` says."""
 
 
-def bare(
-    messages: list[Any],
-    budget: int,
-    *,
-    model: str = MODEL,
-    format: str = "openai_chat",
-    strategy: Any = STEADY,
-) -> Run:
+def bare(messages: list[Any], budget: int, *, model: str = MODEL, format: str = "openai_chat") -> Run:
     """Return a fit of wire messages as an adapter asks for it."""
-    return lambda: fit(messages, budget, model=model, format=format, strategy=strategy).messages
+    return lambda: fit(messages, budget, model=model, format=format, strategy=STEADY).messages
 
 
 def bill_below(

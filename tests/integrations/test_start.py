@@ -6,14 +6,11 @@ tests hold the page to these files. The server they ask refuses what the provide
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.judge.server import provider, variables
+from tests.judge.server import provider, run_alone
 
 HERE = Path(__file__).resolve().parent
 
@@ -37,14 +34,6 @@ def test_the_program_of_the_page_sends_a_valid_request_and_prints_the_answer(
 ) -> None:
     """One request, which the judge accepts."""
     with provider() as server:
-        done = subprocess.run(
-            [sys.executable, HERE / name / "start.py"],
-            capture_output=True,
-            encoding="utf-8",
-            env={**os.environ, **variables(server.address)},
-            cwd=tmp_path,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    assert ("Why is the sky blue?" if name == "mcp" else "ok") in done.stdout
+        told = run_alone([HERE / name / "start.py"], server, tmp_path)
+    assert ("Why is the sky blue?" if name == "mcp" else "ok") in told
     assert [form for form, _ in server.bodies] == FORMS[name]

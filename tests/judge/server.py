@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -98,6 +102,20 @@ def variables(address: str) -> dict[str, str]:
     quiet = {"OPENAI_AGENTS_DISABLE_TRACING": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     quiet |= {"AGNO_TELEMETRY": "false"}
     return openai | anthropic | gemini | bedrock | quiet
+
+
+def run_alone(words: Sequence[str | Path], api: Provider, folder: Path, **more: str) -> str:
+    """Run a Python program in a folder, led to the server; gives what it printed."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, **variables(api.address), **more},
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def refused(form: str, refusal: Refusal) -> dict[str, Any]:

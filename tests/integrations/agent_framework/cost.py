@@ -8,7 +8,7 @@ from agent_framework import ChatContext, Content, Message
 from agent_framework.openai import OpenAIChatCompletionClient
 
 from tests.integrations.seam import MODEL, Run, bare, calls_of, complete
-from trimtab.integrations.agent_framework import STEADY, TrimMiddleware
+from trimtab.integrations.agent_framework import TrimMiddleware
 
 
 def pair(messages: list[dict[str, Any]], budget: int) -> tuple[Run, Run]:
@@ -24,7 +24,7 @@ def pair(messages: list[dict[str, Any]], budget: int) -> tuple[Run, Run]:
         await trim.process(context, call_next)
         return context.messages
 
-    return complete(run), bare(messages, budget, strategy=STEADY)
+    return complete(run), bare(messages, budget)
 
 
 def _message(message: dict[str, Any]) -> Message:

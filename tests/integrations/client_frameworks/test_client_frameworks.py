@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +26,7 @@ from smolagents import OpenAIModel, ToolCallingAgent, tool
 from tests.docs.documents import ROOT, blocks
 from tests.integrations.loops import LOOPS, LookError, Loop
 from tests.integrations.upstream import BUDGET_TOKENS, Upstream, hold, upstream
-from tests.judge.server import Provider, answered, provider, variables
+from tests.judge.server import Provider, answered, provider, run_alone
 from trimtab import counter_for
 from trimtab.counting import measure
 from trimtab.integrations.openai import with_budget
@@ -185,14 +182,6 @@ def test_a_program_of_the_page_sends_a_valid_request_and_prints_the_answer(at: i
     """In an empty folder."""
     assert len(PROGRAMS) == 5
     with provider(_Asked()) as served:
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAMS[at]],
-            capture_output=True,
-            encoding="utf-8",
-            env={**os.environ, **variables(served.address)},
-            cwd=tmp_path,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    assert "ok" in done.stdout
+        told = run_alone(["-c", PROGRAMS[at]], served, tmp_path)
+    assert "ok" in told
     assert len(served.bodies) == 1

@@ -8,7 +8,6 @@ from agents import Agent
 from agents.run import CallModelData, ModelInputData
 
 from tests.integrations.seam import MODEL, Run, bare, complete
-from trimtab.integrations.base import clamped_strides
 from trimtab.integrations.openai_agents import trim_filter
 
 
@@ -17,8 +16,7 @@ def pair(messages: list[dict[str, Any]], budget: int) -> tuple[Run, Run]:
     items: list[Any] = [item for message in messages for item in _items(message)]
     trim, agent = trim_filter(budget), Agent[None]("looker", model=MODEL)
     data = CallModelData(ModelInputData(items, None), agent, None)
-    other = bare(items, budget, format="openai_responses", strategy=clamped_strides(0.76))
-    return complete(lambda: trim(data)), other
+    return complete(lambda: trim(data)), bare(items, budget, format="openai_responses")
 
 
 def _items(message: dict[str, Any]) -> list[dict[str, Any]]:
