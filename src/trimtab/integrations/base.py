@@ -90,11 +90,6 @@ def clamped_strides(target_ratio: float, /) -> Cascade:
     return Cascade(ClampResults(max_ratio=0.25), SlidingWindow(target_ratio=target_ratio), TruncateText())
 
 
-def depth_of(steady: bool | float | None, /) -> float:
-    """Return the share of the budget that a cut keeps: that of `fit(steady=True)` where nothing is said."""
-    return 1.0 if steady is False else ratio_of(True if steady is None else steady)
-
-
 MOST_READINGS = 10_000
 """How many messages an adapter remembers the reading of; each lives as long as it is remembered."""
 
@@ -195,7 +190,6 @@ class Trimmer(Generic[M]):
             otherwise.
         on_fitted: Called with the `Fitted` of each call; may be async where the call is.
         options: What the user said of `fit`.
-        strategy: How requests give way where the user says nothing.
         hands_system: Whether the adapter sends the system text of the `Fitted`. One that sends its messages
             alone has no place for that of a `Context`, in wire forms that keep it beside them.
         keeps: Whether what is sent takes the place of what the framework keeps.
@@ -234,6 +228,9 @@ class Trimmer(Generic[M]):
         """Whether a call that is refused is sent once more."""
         self._refused = Refused()
         self._options = _options_given(options, self._format)
+        steady = self._options.get("steady", True)
+        self._target_ratio = ratio_of(steady) if steady else 1.0
+        """What a cut keeps of the budget, if neither a strategy nor a `Context` says how calls give way."""
         self._has_warned = False
         self._missing: dict[str, tuple[EstimateCounter, str]] = {}
         """What counts for known models whose tokenizer is not installed, and what is said of each."""
@@ -245,7 +242,8 @@ class Trimmer(Generic[M]):
                 raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context say these themselves")
             self._check_texts(self._budget)
         elif "strategy" not in self._options:
-            self._options["strategy"] = clamped_strides(depth_of(self._options.pop("steady", None)))
+            self._options.pop("steady", None)
+            self._options["strategy"] = clamped_strides(self._target_ratio)
 
     def fit(self, messages: Sequence[M], **given: Unpack[CallOptions]) -> Outcome[M]:
         """Fit the messages of a call.

@@ -15,7 +15,7 @@ from trimtab.counting.door import as_additive
 from trimtab.counting.totals import TotalBaseline
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Request
-from trimtab.integrations.base import AdapterBudget, Asked, Blocks, FitOptions, OnFitted, Trimmer, depth_of
+from trimtab.integrations.base import AdapterBudget, Asked, Blocks, FitOptions, OnFitted, Trimmer
 from trimtab.integrations.chats import Chat, Chats, Kept, Sent, beside_counted, is_learned, refuse_baseline
 from trimtab.strategies import Cascade, SlidingWindow, TruncateText
 from trimtab.strategies.cut_memory import HeldCut
@@ -65,7 +65,6 @@ class ChatTrimmer(Trimmer[M]):
         self._exactly = isinstance(budget, Budget)
         """Whether the budget is the caller's word: a bare number of tokens is held whatever is estimated."""
         self._holds = not isinstance(self._budget, Context) and options.get("strategy") is None
-        self._target_ratio = depth_of(options.get("steady"))
 
     def _strides(self, chat: Chat, messages: Sequence[Any]) -> Cascade:
         """Cut a conversation where it was cut before, and else in strides."""

@@ -475,11 +475,14 @@ def _rewrite(parts: Sequence[Any], was: Wire, said: Wire) -> list[Any]:
         stale = any(key in was and key not in said for key in ("reasoning_content", "reasoning_details"))
         return [None if stale and isinstance(one, ThinkingPart) else one for one in made]
     [part] = parts
-    if isinstance(part, BaseToolReturnPart):
+    if was["role"] == "tool":
+        if not isinstance(part, BaseToolReturnPart):  # a RetryPromptPart
+            part = ToolReturnPart(part.tool_name, "", part.tool_call_id, timestamp=part.timestamp)
         files = part.files if isinstance(new, list) else []
         text = new if isinstance(new, str) else new[0]["text"]
         # The framework wraps what failed, `{"error": …}`; the text that was read and counted has the wrapper.
-        return [replace(part, content=[text, *files] if files else text, outcome="success")]
+        outcome = "success" if part.outcome in ("failed", "retried") else part.outcome
+        return [replace(part, content=[text, *files] if files else text, outcome=outcome)]
     if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
         return [replace(part, content=_rewrite_items(part.content, new))]
     return [replace(part, content=new)]

@@ -28,6 +28,7 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    RetryPromptPart,
     SystemPromptPart,
     TextPart,
     ThinkingPart,
@@ -303,6 +304,34 @@ def test_the_schema_of_an_answer_is_charged_as_it_is_sent(kind: Any, model: Any)
         made: Any = Agent(model(server), instructions="Be brief.", capabilities=[trim], output_type=kind)
         made.run_sync("And now?")
     hold_answer(seen[0], server.bodies[0], model="gpt-4o")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ToolReturnPart("look", "nothing is there " * 100, "c1"),
+        ToolReturnPart("look", "nothing is there " * 100, "c1", outcome="failed"),
+        RetryPromptPart("nothing is there " * 100, tool_name="look", tool_call_id="c1"),
+    ],
+    ids=["returned", "failed", "retried"],
+)
+def test_a_result_that_is_shortened_is_sent_as_it_is_counted(part: Any) -> None:
+    """The framework puts what failed into `{"error": …}`: once."""
+    talk: list[ModelMessage] = [
+        ModelRequest([UserPromptPart("Look.")]),
+        ModelResponse([ToolCallPart("look", {}, "c1")]),
+        ModelRequest([part]),
+        ModelResponse([TextPart("Done.")]),
+    ]
+    seen: list[Fitted[Any]] = []
+    with provider() as server:
+        trim = TrimCapability(200, on_fitted=seen.append)
+        made: Any = Agent(_chat_model(server), capabilities=[trim])
+        made.run_sync("And now?", message_history=talk)
+    hold_answer(seen[0], server.bodies[0], model="gpt-4o")
+    (sent,) = [one["content"] for one in server.bodies[0][1]["messages"] if one["role"] == "tool"]
+    assert "[text cut by trimtab" in sent
+    assert sent.count('"error"') <= 1
 
 
 def test_a_processor_of_the_history_writes_what_it_gives() -> None:
