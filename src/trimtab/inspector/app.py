@@ -151,12 +151,12 @@ class Desk:
         if self._collection is None:
             return self._opened[0]
         collection, number = self._collection, int(request.path_params["number"])
-        if number not in self._numbers.values():  # it is newer than the list, or nobody has asked for that
+        if number >= len(self._numbers):  # it is newer than the list, or nobody has asked for that
             self._numbers_of(collection)
-        name = next((name for name, one in self._numbers.items() if one == number), None)
-        if name is None:
+        names = list(self._numbers)  # in the order of their numbers
+        if number >= len(names):
             raise UnknownNameError(f"there is no {collection.noun} {number}", name=str(number))
-        found: str = name
+        found = names[number]
         return keep(
             self._opened,
             number,

@@ -132,7 +132,7 @@ class Inspector:
         return self._log
 
     def _render(self, template: str, request: Request, *, status: int = 200, **values: Any) -> Response:
-        names = {**self.names, "model": self._model(request)}
+        names = {**self.names, "model": self._model(request), "newest": self._version(None)}
         return render(template, request, status=status, **{**names, **values})
 
     def _model(self, request: Request) -> str:
@@ -217,7 +217,6 @@ class Inspector:
             "typed": asked.get("json", ""),
             "window": asked.get("budget", ""),
             "version": asked.get("version", ""),
-            "newest": None if self._log is None else self._log.version,
             "of": None,
             "slider": None,
             "since": None,
@@ -252,7 +251,7 @@ class Inspector:
             "fates": [(one, _row_of_fate(view, one)) for one in view.fates()],
             "kinds": {one.kind for one in view.entries},
             "asked_budget": question.window is not None,
-            "gone": sum(entry.kind in GONE for entry in view.entries),
+            "gone": len(view.listed_in("evicted")),
             "more": self._wider(question, view) if view.report.fits else None,
             "note": self._for_model(question.model).note,
             "price": self._price(question, view),
@@ -297,10 +296,10 @@ class Inspector:
 
     def growth(self, request: Request) -> Response:
         """Say whether a session has grown since a page was made."""
-        log = self._session_log()
+        self._session_log()
         words = {name: value for name, value in request.query_params.items() if name != "of"}
         of = self._version(whole(request.query_params, "of"))
-        return self._render("grown.html", request, of=of, newest=log.version, newest_query=urlencode(words))
+        return self._render("grown.html", request, of=of, newest_query=urlencode(words))
 
     def rows(self, request: Request) -> Response:
         """Show some rows of the list, those that are seen."""
@@ -411,14 +410,13 @@ class Inspector:
             given=given,
             policies=policies,
             defaults={"_a": policies[0], "_b": policies[min(1, len(policies) - 1)]},
-            of=None if self._log is None else self._log.version,
+            of=self._version(None),
             newest_query=urlencode(dict(given)),
             only=only,
             query=query,
             total=len(pairs),
             changes=changes(pairs),
             rows=self._pair_rows(pairs, range(min(len(pairs), FIRST_ROWS))),
-            newest=None if self._log is None else self._log.version,
         )
 
     def compare_rows(self, request: Request) -> Response:
@@ -445,7 +443,6 @@ class Inspector:
             "timeline.html",
             request,
             of=log.version,
-            newest=log.version,
             newest_query="",
             rows=list(enumerate(log.moments(0, FIRST_ROWS))),
             total=log.version,
@@ -483,7 +480,7 @@ class Inspector:
 
     # The bill.
 
-    def _bill(self, request: Request) -> list[Replayed]:
+    def _bill(self, request: Request, billed: Sequence[str]) -> list[Replayed]:
         given = request.query_params
         subject = self._for_model(self._model(request))
         play = subject.play
@@ -492,7 +489,7 @@ class Inspector:
         pricing = given.get("pricing") or subject.pricings[0]
         window = whole(given, "budget", least=1)
         known = (*subject.replayed, *subject.policies)
-        asked = list(dict.fromkeys(filter(None, self._policies_of_bill(given))))
+        asked = list(dict.fromkeys(filter(None, billed)))
         for word in asked:
             _check_known(word, known)
         _check_known(pricing, subject.pricings)
@@ -526,7 +523,7 @@ class Inspector:
             of = self._version(whole(given, "version"))
             subject = self._for_model(self._model(request))
             billed = self._policies_of_bill(given)
-            results = self._bill(request)
+            results = self._bill(request, billed)
         except ContextError as problem:
             error = in_page(problem)
         start = whole(given, "start") or 0
@@ -557,14 +554,14 @@ class Inspector:
             total=total,
             step=BILL_ROWS,
             of=of,
-            newest=None if self._log is None else self._log.version,
             newest_query=urlencode(query),
             query=urlencode(shown),
         )
 
     def charts(self, request: Request) -> Response:
         """Draw the bill."""
-        page = chart_page({self._subject.name: self._bill(request)}, title=f"Bill of {self._subject.name}")
+        results = self._bill(request, self._policies_of_bill(request.query_params))
+        page = chart_page({self._subject.name: results}, title=f"Bill of {self._subject.name}")
         return HTMLResponse(page, headers={"Content-Security-Policy": policy_for_style(style_of(page))})
 
 

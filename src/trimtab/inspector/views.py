@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from trimtab._fitting.prepare import BLOCK
 from trimtab.budget import Budget
 from trimtab.context import Fitted
 from trimtab.errors import BudgetExceededError, ConfigurationError, CountingError, UnknownNameError
@@ -35,8 +36,6 @@ KEPT_VIEWS = 24
 _MOST_LARGEST = 3
 _CUT = CUT_MARKER.rstrip("]")
 """The beginning of what stands where a text was cut; where all of it is may follow."""
-BLOCK = "history"
-"""What the one block of `fit` is called: a page does not name it."""
 GONE = ("evicted", "summarized")
 """Kinds of entries of which nothing is sent."""
 CHANGED = ("changed",)
@@ -404,7 +403,7 @@ def more_room(view: View, wider: View) -> More:
             of = "" if view.what == "message" else f"{view.what} "
             said.append(f"{what} {plural(len(which), 'message')} ({of}{clip(runs(sorted(which)), 60)})")
     if not said:
-        gone = any(entry.kind in GONE for entry in view.entries)
+        gone = bool(view.listed_in("evicted"))
         said.append("change nothing" if gone else "change nothing: all is sent")
     return More(MORE_TOKENS, " and ".join(said))
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trimtab._shared.design import SERIES
 from trimtab.replay.table import cells_of, in_dollars, notes_of, rooms_in, subject_of, wrongs_of
-from trimtab.report.html import document, part
-from trimtab.report.text import plain, plural, runs
+from trimtab.report.html import colour, document, part, safe, sign
+from trimtab.report.text import plural, runs
 
 if TYPE_CHECKING:
     from trimtab.replay.results import CallRow, Evidence, Replayed
@@ -57,11 +57,7 @@ _STYLE = """
 .trimtab .policies td[data-head]::before { content: attr(data-head); display: block; color: var(--soft) }
 .trimtab .policies td[data-head]::before { font: 400 var(--text-small)/1.3 var(--sans) }
 }
-""" + "\n".join(
-    f".trimtab :is(rect, .sign rect).k{at} {{ fill: var(--series-{at + 1}) }}"
-    f" .trimtab polyline.k{at} {{ stroke: var(--series-{at + 1}) }}"
-    for at in range(SERIES)
-)
+""" + "\n".join(f".trimtab polyline.b{at} {{ stroke: var(--series-{at + 1}) }}" for at in range(SERIES))
 
 
 class _Line(NamedTuple):
@@ -105,7 +101,7 @@ def chart_page(
         [
             _verdict(totals),
             _table(totals),
-            *_list("", map(_safe, notes_of(totals)[1:]), kind="note"),
+            *_list("", map(safe, notes_of(totals)[1:]), kind="note"),
             *_wrong_calls(groups),
             *_evidence_bars(totals),
             *_recordings(groups, max_recordings),
@@ -119,21 +115,17 @@ def fragment(one: Replayed, /) -> str:
     cells = {word: text for word, text in cells_of(one, one).items() if text not in ("", "-")}
     told = [(word, text) for word, text in cells.items() if word not in ("policy", "cost")]
     told += [("evicted a call", _evictions(one))]
-    facts = "".join(f"<dt>{word}</dt><dd>{_safe(text)}</dd>" for word, text in told)
+    facts = "".join(f"<dt>{word}</dt><dd>{safe(text)}</dd>" for word, text in told)
     wrong = "; ".join(wrongs_of(one))
     tone, said = ("good", "every call was sent within its room") if one.is_sound else ("bad", wrong)
     content = [
-        f'<p class="verdict {tone}">{_safe(one.policy)}: {_safe(said)}</p>',
+        f'<p class="verdict {tone}">{safe(one.policy)}: {safe(said)}</p>',
         f"<dl>{facts}</dl>",
-        *_list("", map(_safe, notes_of([one])), kind="note"),
+        *_list("", map(safe, notes_of([one])), kind="note"),
         *_wrong_calls({"": [one]}),
         *(["<h2>By call</h2>", _charts([one])] if _is_trimmed([one]) else []),
     ]
     return part("\n".join(content) + "\n", style=_STYLE)
-
-
-def _safe(text: str) -> str:
-    return escape(plain(text))
 
 
 # Which is cheaper, and what it loses.
@@ -143,23 +135,23 @@ def _verdict(totals: Sequence[Replayed]) -> str:
     """Name the cheapest of those that send every call; no other is one."""
     first, sound = totals[0], [one for one in totals if one.is_sound]
     if not sound:
-        room = _safe(rooms_in(totals) or "its room")
+        room = safe(rooms_in(totals) or "its room")
         return f'<p class="verdict bad">No policy sends every call within {room}.</p>'
     best = min(sound, key=lambda one: one.totals.price)
     alike = [one for one in sound if one.totals.price == best.totals.price]
     if len(alike) == len(totals):
         return '<p class="verdict">All policies cost the same.</p>'
-    names = ", ".join(_safe(one.policy) for one in alike)
+    names = ", ".join(safe(one.policy) for one in alike)
     ratio = best.cost_ratio(first)
     dollars = [in_dollars(one.dollars) for one in (best, first)]
-    told = f", {ratio:.2f} of {_safe(first.policy)}" if ratio is not None and best is not first else ""
+    told = f", {ratio:.2f} of {safe(first.policy)}" if ratio is not None and best is not first else ""
     told += f", {dollars[0]} instead of {dollars[1]}" if told and all(dollars) else ""
     share = best.totals.evidence_share
     lost = f"; {share:.0%} of the evidence is in view" if share is not None else ""
     evicts = f"It evicts {_evictions(best)} messages a call"
-    evicts += f", {_safe(first.policy)} {_evictions(first)}{lost}." if best is not first else f"{lost}."
+    evicts += f", {safe(first.policy)} {_evictions(first)}{lost}." if best is not first else f"{lost}."
     head = f"Cheapest of those that send every call: {names}{told}."
-    flawed = [f"“{_safe(one.policy)}” {' and '.join(wrongs_of(one))}" for one in totals if not one.is_sound]
+    flawed = [f"“{safe(one.policy)}” {' and '.join(wrongs_of(one))}" for one in totals if not one.is_sound]
     aside = f'<p class="outcome">Not compared: {"; ".join(flawed)}.</p>' if flawed else ""
     return f'<p class="verdict good">{head}</p><p class="outcome">{evicts}</p>{aside}'
 
@@ -192,10 +184,10 @@ def _table(totals: Sequence[Replayed]) -> str:
         width = min(1.0, price / most) * _WIDTH
         bar = (
             f'<svg viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
-            f'<rect class="k{place % SERIES}{" pale" if is_unsound else ""}"'
+            f'<rect class="{colour(place)}{" pale" if is_unsound else ""}"'
             f' width="{width:.1f}" height="10"/></svg>'
         )
-        name = f"{_sign(place)}{_safe(one.policy)}" + (
+        name = f"{sign(colour(place))}{safe(one.policy)}" + (
             " (baseline)" if one is first and len(rows) > 1 else ""
         )
         numbers = "".join(map(_number, heads, (cells[word] for word in heads)))
@@ -211,13 +203,6 @@ def _table(totals: Sequence[Replayed]) -> str:
 def _number(head: str, text: str) -> str:
     flaw = " flaw" if head in _FLAWS and text != "-" else ""
     return f'<td class="n{flaw}" data-head="{head}">{"0" if text == "-" else text or "–"}</td>'
-
-
-def _sign(place: int) -> str:
-    return (
-        '<svg class="sign" viewBox="0 0 10 10" aria-hidden="true">'
-        f'<rect class="k{place % SERIES}" x="1" y="1" width="8" height="8"/></svg>'
-    )
 
 
 def _wrong_calls(groups: Mapping[str, Sequence[Replayed]]) -> Iterator[str]:
@@ -239,7 +224,7 @@ def _wrong_calls(groups: Mapping[str, Sequence[Replayed]]) -> Iterator[str]:
             if not places:
                 continue
             shown = "; ".join(
-                _safe(f"{name.removeprefix(shared)}: " if len(groups) > 1 else "")
+                safe(f"{name.removeprefix(shared)}: " if len(groups) > 1 else "")
                 + ("call " if len(calls) == 1 else "calls ")
                 + runs(calls)
                 for name, calls in places[:_MOST_PLACES]
@@ -247,8 +232,8 @@ def _wrong_calls(groups: Mapping[str, Sequence[Replayed]]) -> Iterator[str]:
             more = len(places) - _MOST_PLACES
             shown += f"; and in {plural(more, 'more recording')}" if more > 0 else ""
             count = plural(sum(len(calls) for _, calls in places), "call")
-            told.append(f"<strong>{_safe(column[0].policy)}</strong>, {count} {word}: {shown}")
-    where = f" of {_safe(shared.removesuffix(', '))}" if shared else ""
+            told.append(f"<strong>{safe(column[0].policy)}</strong>, {count} {word}: {shown}")
+    where = f" of {safe(shared.removesuffix(', '))}" if shared else ""
     yield from _list(f"Calls{where} that were not sent, or not as they should be", told)
 
 
@@ -273,13 +258,11 @@ def _evidence_bars(totals: Sequence[Replayed]) -> Iterator[str]:
         found, x, drawn = one.totals.evidence, 0.0, list[str]()
         for count, pale in ((found.whole, ""), (found.shortened + found.retold, " pale")):
             width = _WIDTH * count / (found.sought or 1)
-            drawn.append(
-                f'<rect class="k{place % SERIES}{pale}" x="{x:.1f}" width="{width:.1f}" height="10"/>'
-            )
+            drawn.append(f'<rect class="{colour(place)}{pale}" x="{x:.1f}" width="{width:.1f}" height="10"/>')
             x += width
         share = "" if found.share is None else f"{found.share:.0%}"
         rows.append(
-            f'<tr><td>{_sign(place)}{_safe(one.policy)}</td><td class="bar">'
+            f'<tr><td>{sign(colour(place))}{safe(one.policy)}</td><td class="bar">'
             f'<svg viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
             f"{''.join(drawn)}</svg>"
             f'</td><td class="n">{share}</td></tr>'
@@ -311,7 +294,7 @@ def _recordings(groups: Mapping[str, Sequence[Replayed]], most: int) -> Iterator
         if len(trimmed) > most:
             yield f"<p>Charts of the first {most:,} of {len(trimmed):,} others.</p>"
     for name, results in islice(trimmed.items(), most):
-        yield f"<h2>{_safe(name)}</h2>"
+        yield f"<h2>{safe(name)}</h2>"
         yield _charts(results)
 
 
@@ -388,8 +371,8 @@ def _key(results: Sequence[Replayed]) -> str:
         alike.setdefault(way, []).append((place, one.policy))
     items = []
     for few in alike.values():
-        names = " = ".join(_safe(name) for _, name in few)
-        items.append(f"<li>{_sign(few[-1][0])}{names}</li>")
+        names = " = ".join(safe(name) for _, name in few)
+        items.append(f"<li>{sign(colour(few[-1][0]))}{names}</li>")
     return f'<ul class="key">{"".join(items)}</ul>'
 
 
@@ -417,24 +400,24 @@ def _figure(
         )
     across = _WIDTH / max(1, calls - 1)
     for line in lines:
-        kind = f"k{line.place % SERIES}"
+        kind = colour(line.place)
         for few in _pieces(line.values):
             points = " ".join(f"{at * across:.1f},{_HEIGHT * (1 - value / top):.1f}" for at, value in few)
             if len(few) == 1:  # a line of one point would not be seen
                 points += f" {few[0][0] * across + 4:.1f},{_HEIGHT * (1 - few[0][1] / top):.1f}"
             drawn.append(
-                f'<polyline class="{kind}" points="{points}"><title>{_safe(line.name)}</title></polyline>'
+                f'<polyline class="{kind}" points="{points}"><title>{safe(line.name)}</title></polyline>'
             )
         drawn += [
             f'<rect class="{kind}" x="{at * across - 3:.1f}" y="{_HEIGHT - 14}" width="6" height="14">'
-            f"<title>{_safe(line.name)}: call {at + 1} was refused</title></rect>"
+            f"<title>{safe(line.name)}: call {at + 1} was refused</title></rect>"
             for at, value in enumerate(line.values)
             if value is None and write is not _as_share
         ]
     ticks = "".join(f"<li>{write(step * at, step)}</li>" for at in range(count, -1, -1))
     room = f", dashed: the room of {limit:,.0f}" if limit is not None else ""
     beyond = [line.name for line in lines if any((value or 0) > top for value in line.values)]
-    room += "; above it: " + _safe(", ".join(f"“{name}”" for name in beyond)) if beyond else ""
+    room += "; above it: " + safe(", ".join(f"“{name}”" for name in beyond)) if beyond else ""
     return (
         f'<figure><figcaption>{heading}{room}</figcaption><div class="plot"><ul class="ticks">{ticks}</ul>'
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'

@@ -22,7 +22,8 @@ from trimtab.replay.evidence import Witness
 from trimtab.replay.players import Meter, Setting, View
 from trimtab.replay.policies import PolicyLike, name_of, player_for
 from trimtab.replay.record import Messages, ModelCall, goes_on, leading_count, read_recording
-from trimtab.replay.results import CallRow, Replayed, rooms_of, totals_of
+from trimtab.replay.results import CallRow, Replayed, totals_of
+from trimtab.report.text import extremes
 from trimtab.session.messages import RECALL_TAG
 from trimtab.strategies import CUT_MARKER
 from trimtab.strategies.fact_extractor import FACTS_TAG
@@ -122,7 +123,7 @@ def replay(
         totals=totals_of(rows),
         steady=totals_of(row for row in rows if row.over_before),
         models=() if model is None else (model,),
-        rooms=rooms_of(row.limit_tokens for row in rows if row.limit_tokens is not None),
+        rooms=extremes(row.limit_tokens for row in rows if row.limit_tokens is not None),
         dollars=_dollars(prices, rows),
     )
 

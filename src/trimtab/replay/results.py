@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from trimtab.report.text import plain, plural
+from trimtab.report.text import extremes, plain, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ class Replayed:
             steady=self.steady + other.steady,
             recordings=self.recordings + other.recordings,
             models=tuple(dict.fromkeys(self.models + other.models)),
-            rooms=rooms_of(self.rooms + other.rooms),
+            rooms=extremes(self.rooms + other.rooms),
             dollars=_both(self.dollars, other.dollars),
         )
 
@@ -304,9 +304,3 @@ class Replayed:
 
 def _both(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
-
-
-def rooms_of(limits: Iterable[int]) -> tuple[int, ...]:
-    """Return the least and the most room; one number where they are the same."""
-    found = sorted(set(limits))
-    return tuple(dict.fromkeys((found[0], found[-1]))) if found else ()

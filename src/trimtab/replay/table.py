@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trimtab.models import dollars_for
-from trimtab.report.text import align, plain, plural
+from trimtab.report.text import align, extremes, plain, plural
 
 if TYPE_CHECKING:
     from trimtab.replay.results import Replayed
@@ -96,19 +96,15 @@ def subject_of(results: Sequence[Replayed], /) -> list[str]:
 
 def rooms_in(results: Sequence[Replayed], /) -> str:
     """Say how much room there was for a call; nothing where nobody gave any."""
-    rooms = sorted({room for one in results for room in one.rooms})
-    return (
-        ""
-        if not rooms
-        else "–".join(f"{room:,}" for room in dict.fromkeys((rooms[0], rooms[-1]))) + " tokens"
-    )
+    rooms = extremes(room for one in results for room in one.rooms)
+    return "–".join(f"{room:,}" for room in rooms) + " tokens" if rooms else ""
 
 
 def _of_calls(results: Sequence[Replayed]) -> str:
-    counts = sorted({one.steady.calls for one in results})
+    counts = extremes(one.steady.calls for one in results)
     if not counts[-1]:
         return "reuse, fill: of all calls, since none has to be trimmed"
-    few = "–".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+    few = "–".join(f"{count:,}" for count in counts)
     each = ", in each recording" if results[0].recordings > 1 else ""
     return f"reuse, fill: of the {few} calls from the first that has to be trimmed{each}"
 

@@ -104,8 +104,12 @@ def _many(reader: Reader) -> Reader:
     return read
 
 
+def _row(make: Callable[..., object]) -> Reader:
+    return lambda value, where: from_data(make, value, where=where)
+
+
 def _rows(make: Callable[..., object]) -> Reader:
-    return _many(lambda value, where: from_data(make, value, where=where))
+    return _many(_row(make))
 
 
 def _counts(value: object, where: str) -> object:
@@ -114,11 +118,9 @@ def _counts(value: object, where: str) -> object:
     return {str(key): _number(count, f"{where}.{key}") for key, count in value.items()}
 
 
-def runs_from(data: object, where: str = "runs") -> tuple[RunRow, ...]:
+def runs_from(data: object) -> tuple[RunRow, ...]:
     """Read the runs of a report."""
-    if not isinstance(data, (list, tuple)):
-        raise _wrong(where, "a list", data)
-    return tuple(from_data(RunRow, value, where=f"{where}[{place}]") for place, value in enumerate(data))
+    return cast("tuple[RunRow, ...]", _rows(RunRow)(data, "runs"))
 
 
 _number = _value("a whole number", is_whole)
@@ -135,8 +137,8 @@ _READERS: dict[str, Reader] = {
     "tuple[str, ...]": _many(_string),
     "tuple[Action, ...]": _many(_string),
     "Sequence[MessageRow]": _rows(MessageRow),
-    "RunRow": lambda value, where: from_data(RunRow, value, where=where),
-    "Sequence[RunRow]": runs_from,
+    "RunRow": _row(RunRow),
+    "Sequence[RunRow]": _rows(RunRow),
     "Sequence[EvictedUnit]": _rows(EvictedUnit),
     "tuple[ResultRow, ...]": _rows(ResultRow),
     "tuple[InsertedRow, ...]": _rows(InsertedRow),

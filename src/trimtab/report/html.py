@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trimtab.report import Report
 
 __all__ = [
+    "colour",
     "document",
     "facts_fragment",
     "fragment",
@@ -37,9 +38,11 @@ __all__ = [
     "overview_fragment",
     "page",
     "part",
+    "safe",
     "scroll_region",
     "sentence",
     "shares_table",
+    "sign",
     "table_fragment",
 ]
 
@@ -146,9 +149,15 @@ class _Cell(NamedTuple):
     """One place of the strip."""
 
     kind: str
-    said: str
+    rows: tuple[MessageRow | RunRow | InsertedRow, ...]
+    """What it stands for: of several the first and the last. They are put into words where they are drawn."""
     row: int
     """The row of the table it goes to; -1: none."""
+
+    @property
+    def said(self) -> str:
+        """What is said of it."""
+        return " … ".join(map(_words_of, self.rows))
 
 
 def page(report: Report, *, include_text: bool, title: str, source: str) -> str:
@@ -169,12 +178,12 @@ def document(title: str, content: str, *, about: Iterable[str] = (), style: str 
     """
     now = datetime.now(UTC)
     made = f'<time datetime="{now:%Y-%m-%dT%H:%MZ}">{now:%Y-%m-%d %H:%M} UTC</time>'
-    parts = [*map(_safe, filter(None, about)), made, _safe(f"trimtab {version('trimtab')}")]
+    parts = [*map(safe, filter(None, about)), made, safe(f"trimtab {version('trimtab')}")]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
-        f"<title>{_safe(title)}</title><style>{_PAGE}{_STYLE}{style}</style></head>\n"
-        f'<body><main class="trimtab"><h1>{_safe(title)}</h1>\n<p class="about">{" · ".join(parts)}</p>\n'
+        f"<title>{safe(title)}</title><style>{_PAGE}{_STYLE}{style}</style></head>\n"
+        f'<body><main class="trimtab"><h1>{safe(title)}</h1>\n<p class="about">{" · ".join(parts)}</p>\n'
         f"{content}</main></body></html>\n"
     )
 
@@ -197,8 +206,8 @@ def part(content: str, *, style: str = "") -> str:
 def _whole(report: Report, table: Iterable[str], *, linked: bool = False) -> str:
     line = verdict(report)
     parts = [
-        f'<p class="verdict {line.tone}">{_safe(line.text)}</p>',
-        f'<p class="outcome">{_safe(report.outcome)}</p>',
+        f'<p class="verdict {line.tone}">{safe(line.text)}</p>',
+        f'<p class="outcome">{safe(report.outcome)}</p>',
         f"<dl>{_facts(facts_of(report))}</dl>",
         *_budget(report),
         *_blocks(report),
@@ -215,15 +224,15 @@ def table_fragment(title: str, heads: Sequence[str], rows: Iterable[Sequence[str
     """Write a table as a part of a page, in the style of a report."""
     lines = list(rows)
     filled = [at for at in range(len(heads)) if any(row[at] for row in lines)]  # no column without a word
-    head = "".join(f'<th scope="col">{_safe(heads[at])}</th>' for at in filled)
-    body = "".join("<tr>" + "".join(f"<td>{_safe(row[at])}</td>" for at in filled) + "</tr>" for row in lines)
+    head = "".join(f'<th scope="col">{safe(heads[at])}</th>' for at in filled)
+    body = "".join("<tr>" + "".join(f"<td>{safe(row[at])}</td>" for at in filled) + "</tr>" for row in lines)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return part(f"<h2>{_safe(title)}</h2>\n{scroll_region(table, title)}\n")
+    return part(f"<h2>{safe(title)}</h2>\n{scroll_region(table, title)}\n")
 
 
 def sentence(kind: str, text: str) -> str:
     """Write a sentence for a page in the look of a report: its "verdict", or a "note"."""
-    return f'<p class="{kind}">{_safe(text)}</p>'
+    return f'<p class="{kind}">{safe(text)}</p>'
 
 
 def shares_table(
@@ -241,14 +250,14 @@ def shares_table(
         f'<td class="row">{_svg([_rect("kept", 0, share * _WIDTH, "", share=1)], "", role="")}</td>'
         for share in shares
     ] or [""] * len(rows)
-    head = "".join(f'<th scope="col"{_right(at)}>{_safe(text)}</th>' for at, text in enumerate(heads))
+    head = "".join(f'<th scope="col"{_right(at)}>{safe(text)}</th>' for at, text in enumerate(heads))
     head += '<th scope="col">of all</th>' if shares else ""
     body = "".join(
-        "<tr>" + "".join(f"<td{_right(at)}>{_safe(text)}</td>" for at, text in enumerate(row)) + bar + "</tr>"
+        "<tr>" + "".join(f"<td{_right(at)}>{safe(text)}</td>" for at, text in enumerate(row)) + bar + "</tr>"
         for row, bar in zip(rows, drawn, strict=True)
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<h2>{_safe(title)}</h2>\n{scroll_region(table, title)}"
+    return f"<h2>{safe(title)}</h2>\n{scroll_region(table, title)}"
 
 
 def _right(at: int) -> str:
@@ -257,26 +266,26 @@ def _right(at: int) -> str:
 
 def scroll_region(content: str, title: str) -> str:
     """Let what is wider than a page move sideways, by keyboard, too, and not the page."""
-    return f'<div class="scroll" role="region" tabindex="0" aria-label="{_safe(title)}">{content}</div>'
+    return f'<div class="scroll" role="region" tabindex="0" aria-label="{safe(title)}">{content}</div>'
 
 
 def facts_fragment(title: str, about: str, facts: Iterable[tuple[str, str]]) -> str:
     """Write words and what is said of each as a part of a page, in the style of a report."""
-    return part(f'<h2>{_safe(title)}</h2>\n<p class="about">{_safe(about)}</p>\n<dl>{_facts(facts)}</dl>\n')
+    return part(f'<h2>{safe(title)}</h2>\n<p class="about">{safe(about)}</p>\n<dl>{_facts(facts)}</dl>\n')
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    return "".join(f"<dt>{_safe(name)}</dt><dd>{_safe(text)}</dd>" for name, text in facts)
+    return "".join(f"<dt>{safe(name)}</dt><dd>{safe(text)}</dd>" for name, text in facts)
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """Make text of others harmless: no markup, and nothing that changes the direction of what follows."""
     return escape(plain(text))
 
 
 def _lines(text: str) -> str:
     """Make a text of several lines harmless."""
-    return "\n".join(map(_safe, text.splitlines()))
+    return "\n".join(map(safe, text.splitlines()))
 
 
 # The budget: what is beside the messages, each block, and what is unused.
@@ -285,7 +294,7 @@ def _lines(text: str) -> str:
 def _budget(report: Report) -> Iterator[str]:
     parts = [("beside", "beside the messages", report.fixed_tokens)]
     parts += [
-        (_colour(place), f"block {block.name}", block.tokens_after - _beside(report))
+        (colour(place), f"block {block.name}", block.tokens_after - _beside(report))
         for place, block in enumerate(report.blocks)
     ]
     parts = [part for part in parts if part[2] > 0]
@@ -326,7 +335,7 @@ def _blocks(report: Report) -> Iterator[str]:
     dropped = ", ".join(report.blocks_dropped)
     said = [f"Blocks that were dropped whole: {dropped}."] if dropped else []
     said += ["The floors of the blocks pass the room, so they were ignored."] if report.floors_ignored else []
-    yield from (f"<p>{_safe(text)}</p>" for text in said)
+    yield from (f"<p>{safe(text)}</p>" for text in said)
 
 
 _BLOCK_HEADS = ("before", "after", "offered", "floor", "cap")
@@ -344,7 +353,7 @@ def _block(report: Report, place: int, block: BlockReport) -> str:
     marks = {"floor": block.floor_tokens or 0, "cap": block.cap_tokens or 0}
     used = min(1.0, block.tokens_after / whole) * _WIDTH
     share = f"{block.tokens_after * 100 // whole} % of the budget"
-    drawn = [_rect(_colour(place), 0, used, f"{block.name}: {share}"), _outline(_WIDTH)]
+    drawn = [_rect(colour(place), 0, used, f"{block.name}: {share}"), _outline(_WIDTH)]
     for name, tokens in marks.items():
         if tokens:
             x = min(1.0, tokens / whole) * (_WIDTH - 6)
@@ -353,15 +362,16 @@ def _block(report: Report, place: int, block: BlockReport) -> str:
     told = zip(_BLOCK_HEADS, numbers, strict=True)
     cells = "".join(f'<td class="n" data-head="{head}">{text}</td>' for head, text in told)
     bar = _svg(drawn, f"{block.name}: {share}")
-    done = _safe(deeds(block, alone=False))
-    return f'<tr><td>{_safe(block.name)}</td>{cells}<td class="row">{bar}</td><td>{done}</td></tr>'
+    done = safe(deeds(block, alone=False))
+    return f'<tr><td>{safe(block.name)}</td>{cells}<td class="row">{bar}</td><td>{done}</td></tr>'
 
 
 def _outline(width: float) -> str:
     return f'<rect class="room" x="0.5" y="0.5" width="{max(0, width - 1):.1f}" height="{_HEIGHT - 1}"/>'
 
 
-def _colour(place: int) -> str:
+def colour(place: int) -> str:
+    """Name the class that fills the bar of a series, as of a block."""
     return f"b{place % SERIES}"
 
 
@@ -425,11 +435,11 @@ def _cells(report: Report) -> Iterator[_Cell]:
     waiting, place = list(report.inserted), 0
     for stays, cell in _own_cells(report):
         while stays and waiting and waiting[0].position <= place:
-            yield _Cell("inserted", _insertion(waiting.pop(0)), -1)
+            yield _Cell("inserted", (waiting.pop(0),), -1)
             place += 1
         yield cell
         place += stays
-    yield from (_Cell("inserted", _insertion(row), -1) for row in waiting)
+    yield from (_Cell("inserted", (row,), -1) for row in waiting)
 
 
 def _own_cells(report: Report) -> Iterator[tuple[bool, _Cell]]:
@@ -437,12 +447,13 @@ def _own_cells(report: Report) -> Iterator[tuple[bool, _Cell]]:
     rows = report.messages
     if isinstance(rows, OnlyRuns):
         for place, run in enumerate(rows.runs()):
-            yield from repeat((run.fate != "evicted", _cell(run, place)), run.message_count)
+            cell = _Cell(kind_of(run), (run,), place)
+            yield from repeat((run.fate != "evicted", cell), run.message_count)
     else:
         ends = [run.last for run in report.runs]
         for row in rows:
             at = bisect_left(ends, row.index)
-            yield row.fate != "evicted", _cell(run_of_one(row), at)
+            yield row.fate != "evicted", _Cell(kind_of(row), (row,), at)
 
 
 def _join(cells: Sequence[_Cell]) -> Sequence[_Cell]:
@@ -455,7 +466,7 @@ def _join(cells: Sequence[_Cell]) -> Sequence[_Cell]:
         few = cells[start : start + size]
         kinds = {cell.kind for cell in few}
         kind = kinds.pop() if len(kinds) == 1 else "changed" if "changed" in kinds else "mixed"
-        found.append(_Cell(kind, f"{few[0].said} … {few[-1].said}", few[0].row))
+        found.append(_Cell(kind, (few[0].rows[0], few[-1].rows[-1]), few[0].row))
     return found
 
 
@@ -467,11 +478,14 @@ def kind_of(row: MessageRow | RunRow) -> str:
     return "pinned" if row.fate == "kept" and row.state == "pinned" else row.fate
 
 
-def _cell(run: RunRow, row: int) -> _Cell:
+def _words_of(row: MessageRow | RunRow | InsertedRow) -> str:
     """Say in a sentence what the table says in a line."""
+    if isinstance(row, InsertedRow):
+        return _insertion(row)
+    run = run_of_one(row) if isinstance(row, MessageRow) else row
     span, fate, tokens, why = cells_of(run)
     what = ", ".join(filter(None, (fate, why, f"{tokens} tokens")))
-    return _Cell(kind_of(run), f"{span}, {what_of(run)}: {what}", row)
+    return f"{span}, {what_of(run)}: {what}"
 
 
 def _run(run: RunRow, most: int, *, named: bool, include_text: bool) -> str:
@@ -481,7 +495,7 @@ def _run(run: RunRow, most: int, *, named: bool, include_text: bool) -> str:
     what = f"{run.block}: {what_of(run)}" if named else what_of(run)
     said = run.text if include_text else None
     text = f'<pre tabindex="0">{_lines(said[:_MOST_CHARS])}</pre>' if said else ""
-    reason = f'<span class="why">{_safe(why)}</span>' if why else ""
+    reason = f'<span class="why">{safe(why)}</span>' if why else ""
     before, after = (size * _WIDTH / max(1, most) for size in _sizes(run))
     drawn = [_rect(kind, 0, after or before, f"{tokens} tokens", share=1)]
     if after and before - after > 1:
@@ -489,9 +503,9 @@ def _run(run: RunRow, most: int, *, named: bool, include_text: bool) -> str:
             f'<rect class="gone" x="{after:.1f}" y="1" width="{before - after - 1:.1f}" height="32"/>'
         )
     return (
-        f'<td class="n">{span}</td><td>{_sign(kind)}{fate}</td>'
+        f'<td class="n">{span}</td><td>{sign(kind)}{fate}</td>'
         f'<td class="n">{tokens}</td><td class="row">{_svg(drawn, "", role="")}</td>'
-        f"<td>{_safe(what)}{reason}{text}</td></tr>"
+        f"<td>{safe(what)}{reason}{text}</td></tr>"
     )
 
 
@@ -509,7 +523,7 @@ def _violations(report: Report) -> Iterator[str]:
 
 
 def _list(title: str, texts: Iterable[str]) -> Iterator[str]:
-    found = [f"<li>{_safe(text)}</li>" for text in texts]
+    found = [f"<li>{safe(text)}</li>" for text in texts]
     if found:
         yield f"<h2>{title}</h2><ul>{''.join(found[:_MOST_CELLS])}</ul>"
         if len(found) > _MOST_CELLS:
@@ -522,17 +536,17 @@ def _rect(kind: str, x: float, width: float, said: str, *, share: float | None =
     top = _HEIGHT - 1 - high
     return (
         f'<rect class="{kind}" x="{x:.1f}" y="{top:.1f}" width="{width:.1f}" height="{high:.1f}">'
-        f"<title>{_safe(said)}</title></rect>"
+        f"<title>{safe(said)}</title></rect>"
     )
 
 
 def _svg(drawn: Sequence[str], label: str, *, role: str = "img") -> str:
     """Draw what is as wide as its place; without a role it is there to be seen only."""
-    told = f'role="{role}" aria-label="{_safe(label)}"' if role else 'aria-hidden="true"'
+    told = f'role="{role}" aria-label="{safe(label)}"' if role else 'aria-hidden="true"'
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" {told}>{"".join(drawn)}</svg>'
 
 
-def _sign(kind: str) -> str:
+def sign(kind: str) -> str:
     """Draw what stands before a word of the key."""
     high = 8 * _HEIGHTS.get(kind, 1.0)
     return (
@@ -542,4 +556,4 @@ def _sign(kind: str) -> str:
 
 
 def _key(parts: Iterable[tuple[str, str]]) -> str:
-    return f'<ul class="key">{"".join(f"<li>{_sign(kind)}{_safe(name)}</li>" for kind, name in parts)}</ul>'
+    return f'<ul class="key">{"".join(f"<li>{sign(kind)}{safe(name)}</li>" for kind, name in parts)}</ul>'

@@ -550,6 +550,12 @@ def plural(number: int, one: str) -> str:
     return f"{number:,} {one if number == 1 else one + 's'}"
 
 
+def extremes(numbers: Iterable[int], /) -> tuple[int, ...]:
+    """Return the least and the most; one number where they are the same."""
+    found = sorted(set(numbers))
+    return tuple(dict.fromkeys((found[0], found[-1]))) if found else ()
+
+
 def number(value: int | None) -> str:
     """Write a number with separators; "?" for one that nobody counted."""
     return "?" if value is None else f"{value:,}"

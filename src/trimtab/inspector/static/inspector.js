@@ -79,7 +79,6 @@
         this.first = start;
         this.window.replaceChildren(...made.content.children);
         this.layOut();
-        this.window.style.top = `${start * this.height}px`;
         if (focused !== null) this.row(focused)?.focus({ preventScroll: true });
         if (this.wanted !== undefined) this.focus(this.wanted);
       } catch (error) {
