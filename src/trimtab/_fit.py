@@ -169,7 +169,7 @@ def fit(
             messages only for those the fit looks at. Name `format`, or all are
             looked at to tell it.
         write: Given with `read`: `write(object, messages)` returns a copy of
-            the object that says what these wire messages say, where some
+            the object that says what these wire messages say, where some were
             changed or evicted. `write(None, [message])` makes an object of one
             that was put in; None leaves it out. What nothing changed comes out
             itself.

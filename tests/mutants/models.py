@@ -26,7 +26,7 @@ MODELS = (
         ("unknown_in", "*found), not added)", "*found), not (added or found))"),
         ("unknown_in", "*found), not added)", "*found), not (added or unsure))"),
         ("unknown_notes", ",) if unknown else ()", ",)"),
-        ("count_with_pieces", "all(map(made.knows, pieces))", "any(map(made.knows, pieces))"),
+        ("count_of_request", "all(map(made.knows, pieces))", "any(map(made.knows, pieces))"),
         ("_several", "if number == 1 else", "if number >= 1 else"),
         ("_several", "if number == 1 else", "if number < 1 else"),
     ),

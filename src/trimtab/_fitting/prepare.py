@@ -128,8 +128,10 @@ class Work(Portion):
         first = self._counted_from
         if not all(self._stands(index) for index in before if index < first):
             return False
-        counted = history.messages_between(first, cut + 1) if first < cut else []
-        found = _violations(self.ask, self.format, Request(messages=()), counted) if counted else []
+        if first >= cut:
+            return True
+        counted = history.messages_between(first, cut + 1)
+        found = _violations(self.ask, self.format, Request(messages=()), counted)
         leads = ("wrong_order", 0)  # only because it comes first here
         return all((one.rule, one.index) == leads or not one.fault for one in found)
 
@@ -270,7 +272,7 @@ def _sizes(
     ask: Ask, counter: RequestCounter, history: History, fixed: Fixed, known: list[int | None] | None
 ) -> Sizes:
     # a session adds up what its log holds, and its views are counted so
-    unread = history.unread if ask.sizes is None and history.format.rules.keeps_messages else range(0)
+    unread = history.unread if ask.sizes is None else range(0)
     sizes = sizes_for(counter, history.messages, fixed, unread=unread)
     if known is not None and sizes.additive:
         sizes.take(known)
@@ -373,7 +375,7 @@ def _repair(ask: Ask, format: Format, source: Sequence[Any], start: int = 0) -> 
     made = repair(whole, format=format, model=ask.model, pending_calls=ask.pending_calls)
     origin = [*range(start), *(start + at for at in made.positions)]
     left = set(range(start, len(source))) - set(origin[start:])
-    opens = made.messages[:1] == [] or made.messages[0] is not source[start]
+    opens = not made.messages or made.messages[0] is not source[start]
     # A result without its call leaves, or moves to one further back; but what is stored may hold the call.
     older = format.rules.calls_are_messages and any(one.rule == "orphan_result" for one in made.changes)
     return _Mended(

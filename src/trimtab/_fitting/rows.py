@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, overload
 
@@ -241,11 +241,11 @@ class Rows(Lazy[MessageRow], LiveRows):
     def _rows(self) -> list[MessageRow]:
         portion, changed = self._portion, self.changed
         before, after = self._sizes_before(), self._sizes_after()
-        over, start, reasons = self._settled.reason, portion.start, self._reasons()
+        start, reasons = portion.start, self._reasons()
         units, calls, rows = _units(portion), _calls(portion), []
         results = self._results()
         for index, message in enumerate(portion.source):
-            fate: Fate = "evicted" if index not in after else "changed" if index in changed else "kept"
+            fate, reason = self._fate(index, changed, reasons)
             unit, state = units.get(index) or (index, "free")
             call_ids, tool_names = calls.get(index, _NO_CALLS)
             rows.append(
@@ -254,7 +254,7 @@ class Rows(Lazy[MessageRow], LiveRows):
                     block=portion.name,
                     role=_role(portion.history.format, message),
                     fate=fate,
-                    reason=None if fate == "kept" else reasons.get(index, over),
+                    reason=reason,
                     unit=start + unit,
                     state=state,
                     tokens_before=before[index],
@@ -278,6 +278,13 @@ class Rows(Lazy[MessageRow], LiveRows):
             **portion.gone,
         }
 
+    def _fate(
+        self, at: int, changed: Collection[int], reasons: Mapping[int, Reason]
+    ) -> tuple[Fate, Reason | None]:
+        """Tell what became of one of the caller's messages, and why."""
+        fate: Fate = "evicted" if at not in self._sizes_after() else "changed" if at in changed else "kept"
+        return fate, None if fate == "kept" else reasons.get(at, self._settled.reason)
+
     def _runs(self) -> list[RunRow] | None:
         """Make the runs from what stays and the borders between that; None where units have to be told first.
 
@@ -291,12 +298,10 @@ class Rows(Lazy[MessageRow], LiveRows):
         tools = self._tools
         if tools is None:
             return None
-        changed, reasons, over = self.changed, self._reasons(), self._settled.reason
+        changed, reasons = self.changed, self._reasons()
 
         def fate_of(at: int) -> Fared:
-            fate: Fate = "evicted" if at not in stays else "changed" if at in changed else "kept"
-            reason = None if fate == "kept" else reasons.get(at, over)
-            return fate, reason, states.get(at, "free") == "pinned"
+            return *self._fate(at, changed, reasons), states.get(at, "free") == "pinned"
 
         # What nothing is known of fared like its neighbours: a run ends where something is.
         known = {*stays, *reasons, *states}
@@ -347,7 +352,9 @@ class Rows(Lazy[MessageRow], LiveRows):
     def heaviest(self, least_tokens: int) -> list[RunRow]:
         """List the messages that stay and are known to come to so much, each with a row."""
         sizes = self._sizes_after()
-        return [self._row_of(at) for at, size in sizes.items() if size is not None and size >= least_tokens]
+        heavy = [at for at, size in sizes.items() if size is not None and size >= least_tokens]
+        before = self._sizes_before() if heavy else ()  # a black box's are worked out anew
+        return [self._row_of(at, before) for at in heavy]
 
     def newest_evicted(self) -> EvictedUnit | None:
         """Return the newest unit that was evicted; None if none was, or nothing is known of its size.
@@ -373,7 +380,7 @@ class Rows(Lazy[MessageRow], LiveRows):
             message_count=len(places),
             tokens=sum(sizes.values()),
             counted=len(sizes) == len(places),
-            heaviest=self._row_of(max(sizes, key=sizes.__getitem__)),
+            heaviest=self._row_of(max(sizes, key=sizes.__getitem__), before),
         )
 
     def _unit_at(self, at: int) -> Unit | None:
@@ -385,16 +392,14 @@ class Rows(Lazy[MessageRow], LiveRows):
         history = self._portion.history
         return Unit((at,), kind=history.kind(at)) if history.stands_alone(at) else None
 
-    def _row_of(self, at: int) -> RunRow:
+    def _row_of(self, at: int, before: Sequence[int | None]) -> RunRow:
         """Return the row of one of the caller's messages."""
         tools = self._tools if self._items is None and self._portion.origin is None else None
         if tools is None:
             return run_of_one(self[at])
-        stays, reasons = self._sizes_after(), self._reasons()
-        fate: Fate = "evicted" if at not in stays else "changed" if at in self.changed else "kept"
-        reason = None if fate == "kept" else reasons.get(at, self._settled.reason)
-        sizes = [] if fate == "evicted" else [stays[at]]
-        return self._run(at, at + 1, (fate, reason), self._states(), self._sizes_before(), sizes, tools)
+        stays, fate = self._sizes_after(), self._fate(at, self.changed, self._reasons())
+        sizes = [stays[at]] if at in stays else []
+        return self._run(at, at + 1, fate, self._states(), before, sizes, tools)
 
     @property
     def _tools(self) -> _Tools | None:

@@ -247,7 +247,7 @@ def _count_work(options: Options) -> Work:
             counter = EstimateCounter() if model is None else counter_for(model)
         found = count_of_request(
             value, counter, format=options.format, model=model, system=options.system, tools=options.tools
-        )
+        ).total
         return Row(
             {
                 "tokens": found.tokens,

@@ -10,7 +10,7 @@ import click
 from trimtab.cli.options import Conversation, RequestOptions, request_options
 from trimtab.cli.output import Answer, on_conversations
 from trimtab.counting import AdditiveCounter, Count, EstimateCounter
-from trimtab.counting.measurement import Counted, count_with_pieces
+from trimtab.counting.measurement import Counted, count_of_request
 from trimtab.formats import mapping_of
 from trimtab.report.text import plain, plural
 
@@ -30,7 +30,7 @@ def count_one(value: Any, asked: RequestOptions, /) -> Done:
     return Done(
         taken,
         counter,
-        count_with_pieces(
+        count_of_request(
             value, counter, format=taken.format, model=taken.model, system=asked.system, tools=asked.tools
         ),
     )

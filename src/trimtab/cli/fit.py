@@ -198,11 +198,12 @@ class _FitCommand(click.Command):
 
 
 def _is_number(words: list[str]) -> bool:
-    """Tell whether the next word is a number, and no file called like one."""
+    """Tell whether there is a next word, and it is a number."""
     try:
-        return bool(words) and float(words[0]) is not None
-    except ValueError:
+        float(words[0])
+    except (IndexError, ValueError):
         return False
+    return True
 
 
 def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool | float:

@@ -285,7 +285,7 @@ def _item_of(name: str, entry: Entry, given: Mapping[str, Any], *, parts: bool) 
     try:
         form = detect(value) if given["format"] == "auto" else get_format(given["format"])
         request = form.read_request(value) if isinstance(value, Mapping) else Request(messages=value)
-        tokens = count_of_request(value, EstimateCounter(), format=form).tokens
+        tokens = count_of_request(value, EstimateCounter(), format=form).total.tokens
         words = _first_words(form, request)
         return make(name=name, said=words, messages=len(request.messages), tokens=tokens)
     except ContextError as error:

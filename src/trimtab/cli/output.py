@@ -147,8 +147,6 @@ class Asked(NamedTuple):
     """One conversation of the input, and where it stands; plain data for another process."""
 
     place: Place
-    label: str
-    """What its file is called in messages."""
     piece: Piece
 
 
@@ -287,7 +285,7 @@ def _read_all(files: Files, progress: Progress, pieces_of: Callable[..., Iterato
         with open_input(path) as file:
             progress.begin(file)
             for piece in pieces_of(file, name="" if is_stdin else path):
-                yield Asked(Place(label if files.many else None, piece.line, label), label, piece)
+                yield Asked(Place(label if files.many else None, piece.line, label), piece)
 
 
 def _summary(done: int, failed: int, tokens: int, files: Files, verdicts: tuple[str, str]) -> str:
@@ -324,7 +322,7 @@ def _replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked]
                 return Reply(refused=in_options(error))
             why = error if isinstance(error, ContextError) else FormatError("nested too deep")
         failed = _no_answer(why, with_report=form.with_report, rows=form.rows)
-        said = f"trimtab: {plain(place.label(asked.label))}: {plain(in_options(why))}"
+        said = f"trimtab: {plain(place.label(place.source))}: {plain(in_options(why))}"
         return Reply(render(failed, place), said=said)
 
     return reply

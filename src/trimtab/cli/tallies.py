@@ -11,6 +11,7 @@ from trimtab.cli.lengths import Lengths
 from trimtab.cli.output import Place
 from trimtab.counting import AdditiveCounter
 from trimtab.counting.measurement import Counted
+from trimtab.counting.sizes import shared_out
 from trimtab.formats import Format, Pieces, Structure
 from trimtab.formats.values import Dict
 
@@ -180,21 +181,14 @@ class Tally:
             tools = _tools_answered(entry, pieces, form, called)
             role = pieces.role or form.kind(entry)
             self.message_tokens.add(tokens)
-            _share_of(self.roles, role).add(tokens)
-            for tool, part in zip(tools, split(tokens, [1] * len(tools)), strict=True):
-                _share_of(self.tools, tool).add(part)
+            self.roles.setdefault(role, Share()).add(tokens)
+            for tool, part in zip(tools, shared_out(tokens, [1] * len(tools)), strict=True):
+                self.tools.setdefault(tool, Share()).add(part)
             for kind, part in _kinds(pieces, tokens, counter, is_result=bool(tools)):
                 self.kinds[kind] += part
             if tokens >= _LEAST_REPEAT_TOKENS and pieces.texts:
                 what = f"result of {tools[0]}" if tools else role
                 self.repeats.add(pieces.texts, Repeat(place, index, what, tokens))
-
-
-def _share_of(shares: dict[str, Share], word: str) -> Share:
-    found = shares.get(word)
-    if found is None:
-        found = shares[word] = Share()
-    return found
 
 
 def _tools_answered(entry: Dict, pieces: Pieces, form: Format, called: Mapping[str, str]) -> list[str]:
@@ -226,22 +220,8 @@ def _kinds(
     if pieces.other:  # a result that is no text is written as JSON
         chars.append((words if is_result else "other", sum(map(len, pieces.other))))
     there = [(kind, size) for kind, size in chars if size] or [(words, 1)]
-    parts = split(tokens, [size for _, size in there])
+    parts = shared_out(tokens, [size for _, size in there])
     return [*found, *((kind, part) for (kind, _), part in zip(there, parts, strict=True))]
-
-
-def split(tokens: int, weights: Sequence[int]) -> list[int]:
-    """Split a number by weights; the parts add up."""
-    if len(weights) < 2:
-        return [tokens] * len(weights)
-    whole, given, found = sum(weights), 0, list[int]()
-    passed = 0
-    for weight in weights:
-        passed += weight
-        upto = tokens * passed // whole
-        found.append(upto - given)
-        given = upto
-    return found
 
 
 def calls_in(form: Format, counted: Counted) -> list[int]:

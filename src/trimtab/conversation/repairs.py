@@ -103,7 +103,7 @@ def _mend_shapes(format: Format, placed: list[Placed]) -> tuple[list[Placed], li
 
 
 _MOST_READINGS = 4
-"""Of 12,000 random broken conversations five, of Gemini's, had something to mend, once each (2026-11)."""
+"""Of 12,000 random broken conversations five, of Gemini's, had more to mend, once each (2026-11)."""
 
 
 def _begins_wrong(format: Format, originals: Sequence[Any]) -> bool:

@@ -244,7 +244,7 @@ def measure(
     named = known_model_in(given) if model is None else model
     if counter is None:
         counter = EstimateCounter() if named is None else counter_for(named)
-    return count_of_request(given, counter, format=format, model=named, system=system, tools=tools)
+    return count_of_request(given, counter, format=format, model=named, system=system, tools=tools).total
 
 
 def features_in(given: Any, /, *, model: str, format: str | Format = "auto") -> frozenset[str]:

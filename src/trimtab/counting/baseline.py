@@ -77,7 +77,7 @@ _SHAPES = (
     # Bedrock's Converse: cache parts stand apart, and reasoning is sent back, as with Anthropic.
     _Shape("inputTokens", beside=("cacheReadInputTokens", "cacheWriteInputTokens"), output="outputTokens"),
     # Ollama's native form: the whole prompt, what is in its cache too (llm/llama_server.go, quoted in
-    # github.com/stdapi-ai/stdapi.ai/issues/252, 2026-09-17). Before 0.2 it did not say that, or said nothing.
+    # github.com/stdapi-ai/stdapi.ai/issues/252, 2026-09-17). Before 0.2 it lacked the cache's tokens, or all.
     _Shape("prompt_eval_count", output="eval_count"),
     # Cohere, under `usage` in v2 and under `meta` in v1: all tokens the model read, and where these are not
     # said, those that are charged, without what Cohere writes around them (docs.cohere.com/v2, 2026-11).
@@ -225,7 +225,9 @@ def read_billed(
         if read is None or read.form is not form or read.held != message:
             key = key_of_message(message, form)
             read = Read(id(message), form, _plain_copy(message), key, counter.count_message(message))
-        found.append(read._replace(id=id(message)))
+        elif read.id != id(message):
+            read = read._replace(id=id(message))
+        found.append(read)
     return found
 
 

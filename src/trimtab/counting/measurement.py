@@ -127,20 +127,6 @@ def read_given(
     return Given(form, entries, Fixed(system, tools, extra), request)
 
 
-def count_of_request(
-    given: Any,
-    counter: CounterLike,
-    /,
-    *,
-    format: str | Format = "auto",
-    model: str | None = None,
-    system: Any = None,
-    tools: Any = None,
-) -> Count:
-    """Count messages or a whole body by a counter; see `trimtab.counting.measure`."""
-    return count_with_pieces(given, counter, format=format, model=model, system=system, tools=tools).total
-
-
 class Counted(NamedTuple):
     """A count, and what was read for it."""
 
@@ -151,7 +137,7 @@ class Counted(NamedTuple):
     """What each of them is charged for."""
 
 
-def count_with_pieces(
+def count_of_request(
     given: Any,
     counter: CounterLike,
     /,
@@ -161,7 +147,7 @@ def count_with_pieces(
     system: Any = None,
     tools: Any = None,
 ) -> Counted:
-    """Count messages or a whole body, and give what was read for it, for who says more of it."""
+    """Count messages or a whole body by a counter; see `measure`. What was read for it comes along."""
     form, entries, fixed, request = read_given(given, format=format, model=model, system=system, tools=tools)
     made = as_counter(counter)
     notes = model_notes(model, made)

@@ -33,6 +33,12 @@ Finding: TypeAlias = tuple[str, str, Path]
 """Rule, detail and path of one fault, of whatever message it is."""
 
 
+def holds_one(content: Any, /) -> bool:
+    """Tell whether a content is a list of one dict that holds one thing."""
+    one = content.__class__ is list and len(content) == 1 and content[0].__class__ is dict
+    return one and len(content[0]) == 1
+
+
 def faults_at(index: int | None, findings: Iterable[Finding], /) -> Iterator[Fault]:
     """Yield what was found in one message, or in none, as faults of it."""
     for rule, detail, path in findings:

@@ -317,13 +317,10 @@ def with_values(owner: Any, values: Mapping[Path, Any]) -> Any:
     """
     if () in values:
         return values[()]
-    if type(owner) is dict and len(values) == 1:  # as nearly all are
-        ((path, value),) = values.items()
-        return {**owner, path[0]: with_values(owner.get(path[0]), {path[1:]: value})}
-    if type(owner) is list and len(values) == 1:
+    if len(values) == 1 and (type(owner) is dict or type(owner) is list):  # as nearly all are
         ((path, value),) = values.items()
         copied: Any = owner.copy()
-        copied[path[0]] = with_values(copied[path[0]], {path[1:]: value})
+        copied[path[0]] = with_values(item_of(owner, path[0]), {path[1:]: value})
         return copied
     inner: dict[str | int, dict[Path, Any]] = {}
     for path, value in values.items():
@@ -369,7 +366,7 @@ def without_keys(owner: Any, keys: Collection[str]) -> Any:
 
 
 def key_of_lost(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Key what stands in a mapping, or in a list of it, and stays in a copy."""
+    """Key what stands in a mapping, or in a list of it, and not in a copy any more."""
     from hashlib import blake2b  # not above: few programs have thinking that was refused
 
     lost: list[Any] = []

@@ -167,7 +167,7 @@ def _is_due(core: Core, working_set: WorkingSet) -> Steps[bool]:
 
 
 def extract_if_due(core: Core, *, times: int) -> Steps[None]:
-    """Have what is out of view read for facts while enough of it did, so many times at most."""
+    """Have what is out of view read for facts while enough of it is, so many times at most."""
     for _ in range(times):
         if core.working_set is None:
             return

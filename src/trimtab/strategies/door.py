@@ -17,7 +17,6 @@ __all__ = [
     "DEFAULT_STRATEGY",
     "LARGE",
     "STEADY_RATIO",
-    "STEADY_STRATEGY",
     "StrategyLike",
     "check_steady",
     "ratio_of",
@@ -28,14 +27,19 @@ __all__ = [
 LARGE = ClampResults(max_ratio=0.25, above_ratio=0.5, texts="too_large", keep_newest=True)
 """One result larger than half of the room would cost nearly all the rest of the conversation."""
 
-DEFAULT_STRATEGY: Strategy = Cascade(LARGE, SlidingWindow(), TruncateText())
+
+def _default(target_ratio: float = 1.0, /) -> Strategy:
+    return Cascade(LARGE, SlidingWindow(target_ratio=target_ratio), TruncateText())
+
+
+DEFAULT_STRATEGY = _default()
 """Whole units, oldest first, once none is as large as that; the newest is cut when nothing else can leave."""
 
 STEADY_RATIO = 0.5
 """What a cut leaves with `steady=True`: at 0.5 prompts cost a fifth less than at 0.7."""
 
-STEADY_STRATEGY: Strategy = Cascade(LARGE, SlidingWindow(target_ratio=STEADY_RATIO), TruncateText())
-"""The default in strides."""
+_STEADY_STRATEGY = _default(STEADY_RATIO)
+"""The default in strides; made once, since it is asked for at each call of a chat."""
 
 StrategyLike: TypeAlias = Strategy | str
 """What `strategy=` takes: a strategy, or a name that `create_strategy` knows, as "agent" or "drop"."""
@@ -66,9 +70,7 @@ def ratio_of(steady: float, /) -> float:
 
 def steady_strategy(steady: float, /) -> Strategy:
     """Return the default in strides, of which each leaves a share of the room."""
-    if steady is True:
-        return STEADY_STRATEGY
-    return Cascade(LARGE, SlidingWindow(target_ratio=ratio_of(steady)), TruncateText())
+    return _STEADY_STRATEGY if steady is True else _default(steady)
 
 
 def strategy_given(value: Any, /) -> Strategy:

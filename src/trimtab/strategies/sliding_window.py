@@ -216,7 +216,7 @@ class SlidingWindow:
         if self.min_messages and _count_remaining(request, cut, kept) < self.min_messages:
             least = beside_cut(request, cuts, also(cuts.end))
             return EvictionResult(cut=cuts.end, kept=least, actions=("evicted",), reason="min_messages")
-        full = cut == oldest and not self.keep_first_user  # else room remained, or taken, on purpose
+        full = cut == oldest and not self.keep_first_user  # else room is unused, or taken, on purpose
         lost = cuts.without_opener(cut, limit) if full else frozenset[int]()
         return EvictionResult(cut=cut, kept=kept, actions=("evicted",), cannot_lead=lost)
 

@@ -33,7 +33,7 @@ from trimtab.formats.bedrock.read import (
     result_id_of,
     view_of,
 )
-from trimtab.formats.refusal import Fault, Finding, faults_at, tool_faults
+from trimtab.formats.refusal import Fault, Finding, faults_at, holds_one, tool_faults
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, item_of, short_repr, type_name
 
 _ROLES = ("user", "assistant", "system")
@@ -183,23 +183,20 @@ def _is_plain(message: Dict) -> bool:
     """
     role: Any = message.get("role")
     content: Any = message.get("content")
-    if len(message) != 2 or role not in ("user", "assistant") or not _is_one(content):
+    if len(message) != 2 or role not in ("user", "assistant") or not holds_one(content):
         return False
     ((key, data),) = content[0].items()
     if key == "text":
         return data.__class__ is str and bool(data.strip())
-    if data.__class__ is not dict or not (key == CALL and role == "assistant"):
-        right = data.__class__ is dict and key == RESULT and role == "user" and _is_one(data.get("content"))
-        text: Any = data["content"][0].get("text") if right else None
-        return right and text.__class__ is str and bool(text.strip()) and _has_id(data)
-    named = data.get("name").__class__ is str and bool(data["name"])
-    return named and data.get("input").__class__ is dict and _has_id(data)
-
-
-def _is_one(content: Any) -> bool:
-    """Tell whether a content is one block that holds one thing."""
-    one = content.__class__ is list and len(content) == 1 and content[0].__class__ is dict
-    return one and len(content[0]) == 1
+    if data.__class__ is not dict or not _has_id(data):
+        return False
+    if key == CALL:
+        named = data.get("name").__class__ is str and bool(data["name"])
+        return role == "assistant" and named and data.get("input").__class__ is dict
+    if key != RESULT or role != "user" or not holds_one(data.get("content")):
+        return False
+    text: Any = data["content"][0].get("text")
+    return text.__class__ is str and bool(text.strip())
 
 
 def _has_id(data: Dict) -> bool:

@@ -22,7 +22,7 @@ from trimtab.formats.gemini.read import (
     speaker,
     value_in,
 )
-from trimtab.formats.refusal import Fault, Finding, faults_at, tool_faults
+from trimtab.formats.refusal import Fault, Finding, faults_at, holds_one, tool_faults
 from trimtab.formats.values import Dict, Path, as_dict, as_list, as_text, short_repr, type_name
 
 UNEQUAL = (
@@ -85,14 +85,15 @@ def faults_of(messages: list[Any], request: Request | None = None, *, model: str
         return [Fault(index=None, rule="no_messages", detail=_NO_CONTENTS)]
     found = [] if request is None else list(faults_at(None, tool_faults(request.tools, _tool_fault)))
     unsigned = set(_unsigned_steps(messages, model))
-    asks_more = _AFTER_3_1.search(model) is not None
+    asks_more = not takes_functions_role(model)
     for index, message in enumerate(messages):
         if not asks_more and index not in unsigned and _is_plain(message):
             continue
         parts = parts_in(message)
         found += faults_at(index, _faults(index, message, parts))
-        last = whole and index == len(messages) - 1
-        found += faults_at(index, _model_faults(model, message, parts, last=last))
+        if asks_more:
+            last = whole and index == len(messages) - 1
+            found += faults_at(index, _later_faults(message, parts, last=last))
         if index in unsigned:
             path: Path = ("parts", calls_of(parts)[0].part)
             found += faults_at(index, [("missing_thought_signature", _NO_SIGNATURE, path)])
@@ -108,8 +109,7 @@ def _is_plain(message: Dict) -> bool:
     parts: Any = message.get("parts")
     if len(message) != 2 or role not in ("user", "model"):
         return False
-    one = parts.__class__ is list and len(parts) == 1 and parts[0].__class__ is dict
-    if not one or len(parts[0]) != 1:
+    if not holds_one(parts):
         return False
     ((key, data),) = parts[0].items()
     if key == "text":
@@ -146,10 +146,8 @@ def takes_apart(model: str) -> bool:
     return not (checks_signatures(model) or "vertex" in model)
 
 
-def _model_faults(model: str, message: Dict, parts: Sequence[Dict], *, last: bool) -> Iterator[Finding]:
+def _later_faults(message: Dict, parts: Sequence[Dict], *, last: bool) -> Iterator[Finding]:
     """Look at what later models take no more; a call at the end waits for its response."""
-    if _AFTER_3_1.search(model) is None:
-        return
     if message.get("role") in ("function", "tool"):
         yield "unsupported_role", _NOT_FUNCTION.format(message["role"]), ("role",)
     if last and speaker(message) == "model" and not calls_of(parts):
