@@ -272,7 +272,7 @@ def _sizes(
     ask: Ask, counter: RequestCounter, history: History, fixed: Fixed, known: list[int | None] | None
 ) -> Sizes:
     # a session adds up what its log holds, and its views are counted so
-    unread = history.unread if ask.sizes is None else range(0)
+    unread = history.unread if ask.sizes is None and history.format.rules.keeps_messages else range(0)
     sizes = sizes_for(counter, history.messages, fixed, unread=unread)
     if known is not None and sizes.additive:
         sizes.take(known)
