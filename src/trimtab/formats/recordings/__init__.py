@@ -1,0 +1,37 @@
+"""Recordings of other programs: which program wrote one, and its conversations in a wire form of trimtab."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trimtab.formats.recordings.base import Bill, ForeignConversation, Reader, Source
+
+__all__ = ["Bill", "ForeignConversation", "Reader", "read_foreign", "reader_of"]
+
+READERS: tuple[Reader, ...] = ()
+"""Those that are known, asked in this order."""
+
+
+def reader_of(source: Any, /) -> Reader | None:
+    """Return the reader of the program that wrote a recording; None if none is known."""
+    if not source or not isinstance(source, Mapping | Sequence) or isinstance(source, str | bytes):
+        return None
+    return next((reader for reader in READERS if reader.owns(source)), None)
+
+
+def read_foreign(source: Source, /) -> list[ForeignConversation] | None:
+    """Read the conversations of a recording of another program.
+
+    Args:
+        source: The recording as parsed from JSON: a list of the values of its lines, or a document.
+
+    Returns:
+        Its conversations, in the order they were begun; None if it is of no program that is known.
+
+    Raises:
+        FormatError: It is of a known program and not as that writes it, or of one that is told but not read;
+            the message says how to convert it.
+    """
+    reader = reader_of(source)
+    return None if reader is None else reader.read(source)
