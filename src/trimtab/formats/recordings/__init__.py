@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab.formats.recordings import vercel
+from trimtab.formats.recordings import telemetry, vercel
 from trimtab.formats.recordings.base import Bill, ForeignConversation, Reader, Source
 
 __all__ = ["Bill", "ForeignConversation", "Reader", "read_foreign", "reader_of"]
 
 READERS: tuple[Reader, ...] = (
     vercel.READER,
+    telemetry.READER,
 )
 """Those that are known, asked in this order."""
 

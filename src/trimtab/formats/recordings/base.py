@@ -28,6 +28,23 @@ class Bill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignCall:
+    """One call of a model, as it was made.
+
+    Args:
+        messages: What was sent.
+        tools: Tool schemas, if any were recorded.
+        time: When it was made, in seconds since 1970, if that is known.
+        cold: Whether the provider's cache held nothing then; None if no bill says so.
+    """
+
+    messages: Sequence[Dict]
+    tools: Sequence[Dict] | None = None
+    time: float | None = None
+    cold: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignConversation:
     """One conversation of a recording of another program, in a wire form of trimtab.
 
@@ -41,6 +58,8 @@ class ForeignConversation:
         times: When each message was written, in seconds since 1970; None for one without a time. Empty if the
             recording has no times.
         bills: The usage of each call, in order, where the recording has it.
+        calls: What was sent in each call, in order, where the recording says it call by call. Empty if it has
+            only the conversation: a call is made before each answer.
         notes: What of the recording is not in `body`, and why.
     """
 
@@ -50,6 +69,7 @@ class ForeignConversation:
     body: Dict
     times: tuple[float | None, ...] = ()
     bills: tuple[Bill, ...] = ()
+    calls: tuple[ForeignCall, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
 
 from trimtab.formats.values import Dict, compact_json, text_part
+
+Piece: TypeAlias = Literal["part", "call", "result"]
+"""What stands in a message."""
 
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 """Formats of `input_audio` by media type; Chat takes no other, and none at an address."""
@@ -39,11 +42,14 @@ def call(call_id: object, name: object, arguments: object, /) -> Dict:
     }
 
 
-def result(call_id: object, content: object, /) -> Dict:
-    """Write a result; what is neither text nor parts is written as JSON."""
-    is_parts = isinstance(content, list) and all(isinstance(one, dict) and "type" in one for one in content)
-    written = content if isinstance(content, str) or is_parts else compact_json(content)
-    return {"role": "tool", "tool_call_id": str(call_id or ""), "content": written}
+def result(call_id: object, content: str | list[Dict], /) -> Dict:
+    """Write a result: a text, or parts."""
+    return {"role": "tool", "tool_call_id": str(call_id or ""), "content": content}
+
+
+def words(value: object, /) -> str:
+    """Write what a tool gave: a text as it is, and all else as JSON."""
+    return value if isinstance(value, str) else compact_json(value)
 
 
 def tool(name: object, description: object, schema: Any, /, **beside: Any) -> Dict:
@@ -56,7 +62,7 @@ def tool(name: object, description: object, schema: Any, /, **beside: Any) -> Di
 
 def text(value: object, /) -> Dict:
     """Write a text; what is none is written as JSON."""
-    return text_part(value if isinstance(value, str) else compact_json(value))
+    return text_part(words(value))
 
 
 def media(media_type: str, /, *, address: str | None = None, data: str = "", name: str | None = None) -> Dict:
@@ -90,3 +96,25 @@ def uploaded(file_id: object, /) -> Dict:
 _BYTES = "application/octet-stream"
 _USUAL = {"image": "image/png"}
 """What a media type is where only its kind is known."""
+
+
+def turn(pieces: Iterable[tuple[Piece, Dict]], role: str = "assistant", /) -> list[Dict]:
+    """Write what a model said and called, and results that are among it: these stand behind their calls.
+
+    What comes after the result of the last open call is a message of its own.
+
+    Args:
+        pieces: What each is, and how it is written.
+        role: Whose words they are; results are always of a tool.
+    """
+    made = list[Dict]()
+    parts, calls, results = list[Dict](), list[Dict](), list[Dict]()
+    for kind, piece in pieces:
+        if kind == "result":
+            results.append(piece)
+            continue
+        if results and len(results) >= len(calls):
+            made += [*([said(role, parts, calls)] if parts or calls else []), *results]
+            parts, calls, results = [], [], []
+        (calls if kind == "call" else parts).append(piece)
+    return [*made, *([said(role, parts, calls)] if parts or calls else []), *results]

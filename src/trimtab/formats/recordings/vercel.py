@@ -17,7 +17,7 @@ from trimtab.errors import FormatError
 from trimtab.formats.programs import VERCEL, program_of
 from trimtab.formats.recordings import chat
 from trimtab.formats.recordings.base import ForeignConversation, Reader, Source
-from trimtab.formats.values import Dict, compact_json, short_repr
+from trimtab.formats.values import Dict, short_repr
 
 _DENIED = "Tool call execution denied."
 """What the SDK says to the model of a call that was denied without a reason."""
@@ -111,7 +111,9 @@ class _Writer:
     def add_system(self, given: Any) -> None:
         """Write instructions beside the messages: a text, or system messages."""
         for one in [given] if isinstance(given, str | Mapping) else given or ():
-            self._put({"role": "system", "content": one["content"] if isinstance(one, Mapping) else one})
+            self.messages.append(
+                {"role": "system", "content": one["content"] if isinstance(one, Mapping) else one}
+            )
 
     def add(self, message: Any, index: int) -> None:
         """Write a message of either kind."""
@@ -121,56 +123,44 @@ class _Writer:
             self._add(one, f"messages[{index}].{key}")
         self.times += [_seconds(message)] * (len(self.messages) - len(self.times))
 
-    def _put(self, message: Dict) -> None:
-        self.messages.append(message)
-
     def _add(self, message: Mapping[str, Any], path: str) -> None:
         role, content = message["role"], message.get("content")
         if isinstance(content, str) or content is None:
-            self._put({"role": role, "content": content or ""})
+            self.messages.append({"role": role, "content": content or ""})
         elif not _is_list(content):
             raise FormatError(f"{path} is a text or a list of parts, not {short_repr(content)}", path=path)
         elif role in ("assistant", "tool"):
-            self._add_turn(role, content, path)
+            self.messages += chat.turn(self._pieces(role, content, path))
         else:
             parts = [part for at, one in enumerate(content) for part in self._parts(one, f"{path}[{at}]")]
             if parts or not content:
-                self._put(chat.said(role, parts))
+                self.messages.append(chat.said(role, parts))
 
-    def _add_turn(self, role: str, content: Sequence[Any], path: str) -> None:
-        """Write what a model said and called, and results; those in its own message stand behind it."""
-        parts, calls, results = list[Dict](), list[Dict](), list[Dict]()
+    def _pieces(self, role: str, content: Sequence[Any], path: str) -> Iterator[tuple[chat.Piece, Dict]]:
+        """Write what a model said and called, and results."""
         for at, one in enumerate(content):
             place = f"{path}[{at}]"
             kind = one.get("type") if isinstance(one, Mapping) else None
-            if kind == "tool-result":
-                results.append(_result(one, place))
-                continue
-            if kind == "tool-approval-response":
-                results += self._denied(one)
-            if results and len(results) >= len(calls) and kind not in _APPROVALS:
-                self._put_turn(parts, calls, results)
-                parts, calls, results = [], [], []
             if kind == "tool-call":
-                calls.append(chat.call(one.get("toolCallId"), one.get("toolName"), _input(one)))
-                if "result" in one:  # as assistant-ui keeps both
-                    results.append(_result(one, place))
-            elif kind in ("file", "image") and role == "assistant":
+                yield "call", chat.call(one.get("toolCallId"), one.get("toolName"), _input(one))
+            if kind == "tool-result" or (
+                kind == "tool-call" and "result" in one
+            ):  # assistant-ui has both in one
+                yield "result", _result(one, place)
+            elif kind == "tool-approval-response":
+                yield from (("result", denied) for denied in self._denied(one))
+            if kind in ("tool-call", "tool-result"):
+                continue
+            if kind in ("file", "image") and role == "assistant":
                 self.unsent[f"{kind}, made by the model"] += 1
             else:
-                parts += self._parts(one, place)
-        self._put_turn(parts, calls, results)
-
-    def _put_turn(self, parts: list[Dict], calls: list[Dict], results: list[Dict]) -> None:
-        if parts or calls:
-            self._put(chat.said("assistant", parts, calls))
-        self.messages += results
+                yield from (("part", part) for part in self._parts(one, place))
 
     def _denied(self, response: Mapping[str, Any]) -> Iterator[Dict]:
         """Write the result of a call that was denied, where the SDK had not written one yet."""
         call_id = self.asked.get(str(response.get("approvalId")))
         if response.get("approved") is False and call_id is not None:
-            yield chat.result(call_id, response.get("reason") or _DENIED)
+            yield chat.result(call_id, str(response.get("reason") or _DENIED))
 
     def _parts(self, part: Any, path: str) -> Iterator[Dict]:
         """Write a part of content: one part, or none."""
@@ -228,12 +218,12 @@ def _result(part: Mapping[str, Any], path: str) -> Dict:
     """Write a tool-result: `output` says of what type it is; before `ai` 5, `result` held it as it was."""
     call_id, output = part.get("toolCallId"), part.get("output", part.get("result"))
     if "output" not in part or not isinstance(output, Mapping) or not isinstance(output.get("type"), str):
-        return chat.result(call_id, output)
+        return chat.result(call_id, chat.words(output))
     kind, value = output["type"], output.get("value")
     if kind == "execution-denied":
-        return chat.result(call_id, output.get("reason") or _DENIED)
+        return chat.result(call_id, str(output.get("reason") or _DENIED))
     if kind != "content" or not _is_list(value):
-        return chat.result(call_id, value if isinstance(value, str) else compact_json(value))
+        return chat.result(call_id, chat.words(value))
     parts = [
         chat.text(one.get("text", "")) if one.get("type") == "text" else _media(one, path)
         for one in _mappings(value)
