@@ -37,7 +37,7 @@ INSTEAD = {
     LETTA: "pass [{'role': one['role'], **{key: one[key] for key in ('tool_calls', 'tool_call_id') if"
     " one.get(key)}, 'content': [part for part in one['content'] or () if part['type'] == 'text']} for one in"
     " agent['messages']], for each agent of file['agents']",
-    GEMINI_CLI: "pass the contents that `/chat save` of gemini-cli writes, with format='gemini'",
+    GEMINI_CLI: "write `/chat share chat.json` in it, and pass that list with format='gemini'",
     SHAREGPT: "pass [{'role': {'human': 'user', 'gpt': 'assistant'}.get(one['from'], one['from']), 'content':"
     " one['value']} for one in row['conversations']], one row at a time",
     TANSTACK: "pass what convertMessagesToModelMessages(messages) of @tanstack/ai makes, with 'tool_calls'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab.formats.recordings import telemetry, vercel
+from trimtab.formats.recordings import refusals, telemetry, vercel
 from trimtab.formats.recordings.base import Bill, ForeignConversation, Reader, Source
 
 __all__ = ["Bill", "ForeignConversation", "Reader", "read_foreign", "reader_of"]
@@ -13,6 +13,7 @@ __all__ = ["Bill", "ForeignConversation", "Reader", "read_foreign", "reader_of"]
 READERS: tuple[Reader, ...] = (
     vercel.READER,
     telemetry.READER,
+    refusals.READER,
 )
 """Those that are known, asked in this order."""
 

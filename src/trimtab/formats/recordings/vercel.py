@@ -188,7 +188,7 @@ class _Writer:
             if one.get("type") in ("provider", "provider-defined"):
                 self.unsent["tool of a provider"] += 1
                 continue
-            schema = next((one[key] for key in ("inputSchema", "parameters") if key in one), {})
+            schema: Any = next((one[key] for key in ("inputSchema", "parameters") if key in one), {})
             schema = schema.get("jsonSchema", schema) if isinstance(schema, Mapping) else {}
             if "def" in schema or "_def" in schema:  # zod's own: it has lost the schema on the way to JSON
                 self.unsent["schema of a tool, of zod"] += 1
@@ -222,11 +222,12 @@ def _result(part: Mapping[str, Any], path: str) -> Dict:
     kind, value = output["type"], output.get("value")
     if kind == "execution-denied":
         return chat.result(call_id, str(output.get("reason") or _DENIED))
-    if kind != "content" or not _is_list(value):
+    if kind != "content" or value is None or not _is_list(value):
         return chat.result(call_id, chat.words(value))
+    listed: Sequence[Any] = value
     parts = [
         chat.text(one.get("text", "")) if one.get("type") == "text" else _media(one, path)
-        for one in _mappings(value)
+        for one in _mappings(listed)
         if one.get("type") != "custom"
     ]
     return chat.result(call_id, chat.content_of_parts(parts))
