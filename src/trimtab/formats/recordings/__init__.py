@@ -12,8 +12,8 @@ __all__ = ["Bill", "ForeignConversation", "Reader", "read_foreign", "reader_of"]
 
 READERS: tuple[Reader, ...] = (
     vercel.READER,
-    telemetry.READER,
     refusals.READER,
+    telemetry.READER,  # after those whose texts look like its own
 )
 """Those that are known, asked in this order."""
 

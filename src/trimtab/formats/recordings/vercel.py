@@ -188,6 +188,11 @@ class _Writer:
             if one.get("type") in ("provider", "provider-defined"):
                 self.unsent["tool of a provider"] += 1
                 continue
+            if isinstance(one.get("function"), Mapping):  # it is one of Chat already
+                yield one
+                continue
+            if not isinstance(one.get("name"), str):
+                raise FormatError(f"a tool has no name: {short_repr(one)}", path="tools")
             schema: Any = next((one[key] for key in ("inputSchema", "parameters") if key in one), {})
             schema = schema.get("jsonSchema", schema) if isinstance(schema, Mapping) else {}
             if "def" in schema or "_def" in schema:  # zod's own: it has lost the schema on the way to JSON
