@@ -63,7 +63,7 @@ def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-STEPS = [
+STEPS: list[dict[str, Any]] = [
     {
         "role": "assistant",
         "content": "I look at both.",

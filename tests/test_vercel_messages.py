@@ -181,6 +181,7 @@ def test_approvals_are_noted_and_a_denied_call_has_its_result() -> None:
     """Also where the SDK has not written one yet; an approved call stays open until it ran."""
     asked = {"type": "tool-approval-request", "approvalId": "p", "toolCallId": "a"}
     answer = {"type": "tool-approval-response", "approvalId": "p", "approved": False, "reason": "no"}
+    listed: list[dict[str, Any]]
     listed = [{"role": "assistant", "content": [CALL, asked]}, {"role": "tool", "content": [answer]}]
     found = read(listed)
     assert found.body["messages"][1:] == [gave("a", "no")]

@@ -37,14 +37,16 @@ from trimtab.formats.values import Dict, Path, as_list, entry_of, item_of, mappi
 
 if TYPE_CHECKING:
     from trimtab.formats.api_errors import Refusal, read_refusal
-    from trimtab.formats.recordings import Bill, ForeignConversation, read_foreign
+    from trimtab.formats.recordings import Bill, ForeignCall, ForeignConversation, read_foreign
 else:
     __getattr__ = later(
         globals(),
         {
             # What is asked for when a provider has refused a request.
             **dict.fromkeys(("Refusal", "read_refusal"), "trimtab.formats.api_errors"),
-            **dict.fromkeys(("Bill", "ForeignConversation", "read_foreign"), "trimtab.formats.recordings"),
+            **dict.fromkeys(
+                ("Bill", "ForeignCall", "ForeignConversation", "read_foreign"), "trimtab.formats.recordings"
+            ),
         },
     )
 
@@ -54,6 +56,7 @@ __all__ = [
     "Bill",
     "Dict",
     "Fault",
+    "ForeignCall",
     "ForeignConversation",
     "Format",
     "Gemini",

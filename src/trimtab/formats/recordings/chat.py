@@ -23,7 +23,7 @@ def content_of_parts(parts: Sequence[Dict], /) -> str | list[Dict]:
     return list(parts)
 
 
-def said(role: str, parts: Sequence[Dict], calls: Sequence[Dict] = (), /) -> Dict:
+def message(role: str, parts: Sequence[Dict], calls: Sequence[Dict] = (), /) -> Dict:
     """Write a message with content, calls or both."""
     if not calls:
         return {"role": role, "content": content_of_parts(parts)}
@@ -88,7 +88,7 @@ def media(media_type: str, /, *, address: str | None = None, data: str = "", nam
     return {"type": "file", "file": {"filename": name or "file", "file_data": address}}
 
 
-def uploaded(file_id: object, /) -> Dict:
+def file_by_id(file_id: object, /) -> Dict:
     """Write a file that the provider holds."""
     return {"type": "file", "file": {"file_id": str(file_id)}}
 
@@ -114,7 +114,7 @@ def turn(pieces: Iterable[tuple[Piece, Dict]], role: str = "assistant", /) -> li
             results.append(piece)
             continue
         if results and len(results) >= len(calls):
-            made += [*([said(role, parts, calls)] if parts or calls else []), *results]
+            made += [*([message(role, parts, calls)] if parts or calls else []), *results]
             parts, calls, results = [], [], []
         (calls if kind == "call" else parts).append(piece)
-    return [*made, *([said(role, parts, calls)] if parts or calls else []), *results]
+    return [*made, *([message(role, parts, calls)] if parts or calls else []), *results]

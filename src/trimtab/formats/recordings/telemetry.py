@@ -129,7 +129,7 @@ def _messages(one: object, index: int, unread: Counter[str]) -> list[Dict]:
     if one["role"] != "assistant":  # results come first: some write what a user says next into their message
         pieces.sort(key=lambda piece: piece[0] != "result")
     made = chat.turn(pieces, one["role"])
-    return made if made or parts else [chat.said(one["role"], [])]
+    return made if made or parts else [chat.message(one["role"], [])]
 
 
 def _pieces(part: object, unread: Counter[str]) -> Iterator[tuple[chat.Piece, Dict]]:
@@ -159,7 +159,7 @@ def _medium(part: Mapping[str, Any], kind: str) -> Dict | None:
         return chat.media(media_type, data=part["content"])
     if kind == "uri" and isinstance(part.get("uri"), str):
         return chat.media(media_type, address=part["uri"])
-    return chat.uploaded(part["file_id"]) if kind == "file" and part.get("file_id") else None
+    return chat.file_by_id(part["file_id"]) if kind == "file" and part.get("file_id") else None
 
 
 def _tools(recorded: object) -> list[Dict]:
@@ -352,15 +352,15 @@ def _usage(held: Mapping[str, Any]) -> Dict | None:
 def _flat(held: Mapping[str, Any]) -> tuple[list[Dict], list[Dict], list[Dict]]:
     """Read what was sent, answered and offered, where each value has a key of its own."""
     for sent, answered in _FLAT:
-        messages = [_flat_message(one) for one in _grown(held, sent)]
+        messages = [_flat_message(one) for one in _entries(held, sent)]
         if messages:
-            tools = [_tool(_plain(one["tool"]["json_schema"])) for one in _grown(held, "llm.tools.")]
-            tools += [_tool(one) for one in _grown(held, "llm.request.functions.")]
-            return messages, [_flat_message(one) for one in _grown(held, answered)], tools
+            tools = [_tool(_plain(one["tool"]["json_schema"])) for one in _entries(held, "llm.tools.")]
+            tools += [_tool(one) for one in _entries(held, "llm.request.functions.")]
+            return messages, [_flat_message(one) for one in _entries(held, answered)], tools
     return [], [], []
 
 
-def _grown(held: Mapping[str, Any], prefix: str) -> list[Any]:
+def _entries(held: Mapping[str, Any], prefix: str) -> list[Any]:
     """Grow the lists and mappings that dotted keys with numbers spell."""
     root: Dict = {}
     for key, value in held.items():
@@ -370,16 +370,16 @@ def _grown(held: Mapping[str, Any], prefix: str) -> list[Any]:
             for name in path:
                 place = place.setdefault(name, {})
             place[last] = value
-    return list(_listed(root).values()) if root else []
+    return list(_in_order(root).values()) if root else []
 
 
-def _listed(grown: Any) -> Any:
+def _in_order(grown: Any) -> Any:
     """Put what numbers name in their order."""
     if not isinstance(grown, dict):
         return grown
     if grown and all(name.isdigit() for name in grown):
-        return {name: _listed(grown[name]) for name in sorted(grown, key=int)}
-    return {name: _listed(value) for name, value in grown.items()}
+        return {name: _in_order(grown[name]) for name in sorted(grown, key=int)}
+    return {name: _in_order(value) for name, value in grown.items()}
 
 
 def _flat_message(one: Mapping[str, Any]) -> Dict:
@@ -398,7 +398,7 @@ def _flat_message(one: Mapping[str, Any]) -> Dict:
         called = entry.get("tool_call", entry)
         function = called.get("function", called)
         calls.append(chat.call(called.get("id"), function.get("name"), function.get("arguments")))
-    return chat.said(role, parts, calls)
+    return chat.message(role, parts, calls)
 
 
 def _spans(source: Any) -> Iterator[Mapping[str, Any]]:

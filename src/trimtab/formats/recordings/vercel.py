@@ -134,7 +134,7 @@ class _Writer:
         else:
             parts = [part for at, one in enumerate(content) for part in self._parts(one, f"{path}[{at}]")]
             if parts or not content:
-                self.messages.append(chat.said(role, parts))
+                self.messages.append(chat.message(role, parts))
 
     def _pieces(self, role: str, content: Sequence[Any], path: str) -> Iterator[tuple[chat.Piece, Dict]]:
         """Write what a model said and called, and results."""
@@ -148,7 +148,7 @@ class _Writer:
             ):  # assistant-ui has both in one
                 yield "result", _result(one, place)
             elif kind == "tool-approval-response":
-                yield from (("result", denied) for denied in self._denied(one))
+                yield from (("result", one) for one in self._denials(one))
             if kind in ("tool-call", "tool-result"):
                 continue
             if kind in ("file", "image") and role == "assistant":
@@ -156,7 +156,7 @@ class _Writer:
             else:
                 yield from (("part", part) for part in self._parts(one, place))
 
-    def _denied(self, response: Mapping[str, Any]) -> Iterator[Dict]:
+    def _denials(self, response: Mapping[str, Any]) -> Iterator[Dict]:
         """Write the result of a call that was denied, where the SDK had not written one yet."""
         call_id = self.asked.get(str(response.get("approvalId")))
         if response.get("approved") is False and call_id is not None:
@@ -251,12 +251,12 @@ def _media(part: Mapping[str, Any], path: str) -> Dict:
     if isinstance(found, Mapping):
         data = _bytes(found)
         if data is None:  # names of it, by provider
-            return chat.uploaded(next(iter(found.values()), ""))
+            return chat.file_by_id(next(iter(found.values()), ""))
         found = base64.b64encode(data).decode()
     if not isinstance(found, str):
         raise FormatError(f"{path} is a file without data: {short_repr(part)}", path=path)
     if of_type.endswith("file-id"):
-        return chat.uploaded(found)
+        return chat.file_by_id(found)
     name = part.get("filename") or part.get("name")
     if found.startswith(("http://", "https://", "data:")):
         return chat.media(kind or found[5:].partition(";")[0], address=found, name=name)
@@ -339,7 +339,7 @@ def _steps(parts: Sequence[Any], unsent: Counter[str]) -> _Made:
             if kind == "steering-message":
                 yield {"role": "user", "content": part.get("parts") or []}, "parts"
         elif isinstance(kind, str) and (kind == "dynamic-tool" or kind.startswith("tool-")):
-            invoked = _invoked(part, kind)
+            invoked = _invocation(part, kind)
             if invoked.get("state") in ("input-streaming", "partial-call"):
                 unsent[_HALF] += 1
                 continue
@@ -351,7 +351,7 @@ def _steps(parts: Sequence[Any], unsent: Counter[str]) -> _Made:
             said.append(part)
 
 
-def _invoked(part: Mapping[str, Any], kind: str) -> Dict:
+def _invocation(part: Mapping[str, Any], kind: str) -> Dict:
     """Read what a part says of a call, without the names that only one version has."""
     if kind == "tool-invocation":
         held = part.get("toolInvocation")
