@@ -95,7 +95,7 @@ def _is_vercel(part: Any) -> bool:
     kind = part.get("type")
     if kind == "file":
         return "mediaType" in part or "mimeType" in part
-    return kind in _VERCEL_PARTS if kind != "image" else "image" in part
+    return "image" in part if kind == "image" else isinstance(kind, str) and kind in _VERCEL_PARTS
 
 
 def _of_part(part: Any) -> str | None:

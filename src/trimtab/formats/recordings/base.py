@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -71,6 +71,12 @@ class ForeignConversation:
     bills: tuple[Bill, ...] = ()
     calls: tuple[ForeignCall, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def mappings(value: Any, /) -> Iterator[Mapping[str, Any]]:
+    """List the mappings in a list; nothing where it is none."""
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        yield from (one for one in value if isinstance(one, Mapping))
 
 
 class Reader(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any
 from trimtab.errors import FormatError
 from trimtab.formats.programs import TELEMETRY, program_of
 from trimtab.formats.recordings import chat, vercel
-from trimtab.formats.recordings.base import Bill, ForeignCall, ForeignConversation, Reader, Source
+from trimtab.formats.recordings.base import Bill, ForeignCall, ForeignConversation, Reader, Source, mappings
 from trimtab.formats.values import Dict, short_repr
 
 _INPUT = "gen_ai.input.messages"
@@ -115,7 +115,7 @@ def _system(recorded: object) -> Dict | None:
         parts = recorded  # a text, as some write it
     if not parts:
         return None
-    listed = [parts] if isinstance(parts, str | Mapping) else list(parts)
+    listed = parts if isinstance(parts, list | tuple) else [parts]
     return {"role": "system", "content": "\n".join(_text(part)["text"] for part in listed)}
 
 
@@ -297,7 +297,7 @@ def _times(chain: list[_Call]) -> tuple[float | None, ...]:
 def _call_of(span: Mapping[str, Any]) -> _Call | None:
     """Read a span; None if it is of no call, or holds no messages."""
     held = _attributes(span)
-    if held.get("gen_ai.operation.name") in _OF_AGENTS:
+    if str(held.get("gen_ai.operation.name")) in _OF_AGENTS:
         return None
     unread = Counter[str]()
     if _INPUT in held:
@@ -306,11 +306,9 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
         answer = messages_of(held[_OUTPUT], Counter()) if _OUTPUT in held else []
         tools = _tools(held.get(_TOOLS))
     elif _VERCEL in held:
-        found = vercel.READER.read(
-            {"messages": _plain(held[_VERCEL]), "tools": _tools(held.get("ai.prompt.tools"))}
-        )
-        messages, answer = found[0].body["messages"], []
-        tools = found[0].body.get("tools", [])
+        sent = {"messages": _plain(held[_VERCEL]), "tools": _tools(held.get("ai.prompt.tools"))}
+        body = next((one.body for one in vercel.READER.read(sent)), {})
+        messages, answer, tools = body.get("messages", []), [], body.get("tools", [])
     else:
         messages, answer, tools = _flat(held)
     if not messages:
@@ -325,9 +323,9 @@ def _call_of(span: Mapping[str, Any]) -> _Call | None:
         tools=tools,
         conversation=str(_first(held, _CONVERSATION) or ""),
         trace=str(trace),
-        model=_first(held, _MODELS),
+        model=model if isinstance(model := _first(held, _MODELS), str) else None,
         usage=_usage(held),
-        cold=None if read is None else int(read) == 0,
+        cold=None if read is None else _whole(read, "what was read from the cache") == 0,
         begun=_seconds(span, _BEGAN),
         ended=_seconds(span, _ENDED),
         unread=unread,
@@ -343,9 +341,12 @@ def _usage(held: Mapping[str, Any]) -> Dict | None:
     keys = next((pair for pair in _BILLED if held.get(pair[0]) is not None), None)
     if keys is None:
         return None
-    usage: Dict = {"input_tokens": int(held[keys[0]]), "output_tokens": int(held.get(keys[1]) or 0)}
+    usage: Dict = {
+        "input_tokens": _whole(held[keys[0]], keys[0]),
+        "output_tokens": _whole(held.get(keys[1]) or 0, keys[1]),
+    }
     if (read := _first(held, _READ)) is not None:
-        usage["input_tokens_details"] = {"cached_tokens": int(read)}
+        usage["input_tokens_details"] = {"cached_tokens": _whole(read, "what was read from the cache")}
     return usage
 
 
@@ -354,63 +355,74 @@ def _flat(held: Mapping[str, Any]) -> tuple[list[Dict], list[Dict], list[Dict]]:
     for sent, answered in _FLAT:
         messages = [_flat_message(one) for one in _entries(held, sent)]
         if messages:
-            tools = [_tool(_plain(one["tool"]["json_schema"])) for one in _entries(held, "llm.tools.")]
+            tools = [_tool(_plain(_at(one, "tool", "json_schema"))) for one in _entries(held, "llm.tools.")]
             tools += [_tool(one) for one in _entries(held, "llm.request.functions.")]
             return messages, [_flat_message(one) for one in _entries(held, answered)], tools
     return [], [], []
 
 
 def _entries(held: Mapping[str, Any], prefix: str) -> list[Any]:
-    """Grow the lists and mappings that dotted keys with numbers spell."""
+    """Grow the mappings that dotted keys spell; those of numbers are lists, in their order."""
     root: Dict = {}
     for key, value in held.items():
         if key.startswith(prefix):
             *path, last = key.removeprefix(prefix).split(".")
             place = root
             for name in path:
-                place = place.setdefault(name, {})
+                inner = place.setdefault(name, {})
+                place = inner if isinstance(inner, dict) else {}
             place[last] = value
-    return list(_in_order(root).values()) if root else []
+    grown = _in_order(root)
+    return grown if isinstance(grown, list) else []
 
 
 def _in_order(grown: Any) -> Any:
-    """Put what numbers name in their order."""
     if not isinstance(grown, dict):
         return grown
-    if grown and all(name.isdigit() for name in grown):
-        return {name: _in_order(grown[name]) for name in sorted(grown, key=int)}
+    if grown and all(name.isdecimal() for name in grown):
+        return [_in_order(grown[name]) for name in sorted(grown, key=int)]
     return {name: _in_order(value) for name, value in grown.items()}
 
 
-def _flat_message(one: Mapping[str, Any]) -> Dict:
-    held = one.get("message", one)
-    role, parts = str(held.get("role") or "assistant"), list[Dict]()
-    for entry in (held.get("contents") or {}).values():
-        content = entry.get("message_content", entry)
-        image = (content.get("image") or {}).get("image", {}).get("url")
-        parts.append(chat.media("image", address=image) if image else chat.text(content.get("text", "")))
-    if not parts and held.get("content"):
-        parts = [chat.text(held["content"])]
+def _at(value: Any, *keys: str) -> Any:
+    """Return what stands under keys, one in another; None if nothing does."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _flat_message(one: Any) -> Dict:
+    held = _at(one, "message") or one
+    parts, calls = list[Dict](), list[Dict]()
+    for entry in mappings(_at(held, "contents")):
+        content = _at(entry, "message_content") or entry
+        image = _at(content, "image", "image", "url")
+        is_image = isinstance(image, str)
+        parts.append(
+            chat.media("image", address=image) if is_image else chat.text(_at(content, "text") or "")
+        )
+    if not parts and (content := _at(held, "content")):
+        parts = [chat.text(content)]
+    role = str(_at(held, "role") or "assistant")
     if role == "tool":
-        return chat.result(held.get("tool_call_id"), chat.content_of_parts(parts))
-    calls = list[Dict]()
-    for entry in (held.get("tool_calls") or {}).values():
-        called = entry.get("tool_call", entry)
-        function = called.get("function", called)
-        calls.append(chat.call(called.get("id"), function.get("name"), function.get("arguments")))
+        return chat.result(_at(held, "tool_call_id"), chat.content_of_parts(parts))
+    for entry in mappings(_at(held, "tool_calls")):
+        called = _at(entry, "tool_call") or entry
+        function = _at(called, "function") or called
+        calls.append(chat.call(_at(called, "id"), _at(function, "name"), _at(function, "arguments")))
     return chat.message(role, parts, calls)
 
 
 def _spans(source: Any) -> Iterator[Mapping[str, Any]]:
     """List the spans of an export, or of several."""
     if not isinstance(source, Mapping):
-        for one in source:
+        for one in mappings(source):
             yield from _spans(one)
     elif "attributes" in source and not any(key in source for key in _NESTED):
         yield source
     else:
         for key in _NESTED:
-            yield from _spans(source.get(key) or ())
+            yield from _spans(source.get(key))
 
 
 _NESTED = ("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "spans")
@@ -419,12 +431,12 @@ _NESTED = ("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "span
 def _attributes(span: Mapping[str, Any]) -> dict[str, Any]:
     """Read attributes: a mapping, or OTLP's list of keys and values; those of events, too."""
     found: dict[str, Any] = {}
-    for owner in (span, *(span.get("events") or ())):
-        given = owner.get("attributes") or {}
+    for owner in (span, *mappings(span.get("events"))):
+        given = owner.get("attributes")
         if isinstance(given, Mapping):
-            found.update(given)
+            found.update({str(key): value for key, value in given.items()})
         else:
-            found.update({one["key"]: _value(one.get("value")) for one in given})
+            found.update({str(one.get("key")): _value(one.get("value")) for one in mappings(given)})
     return found
 
 
@@ -432,13 +444,22 @@ def _value(value: Any) -> Any:
     """Take a value out of OTLP's wrapping."""
     if not isinstance(value, Mapping):
         return value
-    if "arrayValue" in value:
-        return [_value(one) for one in value["arrayValue"].get("values") or ()]
-    if "kvlistValue" in value:
-        return {one["key"]: _value(one.get("value")) for one in value["kvlistValue"].get("values") or ()}
+    for kind in ("arrayValue", "kvlistValue"):
+        if isinstance(value.get(kind), Mapping):
+            listed = value[kind].get("values")
+            if kind == "kvlistValue":
+                return {str(one.get("key")): _value(one.get("value")) for one in mappings(listed)}
+            return [_value(one) for one in listed or ()]
     if "intValue" in value:
-        return int(value["intValue"])
+        return _whole(value["intValue"], "intValue")
     return next(iter(value.values()), None)
+
+
+def _whole(value: Any, name: str) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"{name} is no whole number: {short_repr(value)}") from error
 
 
 _BEGAN = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
@@ -455,7 +476,7 @@ def _seconds(span: Mapping[str, Any], keys: Sequence[str]) -> float | None:
             except ValueError as error:
                 raise FormatError(f"{key} of a span is no time: {value!r:.40}") from error
         if value:
-            return int(value) / 1e9
+            return _whole(value, key) / 1e9
     return None
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from trimtab.errors import FormatError
 from trimtab.formats.programs import VERCEL, program_of
 from trimtab.formats.recordings import chat
-from trimtab.formats.recordings.base import ForeignConversation, Reader, Source
+from trimtab.formats.recordings.base import ForeignConversation, Reader, Source, mappings
 from trimtab.formats.values import Dict, short_repr
 
 _DENIED = "Tool call execution denied."
@@ -31,7 +31,7 @@ _UNSENT_PREFIXES = ("data-", "source-")
 
 
 def _owns(source: Source) -> bool:
-    return any(program_of(one) == VERCEL for _, listed, _ in _lists(source) for one in _mappings(listed))
+    return any(program_of(one) == VERCEL for _, listed, _ in _lists(source) for one in mappings(listed))
 
 
 def _lists(source: Source) -> Iterator[tuple[str, Sequence[Any], Mapping[str, Any]]]:
@@ -41,19 +41,15 @@ def _lists(source: Source) -> Iterator[tuple[str, Sequence[Any], Mapping[str, An
         if listed is not None:
             name = source.get("id")
             yield (name if isinstance(name, str) else ""), listed, source
-    elif any("role" in one for one in _mappings(source)):
+    elif any("role" in one for one in mappings(source)):
         yield "", source, {}
     else:
-        for one in _mappings(source):
+        for one in mappings(source):
             yield from _lists(one)
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
-def _mappings(listed: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-    return (one for one in listed if isinstance(one, Mapping))
 
 
 def _read(source: Source) -> list[ForeignConversation]:
@@ -86,15 +82,15 @@ def _open_approvals(listed: Sequence[Any]) -> dict[str, str]:
     """Map what was asked for approval to the id of its call, for calls without a result."""
     parts = [
         part
-        for message in _mappings(listed)
+        for message in mappings(listed)
         if isinstance(message.get("content"), list)
-        for part in _mappings(message["content"])
+        for part in mappings(message["content"])
     ]
-    settled = {part.get("toolCallId") for part in parts if part.get("type") == "tool-result"}
+    settled = {str(part.get("toolCallId")) for part in parts if part.get("type") == "tool-result"}
     return {
         str(part.get("approvalId")): str(part.get("toolCallId"))
         for part in parts
-        if part.get("type") == "tool-approval-request" and part.get("toolCallId") not in settled
+        if part.get("type") == "tool-approval-request" and str(part.get("toolCallId")) not in settled
     }
 
 
@@ -110,10 +106,11 @@ class _Writer:
 
     def add_system(self, given: Any) -> None:
         """Write instructions beside the messages: a text, or system messages."""
-        for one in [given] if isinstance(given, str | Mapping) else given or ():
-            self.messages.append(
-                {"role": "system", "content": one["content"] if isinstance(one, Mapping) else one}
-            )
+        for one in given if _is_list(given) else [] if given is None else [given]:
+            content = one.get("content") if isinstance(one, Mapping) else one
+            if not isinstance(content, str):
+                raise FormatError(f"instructions are a text, not {short_repr(one)}", path="system")
+            self.messages.append({"role": "system", "content": content})
 
     def add(self, message: Any, index: int) -> None:
         """Write a message of either kind."""
@@ -183,7 +180,7 @@ class _Writer:
         if isinstance(given, Mapping):
             named = [{"name": name, **tool} for name, tool in given.items() if isinstance(tool, Mapping)]
         else:
-            named = [dict(tool) for tool in _mappings(given or ())]
+            named = [dict(tool) for tool in mappings(given)]
         for one in named:
             if one.get("type") in ("provider", "provider-defined"):
                 self.unsent["tool of a provider"] += 1
@@ -232,7 +229,7 @@ def _result(part: Mapping[str, Any], path: str) -> Dict:
     listed: Sequence[Any] = value
     parts = [
         chat.text(one.get("text", "")) if one.get("type") == "text" else _media(one, path)
-        for one in _mappings(listed)
+        for one in mappings(listed)
         if one.get("type") != "custom"
     ]
     return chat.result(call_id, chat.content_of_parts(parts))
@@ -296,7 +293,7 @@ def _model_messages(message: Mapping[str, Any], unsent: Counter[str]) -> _Made:
         return
     if not _is_list(parts):
         if _is_list(message.get("toolInvocations")):
-            yield from _with_invocations(message)
+            yield from _with_invocations(message, unsent)
         else:
             yield _with_attachments(message), "content"
         return
@@ -304,7 +301,7 @@ def _model_messages(message: Mapping[str, Any], unsent: Counter[str]) -> _Made:
     if role == "assistant":
         yield from _steps(parts, unsent)
     elif role == "system":
-        texts = [str(part.get("text", "")) for part in _mappings(parts) if part.get("type") == "text"]
+        texts = [str(part.get("text", "")) for part in mappings(parts) if part.get("type") == "text"]
         yield {"role": role, "content": "".join(texts)}, "parts"
     else:
         yield {"role": role, "content": [*parts, *_attachments(message)]}, "parts"
@@ -321,7 +318,7 @@ def _attachments(message: Mapping[str, Any]) -> list[Dict]:
     """List the files of `ai` 4, which stood beside the content."""
     return [
         {"type": "file", "mediaType": one.get("contentType"), "url": one.get("url"), "name": one.get("name")}
-        for one in _mappings(message.get("experimental_attachments") or ())
+        for one in mappings(message.get("experimental_attachments"))
     ]
 
 
@@ -361,7 +358,7 @@ def _invocation(part: Mapping[str, Any], kind: str) -> Dict:
     if found.get("input") is None and found.get("rawInput") is not None:
         found["input"] = found["rawInput"]
     return {key: value for key, value in found.items() if key not in ("type", "result", "rawInput")} | (
-        {"output": found["result"]} if found.get("state") == "result" else {}
+        {"output": found.get("result")} if found.get("state") == "result" else {}
     )
 
 
@@ -379,15 +376,15 @@ def _output(invoked: Mapping[str, Any]) -> Dict | None:
     return {"type": "text" if isinstance(output, str) else "json", "value": output}
 
 
-def _with_invocations(message: Mapping[str, Any]) -> _Made:
+def _with_invocations(message: Mapping[str, Any], unsent: Counter[str]) -> _Made:
     """Write a message of `ai` 3 or 4 that has its calls beside its text: the text was said last."""
-    by_step: dict[Any, list[Mapping[str, Any]]] = {}
-    for one in _mappings(message["toolInvocations"]):
-        by_step.setdefault(one.get("step") or 0, []).append(
-            {"type": "tool-invocation", "toolInvocation": one}
-        )
-    for _, parts in sorted(by_step.items(), key=lambda step: step[0]):
-        yield from _steps(parts, Counter())
+    by_step: dict[int, list[Dict]] = {}
+    for one in mappings(message["toolInvocations"]):
+        step = one.get("step")
+        part = {"type": "tool-invocation", "toolInvocation": one}
+        by_step.setdefault(step if isinstance(step, int) else 0, []).append(part)
+    for step in sorted(by_step):
+        yield from _steps(by_step[step], unsent)
     if message.get("content"):
         yield {"role": message["role"], "content": message["content"]}, "content"
 
