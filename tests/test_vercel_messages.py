@@ -282,7 +282,7 @@ def test_what_no_request_carries_is_noted() -> None:
     found = read([{"id": "1", "role": "assistant", "parts": parts}])
     assert found.body["messages"] == [{"role": "assistant", "content": "Done."}]
     assert found.notes == (
-        "not read: call with its input half written (1): its input never came whole",
+        "not read: call with its input half written (1): the rest never came",
         "not read: reasoning (2): no provider takes reasoning back from a recording",
         "not read: data-progress (1): no request of OpenAI Chat carries it",
         "not read: source-url (1): no request of OpenAI Chat carries it",
@@ -311,7 +311,7 @@ def test_tools_are_read_as_the_sdk_keeps_them() -> None:
     ]
     assert found.body["model"] == "gpt-4o"
     assert [note.split(" (")[0] for note in found.notes] == [
-        "not read: schema of a tool, of zod",
+        "not read: schema of a tool, an object of zod",
         "not read: tool of a provider",
     ]
 

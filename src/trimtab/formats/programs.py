@@ -70,6 +70,8 @@ def program_of(message: Mapping[str, Any], /) -> str | None:
     """Name the program that writes such messages; None for those that a wire form may have."""
     if "role" not in message:
         return _of_line(message)
+    if len(message) == 2 and message.get("content").__class__ is str:
+        return None  # as nearly every message is
     if "toolInvocations" in message:
         return VERCEL
     if "toolCalls" in message or "toolCallId" in message:
@@ -90,7 +92,7 @@ def program_of(message: Mapping[str, Any], /) -> str | None:
 
 def _is_vercel(part: Any) -> bool:
     """Tell a part of a ModelMessage's content; its texts are as those of OpenAI Chat."""
-    if not isinstance(part, Mapping):
+    if part.__class__ is not dict and not isinstance(part, Mapping):
         return False
     kind = part.get("type")
     if kind == "file":

@@ -40,6 +40,9 @@ def _program(source: Source) -> str | None:
 
 
 def _of_document(source: Mapping[str, Any]) -> str | None:
+    if "role" in source:
+        program = program_of(source)
+        return program if program in INSTEAD else None
     if "sessionId" in source and "projectHash" in source:
         return GEMINI_CLI
     if "method" in source and "response" in source:

@@ -192,8 +192,9 @@ class _Writer:
                 raise FormatError(f"a tool has no name: {short_repr(one)}", path="tools")
             schema: Any = next((one[key] for key in ("inputSchema", "parameters") if key in one), {})
             schema = schema.get("jsonSchema", schema) if isinstance(schema, Mapping) else {}
+            schema = schema if isinstance(schema, Mapping) else {}
             if "def" in schema or "_def" in schema:  # zod's own: it has lost the schema on the way to JSON
-                self.unsent["schema of a tool, of zod"] += 1
+                self.unsent[_LOST] += 1
                 schema = {}
             beside = {key: one[key] for key in ("strict",) if one.get(key) is not None}
             yield chat.tool(one["name"], one.get("description"), schema, **beside)
@@ -201,15 +202,17 @@ class _Writer:
     def notes(self) -> Iterator[str]:
         """Say what is not in the messages."""
         for kind, count in self.unsent.items():
-            why = "no request of OpenAI Chat carries it"
-            if kind == "reasoning":
-                why = "no provider takes reasoning back from a recording"
-            elif kind == _HALF:
-                why = "its input never came whole"
-            yield f"not read: {kind} ({count:,}): {why}"
+            yield f"not read: {kind} ({count:,}): {_WHY.get(kind, 'no request of OpenAI Chat carries it')}"
 
 
 _HALF = "call with its input half written"
+_LOST = "schema of a tool, an object of zod"
+_WHY = {
+    "reasoning": "no provider takes reasoning back from a recording",
+    _HALF: "the rest never came",
+    _LOST: "JSON has none of it, so write z.toJSONSchema(inputSchema) into the recording",
+}
+"""Why something is not in the messages, where that is not the form's doing."""
 
 
 def _input(part: Mapping[str, Any]) -> Any:
