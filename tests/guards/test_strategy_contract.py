@@ -49,7 +49,7 @@ def _listed(word: str) -> set[str]:
 
 @pytest.mark.parametrize(("of", "word", "least"), [(REQUESTS, "request", 30), (("costs",), "costs", 8)])
 def test_a_strategy_of_ours_asks_what_any_may_ask(of: tuple[str, ...], word: str, least: int) -> None:
-    """Each member it asks of its request, and of the costs of that, is in a table of the guide or the design."""
+    """Each member it asks of its request, and of the costs of that, is in a table of one of two pages."""
     # A `SummaryRequest` is called so, too: it is another object.
     asked = {
         where: name
