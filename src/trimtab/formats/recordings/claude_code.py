@@ -84,6 +84,7 @@ class _Node:
     first: int
     """Index of its first line."""
     parent: _Node | None
+    role: str
     session: str
     time: float | None
     content: Any
@@ -97,6 +98,8 @@ class _Node:
     result_at: dict[str, int] = field(default_factory=dict)
     results: _Node | None = None
     """Those of an answer."""
+    run: list[_Node] | None = None
+    """Answers that came behind one another before any result: results of all come behind the last."""
     usage: Dict | None = None
     model: str | None = None
     original: _Node | None = None
@@ -106,18 +109,24 @@ class _Node:
     walked: bool = False
     billed: bool = False
 
+    @property
+    def end(self) -> _Node:
+        """The last of the answers it is one of."""
+        return self.run[-1] if self.run else self
+
     @classmethod
     def of(cls, kind: _Kind, content: Any, line: Dict, at: int, above: _Place) -> _Node:
         """Make one of the first of its lines."""
         session, time = str(line.get("sessionId") or ""), seconds_of(line.get("timestamp"), at)
-        return cls(kind, at, above.node, session, time, content)
+        said = line.get("message")
+        role = "assistant" if kind == "answer" else str((said or {}).get("role") or "user")
+        return cls(kind, at, above.node, role, session, time, content)
 
     def message(self) -> Dict:
         """Write it as a message."""
         if self.original is not None:
             return self.original.message()
-        role = "assistant" if self.kind == "answer" else "user"
-        return {"role": role, "content": [*self.content, *self.words] if self.words else self.content}
+        return {"role": self.role, "content": [*self.content, *self.words] if self.words else self.content}
 
 
 @dataclass(slots=True, eq=False)
@@ -308,6 +317,10 @@ class _Log:
             if isinstance(name, str):
                 segment.answers[name] = node
                 node.name = name
+            before = above.node
+            is_behind = before is not None and before.kind == "answer" and before.end.results is None
+            node.run = before.run if is_behind and before is not None and before.run else []
+            node.run.append(node)
         else:
             place = _Place(segment, node, above.node)
             if node.original is None:
@@ -347,6 +360,7 @@ class _Log:
         answer = above.segment.calls.get(str(results[0].get("tool_use_id")))
         if answer is None:
             return self._put(_Node.of("results", content, line, at, above), above)
+        answer = answer.end
         node = answer.results
         if node is None:
             node = answer.results = _Node.of("results", [], line, at, _Place(above.segment, answer, None))
@@ -403,7 +417,7 @@ class _Log:
             if node is None or self.places[uuid].segment is segment:
                 continue
             if id(node) not in copies:
-                copy = _Node(node.kind, end.first, end, node.session, node.time, None, node.name)
+                copy = _Node(node.kind, end.first, end, node.role, node.session, node.time, None, node.name)
                 copy.original, copy.model = node.original or node, node.model
                 copies[id(node)] = end = copy
                 segment.nodes.append(copy)
@@ -527,9 +541,10 @@ _Path: TypeAlias = tuple[list[_Node], _Node | None]
 def _paths(segment: _Segment) -> list[_Path]:
     """Take a tree apart into paths, newest first: each goes up to what a newer one has."""
     for one in segment.nodes:
-        before = one.parent
-        if before is not None and before.results is not None and before.results is not one:
-            one.parent = before.results  # an answer is continued behind its results
+        results = one.parent.end.results if one.parent is not None else None
+        is_of_run = one.parent is not None and one.run is not None and one.run is one.parent.run
+        if results is not None and results is not one and not is_of_run:
+            one.parent = results  # an answer is continued behind its results
     paths: list[_Path] = []
     for leaf in reversed(segment.nodes):
         path: list[_Node] = []
