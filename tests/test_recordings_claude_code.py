@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
 
+from tests.complexity.counting_machine import assert_linear
 from tests.judge.recorded import accepted
 from tests.recorded_logs import SESSION, ClaudeLog, claude_lines, use
 from tests.test_foreign_messages import DICTS
@@ -230,7 +233,7 @@ class TestSent:
         assert any("wrote itself" in note for note in found.notes)
 
     def test_local_commands_are_told_to_the_model_with_the_next_request(self) -> None:
-        """Those behind the last answer were in none. Newer versions write their output as lines of the system."""
+        """Those behind the last answer were in none. Newer versions write output as lines of the system."""
         log = ClaudeLog()
         log.user("<local-command-caveat>Caveat</local-command-caveat>", isMeta=True)
         log.user("<command-name>/model</command-name>")
@@ -458,7 +461,7 @@ class TestCompactions:
     @pytest.mark.parametrize("told", ["each", "ends"])
     @pytest.mark.parametrize("again", ["no", "same ids", "new ids"])
     def test_messages_that_a_compaction_kept_come_behind_its_summary(self, told: str, again: str) -> None:
-        """Whether the log names each line or both ends, and writes them again or not. They are billed once."""
+        """Whether the log names each line or both ends, and writes them again or not. Each is billed once."""
         log = ClaudeLog()
         log.turn(1)
         start = len(log.lines)
@@ -490,6 +493,16 @@ class TestCompactions:
         ]
         assert validate(found[0].body) == []
         assert [len(one.bills) for one in found] == [1, 3]
+
+    def test_a_kept_line_that_is_no_message_keeps_none(self) -> None:
+        """What is before it was not kept."""
+        log = ClaudeLog()
+        log.turn(1)
+        line = log.line("attachment", attachment={"type": "todo_reminder"})
+        kept = log.turn(2)
+        log.compact(preservedMessages={"uuids": [line, kept]})
+        log.turn(3)
+        assert said(read(log)[0])[1] == "assistant: answer 2"
 
     def test_a_result_that_comes_after_the_compaction_finds_its_call(self) -> None:
         """The call was kept."""
@@ -664,49 +677,53 @@ OTHERS: list[Any] = [
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_what_other_programs_write_is_none_of_a_coding_agents_logs(other: Any) -> None:
-    """Requests of five forms; LangChain, ShareGPT, the AI SDK, OpenTelemetry; Gemini CLI, Qwen Code and pi."""
+    """Requests of five forms; LangChain, ShareGPT, the AI SDK, OpenTelemetry; Gemini CLI, Qwen Code, pi."""
+    mine = ("Claude Code", "Codex", "line ", "the log", "the rollout", "a log")
+    assert not _answer(other).startswith(mine)
+
+
+def _answer(source: Any) -> str:
+    """Name the program that is told, or say why it is refused."""
     try:
-        found = read_foreign(other)
+        found = read_foreign(source)
     except FormatError as error:
-        assert not str(error).startswith("line")  # another reader refuses it
-    else:
-        assert {one.program for one in found or ()}.isdisjoint({"Claude Code", "Codex"})
+        return str(error)
+    return found[0].program if found else ""
 
 
 def test_a_long_log_is_read_in_time_that_grows_with_its_lines() -> None:
-    """Each line is looked at once, and its place is found by ids: the steps of twice as many are twice as many."""
-    steps = [_steps(turns) for turns in (500, 1000, 2000)]
-    assert steps[1] < 2.1 * steps[0]
-    assert steps[2] < 2.1 * steps[1]
+    """Each line is looked at once, and its place is found by ids; also with compactions and stray lines."""
+
+    def case(turns: int) -> Callable[[Any], Any]:
+        log = ClaudeLog()
+        for number in range(turns):
+            log.user(f"look {number}")
+            first = log.answer(f"m{number}", use(f"a{number}"))
+            second = log.answer(f"m{number}", use(f"b{number}"))
+            log.result(f"a{number}", parent=first)
+            log.line("progress", parent=first)
+            log.user("stray", isMeta=True, parent=first)
+            log.result(f"b{number}", parent=second)
+            log.answer(f"n{number}", *["word"] * 5)
+            if number % 100 == 99:
+                log.compact(preservedMessages={"uuids": [first, second, log.last]})
+        return lambda counter: read_foreign(log.lines)
+
+    assert_linear(case, (250, 500, 1000))
 
 
-def _steps(turns: int) -> int:
-    import sys
-
+def test_ten_thousand_lines_are_read_in_a_few_seconds() -> None:
+    """A quarter of a second where it was written; five are allowed, as machines are shared."""
     log = ClaudeLog()
-    for number in range(turns):
+    for number in range(2_500):
         log.user(f"look {number}")
-        first = log.answer(f"m{number}", use(f"a{number}"))
-        log.answer(f"m{number}", use(f"b{number}"))
-        log.result(f"a{number}", parent=first)
-        log.result(f"b{number}", parent=f"u{len(log.lines) - 2}")
+        log.answer(f"m{number}", use(f"a{number}"))
+        log.result(f"a{number}")
         log.answer(f"n{number}", "seen")
-        if number % 100 == 99:
-            log.compact()
-    count = 0
-
-    def step(frame: Any, event: str, argument: Any) -> None:
-        nonlocal count
-        count += 1
-
-    sys.setprofile(step)
-    try:
-        found = read_foreign(log.lines)
-    finally:
-        sys.setprofile(None)
-    assert found
-    assert sum(len(one.bills) for one in found) == 2 * turns
-    return count
+    start = process_time()
+    (found,) = read_foreign(log.lines) or ()
+    assert process_time() - start < 5
+    assert (len(found.body["messages"]), len(found.bills)) == (10_000, 5_000)
 
 
 def test_a_recorded_request_counts_the_same_when_it_comes_from_a_log(data_dir: Path) -> None:

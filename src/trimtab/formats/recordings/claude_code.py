@@ -106,6 +106,7 @@ class _Node:
     """That of which it is a copy, kept by a compaction."""
     next: _Node | None = None
     """The one behind it in the newest way through it."""
+    made: Dict | None = None
     walked: bool = False
     billed: bool = False
 
@@ -123,10 +124,13 @@ class _Node:
         return cls(kind, at, above.node, role, session, time, content)
 
     def message(self) -> Dict:
-        """Write it as a message."""
+        """Write it as a message, the same one for each conversation it is in."""
         if self.original is not None:
             return self.original.message()
-        return {"role": self.role, "content": [*self.content, *self.words] if self.words else self.content}
+        if self.made is None:
+            content = [*self.content, *self.words] if self.words else self.content
+            self.made = {"role": self.role, "content": content}
+        return self.made
 
 
 @dataclass(slots=True, eq=False)
@@ -350,7 +354,7 @@ class _Log:
             return self._results(results, content, line, at, above)
         if (time := seconds_of(line.get("timestamp"), at)) is not None:
             copy = segment.copied_at.get(time)
-            if copy is not None and copy.message()["content"] == content:
+            if copy is not None and copy.original is not None and copy.original.content == content:
                 return _Place(segment, copy, above.node)
         aside = summary or line.get("isMeta") or _is_local(content)
         return self._put(_Node.of("aside" if aside else "prompt", content, line, at, above), above)
@@ -413,10 +417,13 @@ class _Log:
         """Copy what a compaction kept behind the first node after it; return the last."""
         copies: dict[int, _Node] = {}
         for uuid in segment.kept:
-            node = self.places[uuid].node if uuid in self.places else None
-            if node is None or self.places[uuid].segment is segment:
+            place = self.places.get(uuid)
+            node = None if place is None or place.segment is segment else place.node
+            if place is None or node is None:
                 continue
             if id(node) not in copies:
+                if node is place.above:
+                    continue  # a line behind it that is no message
                 copy = _Node(node.kind, end.first, end, node.role, node.session, node.time, None, node.name)
                 copy.original, copy.model = node.original or node, node.model
                 copies[id(node)] = end = copy

@@ -213,15 +213,14 @@ class _Rollout:
         if total is not None and total == self.total:
             return  # told again, with new limits of the account
         self.total = total
-        is_behind = bool(self.items) and _is_answer(self.items[-1]) and self.unbilled is not None
+        is_behind = bool(self.items) and _is_answer(self.items[-1])
         if self.bills_before is None:
             self.bills_before = self.unbilled is None
-        if self.bills_before and not is_behind:
-            self.bills.append(Bill(at=len(self.items), usage=_usage(usage), model=self.model))
-        elif self.unbilled is not None:
-            self.bills.append(Bill(at=self.unbilled, usage=_usage(usage), model=self.model))
-        else:
+        start = len(self.items) if self.bills_before and not is_behind else self.unbilled
+        if start is None or (self.bills and self.bills[-1].at == start):
             self.skipped["bills of calls whose answers are not in the log"] += 1
+        else:
+            self.bills.append(Bill(at=start, usage=_usage(usage), model=self.model))
         self.unbilled = None
 
     def _compact(self, payload: Dict, at: int, time: float | None) -> None:
