@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from time import process_time
 from typing import Any
 
@@ -689,6 +690,40 @@ def _answer(source: Any) -> str:
     except FormatError as error:
         return str(error)
     return found[0].program if found else ""
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_any_tree_of_lines_is_read_and_no_answer_is_lost(seed: int) -> None:
+    """Lines name any line before them, none, or one that is not there; ids of calls and answers repeat."""
+    random, log = Random(seed), ClaudeLog()
+    for at in range(random.randrange(2, 40)):
+        fields: dict[str, Any] = {}
+        if random.random() < 0.5:
+            fields["parent"] = random.choice([None, "gone", *(line["uuid"] for line in log.lines)])
+        if random.random() < 0.15:
+            fields |= {"isSidechain": True, **random.choice([{}, {"agentId": "f00"}])}
+        kind = random.choice(["user", "meta", "result", "answer", "answer", "other", "compaction"])
+        if kind == "answer":
+            block = random.choice([{"type": "text", "text": "w"}, use(random.choice("abc"))])
+            log.answer(f"m{random.randrange(8)}", {**block, "mark": at}, **fields)
+        elif kind == "result":
+            log.result(random.choice("abc"), **fields)
+        elif kind == "compaction":
+            log.line("system", subtype="compact_boundary", **{**fields, "parent": None})
+        elif kind == "other":
+            log.line("progress", **fields)
+        else:
+            log.user("w", isMeta=kind == "meta", **fields)
+    answered = {mark for line in log.lines for mark in _marks(line.get("message", {}))}
+    log.user("at last", parent=None)
+    found = read(log)
+    assert len({one.name for one in found}) == len(found)
+    assert {mark for one in found for message in one.body["messages"] for mark in _marks(message)} == answered
+
+
+def _marks(message: Any) -> list[int]:
+    content = message.get("content")
+    return [block["mark"] for block in content if "mark" in block] if isinstance(content, list) else []
 
 
 def test_a_long_log_is_read_in_time_that_grows_with_its_lines() -> None:

@@ -415,42 +415,47 @@ class _Log:
 
     def _keep(self, segment: _Segment, end: _Node) -> _Node:
         """Copy what a compaction kept behind the first node after it; return the last."""
-        copies: dict[int, _Node] = {}
+        nodes: dict[int, _Node] = {}
+        lines: list[tuple[str, int]] = []
         for uuid in segment.kept:
             place = self.places.get(uuid)
-            node = None if place is None or place.segment is segment else place.node
-            if place is None or node is None:
+            if place is None or place.node is None or place.segment is segment:
                 continue
-            if id(node) not in copies:
-                if node is place.above:
-                    continue  # a line behind it that is no message
-                copy = _Node(node.kind, end.first, end, node.role, node.session, node.time, None, node.name)
-                copy.original, copy.model = node.original or node, node.model
-                copies[id(node)] = end = copy
-                segment.nodes.append(copy)
-                if copy.time is not None and copy.kind != "answer":
-                    segment.copied_at[copy.time] = copy
-            segment.copied[uuid] = copies[id(node)]
-        _register(segment, copies)
-        for uuid, copy in segment.copied.items():
-            self.places[uuid] = _Place(segment, copy, None)
+            if place.node is not place.above:  # else it is a line behind it that is no message
+                nodes.setdefault(id(place.node), place.node)
+            lines.append((uuid, id(place.node)))
+        copies: dict[int, _Node] = {}
+        for node in nodes.values():
+            end = _copy(node, end, segment, copies)
+            if node.results is not None and id(node.results) in nodes:
+                end = _copy(node.results, end, segment, copies)
+                copies[id(node)].results = end
+        for uuid, name in lines:
+            if name in copies:
+                segment.copied[uuid] = copies[name]
+                self.places[uuid] = _Place(segment, copies[name], None)
         segment.kept = []
         return end
 
 
-def _register(segment: _Segment, copies: dict[int, _Node]) -> None:
-    """Let lines that are written again, and results that come later, find copies of answers."""
-    for copy in copies.values():
-        original = copy.original
-        if original is None or copy.kind != "answer":
-            continue
-        if original.results is not None:
-            copy.results = copies.get(id(original.results))
-        if copy.name is not None:
-            segment.answers[copy.name] = copy
-        for block in _blocks(original.content):
-            if isinstance(block.get("id"), str):
-                segment.calls[block["id"]] = copy
+def _copy(node: _Node, end: _Node, segment: _Segment, copies: dict[int, _Node]) -> _Node:
+    """Copy a node behind another, where lines that are written again and later results find it."""
+    if id(node) in copies:
+        return end
+    copy = _Node(node.kind, end.first, end, node.role, node.session, node.time, None, node.name)
+    copy.original, copy.model = node.original or node, node.model
+    copies[id(node)] = copy
+    segment.nodes.append(copy)
+    if copy.kind != "answer":
+        if copy.time is not None:
+            segment.copied_at[copy.time] = copy
+        return copy
+    if copy.name is not None:
+        segment.answers[copy.name] = copy
+    for block in _blocks(copy.original.content):
+        if isinstance(block.get("id"), str):
+            segment.calls[block["id"]] = copy
+    return copy
 
 
 def _content(message: Dict, at: int) -> Any:
@@ -575,11 +580,15 @@ def _sort(paths: list[_Path]) -> tuple[dict[int, list[list[_Node]]], list[_Path]
     """
     asides: dict[int, list[list[_Node]]] = {}
     own, unanswered = [paths[0]], 0
-    for path, start in reversed(paths[1:]):
-        if any(node.kind == "answer" for node in path) and not _is_interrupted(path, start):
+    gone: set[int] = set()
+    for path, start in paths[1:]:
+        is_answered = any(node.kind == "answer" for node in path)
+        is_gone = start is None or id(start) in gone
+        if is_answered and (is_gone or not _is_interrupted(path, start)):
             own.append((path, start))
-        elif path[0].kind == "prompt" or start is None:
+        elif is_gone or path[0].kind == "prompt":
             unanswered += sum(node.kind == "prompt" for node in path)
+            gone.update(map(id, path))
         else:
             asides.setdefault(id(start), []).append(path)
     return asides, own, unanswered
@@ -613,7 +622,7 @@ def _with_asides(way: list[_Node], asides: dict[int, list[list[_Node]]]) -> list
     while rest:
         node = rest.pop()
         nodes.append(node)
-        for path in reversed(asides.get(id(node), ())):
+        for path in asides.get(id(node), ()):  # the newest first
             if id(path[0]) not in there:
                 rest += reversed(path)
     return nodes
