@@ -6,12 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from time import process_time
 from typing import Any
 
 import pytest
 
-from tests.complexity.counting_machine import assert_linear
+from tests.complexity.counting_machine import assert_linear, operations_of
 from tests.judge.recorded import accepted
 from tests.recorded_logs import SESSION, ClaudeLog, claude_lines, use
 from tests.test_foreign_messages import DICTS
@@ -747,18 +746,17 @@ def test_a_long_log_is_read_in_time_that_grows_with_its_lines() -> None:
     assert_linear(case, (250, 500, 1000))
 
 
-def test_ten_thousand_lines_are_read_in_a_few_seconds() -> None:
-    """A quarter of a second where it was written; five are allowed, as machines are shared."""
+def test_ten_thousand_lines_are_read_in_a_few_steps_each() -> None:
+    """Below a second, where it was tried: 0.25 s."""
     log = ClaudeLog()
     for number in range(2_500):
         log.user(f"look {number}")
         log.answer(f"m{number}", use(f"a{number}"))
         log.result(f"a{number}")
         log.answer(f"n{number}", "seen")
-    start = process_time()
     (found,) = read_foreign(log.lines) or ()
-    assert process_time() - start < 5
     assert (len(found.body["messages"]), len(found.bills)) == (10_000, 5_000)
+    assert operations_of(lambda counter: read_foreign(log.lines)).lines < 200 * len(log.lines)
 
 
 def test_a_recorded_request_counts_the_same_when_it_comes_from_a_log(data_dir: Path) -> None:
