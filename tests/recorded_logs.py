@@ -162,3 +162,46 @@ def items_of(given: str | Sequence[Dict]) -> Iterator[Dict]:
         return
     for item in given:
         yield item if "type" in item or "role" not in item else {"type": "message", **item}
+
+
+def claude_session() -> list[Dict]:
+    """Write a session of Claude Code with all that one may have."""
+    log = ClaudeLog()
+    log.user("<command-name>/model</command-name>", isMeta=True)
+    start = log.turn(1)
+    log.user([{"type": "text", "text": "look"}])
+    first = log.answer("m", "hi", use("a"))
+    second = log.answer("m", use("b"))
+    log.result("a", parent=first)
+    log.user([{"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "x"}]}])
+    log.line("attachment", attachment={"type": "queued_command", "prompt": "x"})
+    log.line("system", subtype="local_command", content="<local-command-stdout>")
+    kept = log.turn(2)
+    log.last = start
+    log.turn(3)
+    log.user("s", isSidechain=True, parent=None)
+    log.answer("q", "x", isSidechain=True)
+    log.user("s", isSidechain=True, agentId="f", parent=None)
+    log.last = kept
+    log.compact(preservedMessages={"uuids": [first, second, kept], "anchorUuid": "x"})
+    end = log.turn(4)
+    log.compact(preservedSegment={"headUuid": log.lines[-2]["uuid"], "tailUuid": end})
+    log.turn(5)
+    return log.lines
+
+
+def codex_session() -> list[Dict]:
+    """Write a rollout of Codex with all that one may have."""
+    rollout = Rollout(base_instructions={"text": "x"}, instructions="y")
+    for number in range(4):
+        rollout.user("x")
+        rollout.item("reasoning", summary=[])
+        rollout.call("a")
+        rollout.bill(number + 1)
+        rollout.item("function_call_output", call_id="a", output={"content": "x"})
+        rollout.answer("x")
+        if number == 1:
+            rollout.line("event_msg", {"type": "thread_rolled_back", "num_turns": 1})
+        kept = [{"type": "compaction_summary"}, {"item": {"type": "message", "role": "user", "content": "x"}}]
+        rollout.line("compacted", {"message": "x", **({"replacement_history": kept} if number else {})})
+    return rollout.lines

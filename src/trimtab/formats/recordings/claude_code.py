@@ -120,7 +120,8 @@ class _Node:
         """Make one of the first of its lines."""
         session, time = str(line.get("sessionId") or ""), seconds_of(line.get("timestamp"), at)
         said = line.get("message")
-        role = "assistant" if kind == "answer" else str((said or {}).get("role") or "user")
+        role = said.get("role") if isinstance(said, dict) and kind != "answer" else None
+        role = "assistant" if kind == "answer" else role if isinstance(role, str) and role else "user"
         return cls(kind, at, above.node, role, session, time, content)
 
     def message(self) -> Dict:

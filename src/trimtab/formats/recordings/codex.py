@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from trimtab._shared.checks import is_number
 from trimtab.errors import FormatError
 from trimtab.formats.recordings.base import Bill, ForeignConversation, Reader, Source
 from trimtab.formats.recordings.lines import (
@@ -75,7 +76,12 @@ def owns(source: Source, /) -> bool:
     if _is_head(lines[0]):
         second = lines[1] if len(lines) > 1 else {}
         return "record_type" in second or "instructions" in lines[0] or _is_item(second)
-    return all(line.get("type") in _LINES and isinstance(line.get("payload"), dict) for line in lines)
+    return all(_is_line(line) for line in lines)
+
+
+def _is_line(line: Dict) -> bool:
+    kind = line.get("type")
+    return isinstance(kind, str) and kind in _LINES and isinstance(line.get("payload"), dict)
 
 
 def _is_head(line: Any) -> bool:
@@ -88,7 +94,8 @@ def _is_head(line: Any) -> bool:
 
 
 def _is_item(line: Dict) -> bool:
-    return line.get("type") in _NEEDS or line.get("type") in ("reasoning", "local_shell_call")
+    kind = line.get("type")
+    return isinstance(kind, str) and (kind in _NEEDS or kind in ("reasoning", "local_shell_call"))
 
 
 def read(source: Source, /) -> list[ForeignConversation]:
@@ -208,7 +215,9 @@ class _Rollout:
         if not isinstance(told, dict):
             refuse(at, "'info' is no object", "payload", "info")
         usage, total = told.get("last_token_usage"), told.get("total_token_usage")
-        if not isinstance(usage, dict) or not usage.get("input_tokens"):
+        if not isinstance(usage, dict) or not is_number(usage.get("input_tokens")):
+            return
+        if not usage["input_tokens"]:
             return
         if total is not None and total == self.total:
             return  # told again, with new limits of the account
@@ -324,7 +333,7 @@ def _item_of(item: Any, at: int, *keys: str) -> Dict:
         refuse(at, "an item of it is no object", *keys)
     kind = item.get("type")
     if kind is None and "role" in item:
-        item, kind = {"type": "message", **item}, "message"
+        item, kind = {**item, "type": "message"}, "message"
     if not isinstance(kind, str):
         refuse(at, "its item has no 'type'", *keys, "type")
     for key in _NEEDS.get(kind, ()):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 
+from trimtab._shared.checks import is_number
 from trimtab.errors import FormatError
 from trimtab.formats.recordings.base import Source
 from trimtab.formats.values import Dict, short_repr, type_name
@@ -54,11 +55,11 @@ def seconds_of(value: Any, at: int) -> float | None:
     """Read the time of a line, in seconds since 1970; None if it has none."""
     if value is None:
         return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         return float(value)
     try:
         time = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         refuse(at, f"its 'timestamp' is no time: {short_repr(value)}", "timestamp")
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
