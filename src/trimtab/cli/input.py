@@ -328,10 +328,11 @@ def _keys(value: Mapping[str, Any]) -> str:
 
 def _single_message(what: str, values: list[Mapping[str, Any]]) -> str:
     """Say that messages were given one by one, and how lines of messages are read, if these are such."""
-    try:
-        refuse_foreign(values, detect(values).name)
-    except FormatError as error:
-        return f"{what}: {error}"
+    if reader_of(values) is None:
+        try:
+            refuse_foreign(values, detect(values).name)
+        except FormatError as error:
+            return f"{what}: {error}"
     return f"{what}; if all lines together are one conversation, a message a line, use --input messages-jsonl"
 
 
