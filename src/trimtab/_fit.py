@@ -114,12 +114,10 @@ def fit(
     Args:
         messages: A list of messages (mappings, or objects with `model_dump()`),
             or a request body.
-        budget: Room for the request: tokens as 8_000 or "8k", a share of the
-            model's input limit as "80%", "tier" for what stays below its next
-            price tier, or a `Budget`. None: the model's
-            window less its output limit, or less half the window if the limit
-            is higher; with `on_trim` and no such window there is no budget, and
-            nothing leaves but what the callback removes.
+        budget: Room for the request: tokens such as 8_000 or "8k", a share of the model's input limit such as
+            "80%", "tier" for the room below its next price tier, or a `Budget`. None: the model's window less
+            its output limit, or less half the window if the limit is higher; with `on_trim` and no such
+            window there is no budget, and nothing leaves but what the callback removes.
         model: Name of the model, for its tokenizer, window and wire form. None:
             the one a request body names, if it is known.
         counter: What counts tokens: a `Counter`, or a function over a list of
@@ -132,7 +130,7 @@ def fit(
             as what they become there. Errs high, by a few tokens a call.
         system: System text beside the messages. Where the wire form keeps it
             among them it becomes the first message.
-        tools: Tool schemas; counted with the request, handed back unchanged.
+        tools: Tool schemas; counted with the request and returned unchanged.
         strategy: What leaves first, or a name that `create_strategy` knows, as
             "agent". None: a tool result above half of the room is cut to a
             quarter of it, then old units leave, then the newest is cut.
@@ -179,8 +177,7 @@ def fit(
         always.
 
     Raises:
-        BudgetExceededError: What must stay does not fit; has the numbers and
-            the best attempt.
+        BudgetExceededError: What must be kept does not fit; the error has the numbers and the best attempt.
         ConfigurationError: No budget and no known window; arguments that
             contradict each other.
         UnknownNameError: An unknown model without a counter, or an unknown wire
@@ -190,7 +187,7 @@ def fit(
         InvalidHistoryError: `strict` was asked for, and the input has faults,
             or `repair`, and what stays has some that cannot be mended;
             it lists them.
-        CountingError: The counter failed or answered nonsense.
+        CountingError: The counter failed or returned something that is not a count.
         StrategyContractError: The strategy broke its contract.
 
     Complexity: O(kept) with an additive counter for a valid history; O(n) else.
@@ -327,7 +324,7 @@ async def afit(
     """Fit a conversation into a token budget, as `fit` does; awaits what is async.
 
     `counter` may be an async function or have async methods; a summarizer may
-    be async. Cancelling the task, or a timeout around it, reaches both.
+    be async. Cancelling the task, or a timeout around it, also cancels these.
     Arguments, result and errors are those of `fit`.
 
     Example:

@@ -23,21 +23,22 @@ __all__ = ["Budget", "BudgetLike"]
 class Budget:
     """The room for input in a context window, in tokens.
 
-    Tools and system text are no part of it: give them to `fit`, which counts them once.
+    Tools and system text are not part of it: pass them to `fit`, which counts them once.
 
-    A fraction of a token is rounded down: a budget worked out as a share of something may be given as it is.
+    A fraction of a token is rounded down, so a computed budget can be passed as it is.
 
     Args:
         window: Most tokens the model takes, input and output together; above 0.
         output_reserve: Tokens kept free for the answer.
-        overhead_tokens: Tokens that something outside of trimtab adds to every request.
-        margin: Tokens kept free because counts may be too low; "auto" is as many as the counter may be off
+        overhead_tokens: Tokens that something outside trimtab adds to every request.
+        margin: Tokens kept free because counts may be too low; "auto" keeps as many as the counter may be off
             by.
-        over_limit: Whether it may pass what the model is known to take, as on a server of your own.
+        over_limit: Whether the window may be larger than the model's known window, for example on your own
+            server.
 
     Raises:
         ConfigurationError: `window` is less than 1, another number is negative or a share (above 0 and below
-            1), one is not finite, or reserve and overhead leave nothing of the window.
+            1), a number is not finite, or reserve and overhead use up the window.
 
     Example:
         >>> budget = Budget(128_000, output_reserve=4_096)
@@ -78,17 +79,18 @@ class Budget:
 
     @classmethod
     def of(cls, value: BudgetLike, /, *, model: str | None = None) -> Budget:
-        """Return the budget that is meant, held to what a model takes.
+        """Return the budget that a value means, checked against the model's limits.
 
         Args:
-            value: Tokens, as 8_000 or "8k"; a share of the model's input limit, as "80%"; "tier", which
-                stays below the next price tier of the model; or a `Budget`, which comes back as it is where
-                it is not held.
-            model: Name of the model. None, or one that nobody knows: it is held to nothing.
+            value: Tokens, such as 8_000 or "8k"; a share of the model's input limit, such as "80%"; "tier",
+                which stays below the model's next price tier; or a `Budget`, which is returned unchanged if
+                it needs no limit.
+            model: Name of the model. None, or an unknown model: no limit is checked.
 
         Raises:
-            ConfigurationError: It is none of those, or no number a budget can have; a share, and the limit
-                is not known; "tier", and the model has none; or a number above its whole window.
+            ConfigurationError: The value is none of these, or is out of range; it is a share, and the model's
+                limit is unknown; it is "tier", and the model has no price tiers; or it is a number above the
+                model's window.
 
         Example:
             >>> Budget.of("80%", model="gpt-5").input_tokens, Budget.of("8k").input_tokens
@@ -119,10 +121,10 @@ class Budget:
 
     @property
     def input_tokens(self) -> int:
-        """Tokens the input may take; 0 if the rest takes all.
+        """Tokens the input may take; 0 if the other parts use up the window.
 
         Raises:
-            ConfigurationError: The margin is "auto", and which that is the counter has to say.
+            ConfigurationError: The margin is "auto", and no counter has said how large that is.
         """
         margin = self.margin
         if margin == "auto":
@@ -134,15 +136,16 @@ class Budget:
         return max(0, self.window - self.output_reserve - self.overhead_tokens - margin)
 
     def resolved(self, counter: CounterLike, /, *, unsure_tokens: int = 0) -> Budget:
-        """Return the budget with its margin in tokens, as the counter says.
+        """Return the budget with its margin in tokens, as the counter gives it.
 
-        One that has it already comes back itself. The input room is then the most tokens that stay within
-        the rest together with how far a count of so many may be off. `fit`, `Context` and `Session` do this;
-        the first two find out by themselves what of a request is unsure.
+        A budget whose margin is a number is returned unchanged. The input room is then the largest count
+        that, together with its possible error, stays within the window. `fit`, `Context` and `Session` call
+        this; the first two work out `unsure` from the request.
 
         Args:
-            counter: Says how far a count may be off.
-            unsure_tokens: How much more of the request it cannot know: nested schemas, media nobody sees.
+            counter: The counter, which says how far a count may be off.
+            unsure_tokens: Further possible error that the counter cannot know: nested schemas, and media
+                whose size is unknown.
 
         Raises:
             ConfigurationError: The counter does not say how far it may be off.
@@ -161,10 +164,10 @@ class Budget:
         return replace(self, margin=room - _most_within(known, as_counter(counter, later=True)))
 
     def available(self, used: int = 0) -> int:
-        """Return the input tokens that are unused beside `used`; never below 0.
+        """Return the unused input tokens beside `used`; never below 0.
 
         Args:
-            used: Tokens that are taken already.
+            used: Tokens that are already used.
         """
         return max(0, self.input_tokens - _whole("used", used, 0))
 
@@ -172,7 +175,7 @@ class Budget:
         """Return `used` as a share of the input room, 0.0 to 1.0; 1.0 if there is no room.
 
         Args:
-            used: Tokens that are taken.
+            used: Tokens that are already used.
         """
         room, used = self.input_tokens, _whole("used", used, 0)
         return min(1.0, used / room) if room else 1.0
@@ -181,7 +184,7 @@ class Budget:
         """Tell whether `used` tokens are more than the input room.
 
         Args:
-            used: Tokens that would be taken.
+            used: Tokens that would be used.
         """
         return _whole("used", used, 0) > self.input_tokens
 

@@ -96,7 +96,7 @@ def phrase(*parts: str | Hint | BaseException) -> Phrase:
 class ContextError(Exception):
     """Any error raised by trimtab.
 
-    `except ContextError` catches these and nothing else.
+    `except ContextError` catches all of them and nothing else.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -138,17 +138,19 @@ class ConfigurationError(ContextError, ValueError):
     Raised where they are given.
 
     Args:
-        message: What it says.
-        argument: Name of the parameter that is wrong, as "budget"; None where it is no single one.
-        place: Where in data it stands, as in `blocks[2].strategy.keep_results`; None outside of data.
+        message: The text of the error.
+        argument: Name of the wrong parameter, such as "budget"; None if it is not a single one.
+        place: Place in the data, such as `blocks[2].strategy.keep_results`; None if the error is not about
+            data.
     """
 
     def __init__(self, message: str = "", *, argument: str | None = None, place: str | None = None) -> None:
         super().__init__(message)
         self.argument = argument
-        """Name of the parameter that is wrong, as "budget"; None where it is no single one."""
+        """Name of the wrong parameter, such as "budget"; None if it is not a single one."""
         self.place = place
-        """Where in data it stands, as in `blocks[2].strategy.keep_results`; None outside of data."""
+        """Place in the data, such as `blocks[2].strategy.keep_results`; None if the error is not about data.
+        """
 
 
 class UnknownNameError(ConfigurationError, LookupError):
@@ -157,11 +159,12 @@ class UnknownNameError(ConfigurationError, LookupError):
     Says the names spelled like it.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         name: What was asked for.
         near: Known names that are spelled like it, best first.
         argument: Name of the parameter it was given for, as "format"; None where it is no single one.
-        place: Where in data it stands, as in `blocks[2].strategy.keep_results`; None outside of data.
+        place: Place in the data, such as `blocks[2].strategy.keep_results`; None if the error is not about
+            data.
     """
 
     def __init__(
@@ -191,7 +194,7 @@ class UsageError(ConfigurationError):
     nothing for this request, and go on with the next.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         argument: Name of the parameter that is wrong, as "usage"; None where it is no single one.
         place: As for `ConfigurationError`.
     """
@@ -224,18 +227,19 @@ class HeaviestMessage:
 
 
 class BudgetExceededError(ContextError):
-    """What must stay does not fit; carries the numbers and the best attempt.
+    """What must be kept does not fit; has the numbers and the best attempt.
 
     Args:
-        message: What it says.
-        needed_tokens: The request at its least, in tokens, when everything that may leave or shrink has.
+        message: The text of the error.
+        needed_tokens: The smallest size of the request in tokens, with everything evicted and shortened that
+            may be.
         limit_tokens: The input room in tokens.
         block: Name of the block that does not fit; "history" in `fit`.
-        attempt: The `Fitted` that came nearest, over budget, where `fit` or a `Context` raised it. None
-            where numbers alone were at odds: in `allocate`, or of what a session always shows. Where the
-            error was pickled or copied it can be read, but not fitted to another budget.
-        heaviest: The heaviest of the caller's messages that had to stay. None where none is in the way, or
-            only the whole was counted.
+        attempt: The closest `Fitted`, over budget, if `fit` or a `Context` raised the error. None if
+            there were only numbers: in `allocate`, or for what a session always shows. After the error is
+            pickled or copied, the attempt can be read but not fitted to another budget.
+        heaviest: The heaviest of the caller's messages that had to be kept. None if no message is in the way,
+            or if only the whole request was counted.
     """
 
     def __init__(
@@ -250,27 +254,27 @@ class BudgetExceededError(ContextError):
     ) -> None:
         super().__init__(message)
         self.needed_tokens = needed_tokens
-        """The request at its least, in tokens, when everything that may leave or shrink has."""
+        """The smallest size of the request in tokens, with everything evicted and shortened that may be."""
         self.limit_tokens = limit_tokens
         """The input room in tokens."""
         self.block = block
         """Name of the block that does not fit; "history" in `fit`."""
         self.attempt: Any = attempt
-        """The `Fitted` that came nearest, over budget, where `fit` or a `Context` raised it.
+        """The closest `Fitted`, over budget, if `fit` or a `Context` raised the error.
 
-        None where numbers alone were at odds: in `allocate`, or of what a session always shows.
+        None if there were only numbers: in `allocate`, or for what a session always shows.
 
-        Where the error was pickled or copied it can be read, but not fitted to another budget."""
+        After the error is pickled or copied, the attempt can be read but not fitted to another budget."""
         self.heaviest = heaviest
-        """The heaviest of the caller's messages that had to stay.
+        """The heaviest of the caller's messages that had to be kept.
 
-        None where none is in the way, or only the whole was counted."""
+        None if no message is in the way, or if only the whole request was counted."""
 
     def with_attempt(self, attempt: Any) -> Self:
-        """Return the same error with its best attempt filled in.
+        """Return the same error with its best attempt.
 
         Args:
-            attempt: The `Fitted` that came nearest.
+            attempt: The closest `Fitted`.
         """
         self.attempt = attempt
         return self
@@ -287,7 +291,7 @@ class InvalidHistoryError(ContextError, ValueError):
     Raised where `strict=True` asks for it, and where `repair=True` cannot mend what stays.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         violations: What is wrong, as `validate` lists it; open calls are no fault and not among them.
     """
 
@@ -314,7 +318,7 @@ class CountingError(_AboutMessage, ContextError):
     """A counter failed or answered something that is not a count.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         counter: Name of the counter.
         index: Position of the message it was asked about, or None for a range or a whole request.
         answer: What it returned, if it returned; a copy of the error has its `repr` unless it is plain.
@@ -346,7 +350,7 @@ class StrategyContractError(ContextError):
     """A strategy broke its promise: a bug in the strategy, not in the input.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         strategy: Name of the strategy.
         block: Name of the block it was asked about; "history" in `fit`.
     """
@@ -378,7 +382,7 @@ class FormatError(_AboutMessage, ContextError, ValueError):
     """A wire shape this format cannot read; `.path` leads to it.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         path: Where in the input, as in `messages[3].content[0]`.
     """
 
@@ -404,7 +408,7 @@ class MissingExtraError(ContextError, ImportError):
     """A package of an extra is not installed; says the line that installs it.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         extra: The extra to install, as in `pip install 'trimtab[extra]'`.
         package: The distribution that is missing.
     """
@@ -449,7 +453,7 @@ class VersionConflictError(StoreError):
     Nothing was changed. Read the session again and repeat, or let `trimtab.stores.Retry` do it.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         session: Name of the session.
         expected_version: The version the write was decided on.
         actual_version: The version the session is at.
@@ -474,7 +478,7 @@ class SessionDeletedError(StoreError):
     it, has no place in the new one.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         session: Name of the session.
     """
 
@@ -490,7 +494,7 @@ class CorruptSessionError(StoreError, ValueError):
     A row is missing or was edited, or the file is damaged.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         session: Name of the session; empty if it is not known.
         version: Version of the event that cannot be read, or None.
     """

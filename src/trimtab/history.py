@@ -90,7 +90,7 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
         counter: What counts tokens; see `fit`.
 
     Raises:
-        CountingError: The counter failed or answered nonsense.
+        CountingError: The counter failed or returned something that is not a count.
         ConfigurationError: The counter is none, the limit no whole number, or the messages no list.
 
     Example:
@@ -238,7 +238,7 @@ def evict_messages(
     Raises:
         ConfigurationError: The counter is none, the limit no whole number, the messages no list, or
             `protect_roles` no sequence of role names.
-        CountingError: The counter failed or answered nonsense.
+        CountingError: The counter failed or returned something that is not a count.
         FormatError: An entry is no message, or of a role or shape that no form knows; `.path` says which.
 
     Example:

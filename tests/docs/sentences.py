@@ -26,7 +26,7 @@ from tests.guards.source import Function, Source, functions, is_public, sources
 GENERATED = ("cli.md", "cli-session.md", "reference.md")
 """Pages of docs/ that are written from help texts and docstrings."""
 
-ENDS = re.compile(r"(?<=[.!?:])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[\"'`*(\[A-Z])")
+ENDS = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[\"'`*(\[A-Z])")
 SECTION = re.compile(r"^(?:Args|Attributes|Returns|Raises|Yields|Examples?|Note):$")
 ARGUMENT = re.compile(r"^`?\*{0,2}\w[\w.]*`?(?: \([^)]*\))?: ")
 

@@ -155,8 +155,8 @@ def offers(claims: Sequence[Claim], room_tokens: int, *, ties: Ties) -> Generato
     Args:
         claims: One for each block.
         room_tokens: Input room in tokens.
-        ties: Which of two blocks of one rank gives way: "newest" keeps the one added later, "first" the one
-            added first.
+        ties: Which of two blocks of one rank gives way: "newest" keeps the block added later, "first" the
+            block added first.
 
     Raises:
         BudgetExceededError: What must stay passes the room, or its block's cap.

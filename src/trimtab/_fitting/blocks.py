@@ -64,49 +64,44 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One named part of a request, and how it gives way.
+    """One named part of a request, and the rule by which it gives way.
 
     Args:
-        name: Its word in reports and errors; not empty, once a context.
-        content: Text, a message, a list of messages, or `{"text": …, "attachments": […]}`; None and [] are
+        name: Its name in reports and errors; not empty, and unique in a context.
+        content: Text, a message, a list of messages, or `{"text": …, "attachments": […]}`; None and [] add
             nothing.
-        priority: Rank: blocks of a higher one are served first. Not with
-            `tier`.
-        position: Place in the request; lower stands first, None after all
-            that have one, in order of adding.
-        tier: Rank and place in one: lower is served first and stands first.
-            Not with `priority` or `position`.
-        min_tokens: Floor: tokens kept for it while there is room for the
-            floors of all.
-        max_tokens: Cap, also when everything would fit; None: no cap.
-        min_ratio: Floor as a part of the input room, 0 to 1; of two floors
-            the larger holds.
-        max_ratio: Cap as a part of the input room, 0 to 1; of two caps the
-            smaller holds.
-        share: Weight by which blocks of one rank divide what remains; None:
-            served one after the other.
-        role: Role of all its messages; None: their own, and of text
-            "system" in a block named so, else "user".
-        strategy: How it gives way, or a name as "agent". None: `Strict` in
-            `Tier.SYSTEM`, else as `fit` does.
-        trim_behavior: "message" is `SlidingWindow()`, "char" is
-            `TruncateText()`; not with `strategy`.
-        pinned: True: it stays whole, and its cap does not lower that.
-        cache_control: Carried to the last message of the block that stays,
-            in the provider's form; as `{"type": "ephemeral"}`. A word
-            stands for that mapping's type.
-        join: Text between documents that become one message; None: each
-            text stays a message of its own.
-        wrap: Element each document of that message stands in, escaped:
-            "document" writes `<document label="…">`.
-        labels: A word for each text or message of the content, for the
-            report and for `wrap`.
+        priority: Rank: blocks of a higher one are served first. Cannot be combined with `tier`.
+        position: Place in the request: lower comes first. None: after all blocks that have one, in the order
+            they were added.
+        tier: Rank and place in one: a lower tier is served first and comes first.
+            Cannot be combined with `priority` or `position`.
+        min_tokens: Floor: tokens reserved for it, as long as the floors of all blocks fit.
+        max_tokens: Cap on its tokens, which holds even when everything would fit; None: no cap.
+        min_ratio: Floor as a share of the input room, 0 to 1; if both floors are given, the larger one
+            applies.
+        max_ratio: Cap as a share of the input room, 0 to 1; if both caps are given, the smaller one applies.
+        share: Weight by which blocks of one rank divide the remaining room; None: they are served one after
+            the other.
+        role: Role of all its messages; None: messages keep their own, and text gets "system" in a block of
+            that name, else "user".
+        strategy: How it gives way: a strategy, or a name such as "agent". None: `Strict` in `Tier.SYSTEM`,
+            otherwise the default of `fit`.
+        trim_behavior: "message" means `SlidingWindow()`, "char" means `TruncateText()`; cannot be combined
+            with `strategy`.
+        pinned: True: all of it is kept, even if it is larger than its cap.
+        cache_control: Mark that the last kept message of the block carries, in the provider's form, such as
+            `{"type": "ephemeral"}`. A string is the type of that mapping.
+        join: Text between documents that are joined into one message; None: each text is a message of its
+            own.
+        wrap: Element that wraps each document of that message, escaped: "document" writes `<document
+            label="…">`.
+        labels: One label for each text or message of the content, for the report and for `wrap`.
         on_trim: Called with a `TrimContext` of this block before anything
             is decided.
 
     Raises:
-        ConfigurationError: A value is out of range, two contradict each other, or the name is empty;
-            when made.
+        ConfigurationError: A value is out of range, two values contradict each other, or the name is empty;
+            raised when the block is made.
 
     Example:
         >>> Block(name="documents", content=["Tea is a drink."], priority=40, max_ratio=0.4).max_ratio
@@ -169,7 +164,7 @@ class Block:
 
     @property
     def separator(self) -> str | None:
-        """The text between documents of one message; None where each has its own."""
+        """The text between the documents of one message; None if each document is a message of its own."""
         return self.join if self.join is not None or self.wrap is None else "\n"
 
     @property
@@ -179,19 +174,19 @@ class Block:
 
     @property
     def rank(self) -> float:
-        """Its rank: the priority, or below 0 by its tier; higher is served first."""
+        """Its rank: the priority, or a number below 0 from its tier; a higher rank is served first."""
         return self.priority if self.tier is None else -self.tier
 
     @property
     def place(self) -> float:
-        """Where it stands: its position or tier; infinity where it has none."""
+        """Its place: its position or tier; infinity if it has neither."""
         if self.tier is not None:
             return self.tier
         return math.inf if self.position is None else self.position
 
     @property
     def gives_way_by(self) -> Strategy:
-        """The strategy in force."""
+        """The strategy that applies."""
         if self.strategy is not None:
             return cast("Strategy", self.strategy)  # which a name was made into
         if self.trim_behavior == "char":
@@ -201,21 +196,21 @@ class Block:
         return _STRICT if self.tier == Tier.SYSTEM else DEFAULT_STRATEGY
 
     def floor_tokens(self, room_tokens: int, /) -> int:
-        """Return the least it asks for, in tokens of an input room; at most its cap.
+        """Return the fewest tokens it asks for in an input room; at most its cap.
 
-        The room itself is no cap: a floor above it cannot be kept, and is not lowered to take all of it.
+        The room is not a cap: a floor larger than the room cannot be kept, and is not lowered to the room.
 
         Args:
-            room_tokens: Tokens of that room.
+            room_tokens: Size of the room, in tokens.
         """
         floor, cap = asked_floor_tokens(self, room_tokens), self.cap_tokens(room_tokens)
         return min(floor, cap) if cap < room_tokens else floor
 
     def cap_tokens(self, room_tokens: int, /) -> int:
-        """Return the most it may take, in tokens of an input room.
+        """Return the most tokens it may take of an input room.
 
         Args:
-            room_tokens: Tokens of that room.
+            room_tokens: Size of the room, in tokens.
         """
         cap = math.floor(self.max_ratio * room_tokens)
         return cap if self.max_tokens is None else min(cap, self.max_tokens)

@@ -283,7 +283,7 @@ class Transcript:
 
         Args:
             start: Index of the oldest message to be read.
-            room_tokens: Tokens at which it stops when the sum passes them.
+            room_tokens: Counting stops once the sum exceeds this many tokens.
             sizes: Tokens of each message; filled in.
             prices: What the counter charges.
 

@@ -41,14 +41,14 @@ class CountQuestion:
 
     Args:
         messages: In the wire form of the caller.
-        system: System text that stands outside the messages; None if there is none.
+        system: System text outside the messages; None if there is none.
         tools: Tool schemas; None if there are none.
     """
 
     messages: tuple[dict[str, Any], ...]
     """In the wire form of the caller."""
     system: Any = None
-    """System text that stands outside the messages; None if there is none."""
+    """System text outside the messages; None if there is none."""
     tools: Any = None
     """Tool schemas; None if there are none."""
 

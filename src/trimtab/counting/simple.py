@@ -27,9 +27,9 @@ ToolCallTokens = Callable[[str, str], int]
 
 
 class CharCounter(AdditiveCounter):
-    """Counts characters and divides, rounding up once a message.
+    """Counts characters and divides, rounding up once per message.
 
-    Names, tool names and arguments count as text; roles and ids are free. Other unknown fields
+    Message names, tool names and arguments count as text; roles and ids cost nothing. Other unknown fields
     count as JSON.
 
     Example:
@@ -48,13 +48,14 @@ class CharCounter(AdditiveCounter):
         """Set the ratio.
 
         Args:
-            chars_per_token: Characters a token; greater than 0.
+            chars_per_token: Characters per token; greater than 0.
             part_tokens: Tokens of a part that is not text; 0 or more.
-            tool_call_tokens: Replaces the characters of a call's name and arguments.
-            format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+            tool_call_tokens: Charge for each call, in place of the characters of its name and arguments.
+            format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
 
         Raises:
-            ConfigurationError: A number is out of range, or `tool_call_tokens` is no function or async.
+            ConfigurationError: A number is out of range, or `tool_call_tokens` is not a function, or is
+                async.
         """
         ratio = number_of(chars_per_token)
         if ratio is None or not 0 < ratio <= _HIGHEST_RATIO:
@@ -120,7 +121,7 @@ class FixedCounter(AdditiveCounter):
             per_message: For each message.
             per_part: For each part of one.
             per_tool_call: For each call it makes.
-            format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+            format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
 
         Raises:
             ConfigurationError: One is negative or no integer.

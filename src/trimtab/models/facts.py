@@ -242,7 +242,7 @@ class ModelFacts:
         lines_apart: Whether the end of a line is a token of its own behind a mark, where `near_encoding`
             takes both as one.
         exact: Whether counts of plain text by these facts were right in billed requests.
-        framing: What is charged beside the text.
+        framing: Charges beside the text.
         framings: (wire form, framing) where its provider charges another form differently.
         media: What is charged for images, sound, video and files.
         margins: (wire form, margin) where another form is known less well, or better.

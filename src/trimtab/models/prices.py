@@ -50,7 +50,7 @@ class CachePricing:
     others alike, millionths of dollars.
 
     Args:
-        name: What reports call it.
+        name: Its name in reports.
         read: A token that the cache serves.
         write: A token that is stored; the same as `base` where storing is free.
         base: A token that is neither.

@@ -81,7 +81,7 @@ def chart_page(
     Args:
         groups: By the name of a recording what was found under each policy; the policies are the same ones in
             the same order for all of them.
-        title: Stands over it.
+        title: Heading of the page.
         max_recordings: Charts are drawn of so many recordings, the first ones of those in which something had
             to be trimmed; the table is of all.
 

@@ -338,9 +338,9 @@ class Report:
         when it was made, and by which version.
 
         Args:
-            include_text: Show the text of messages that have a line of their own, as far as it is at hand.
-            title: Stands over it.
-            source: Stands in its head: where the messages came from, as a file.
+            include_text: Whether to show the text of messages that have their own line, if it is available.
+            title: Heading of the page.
+            source: Origin of the messages, such as a file name, shown in the head of the page.
 
         Example:
             >>> from trimtab import CharCounter, fit

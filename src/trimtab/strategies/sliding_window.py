@@ -152,11 +152,11 @@ class SlidingWindow:
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "sliding_window"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`."""
+        """Return it as data for `create_strategy`."""
         return {
             "kind": self.name,
             "protect_roles": list(self.protect_roles),

@@ -182,11 +182,11 @@ class Summarize:
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "summarize"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`.
+        """Return it as data for `create_strategy`.
 
         Raises:
             ConfigurationError: The summarizer has no name, or the fallback cannot be written.

@@ -73,11 +73,11 @@ class TruncateText:
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "truncate_text"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`."""
+        """Return it as data for `create_strategy`."""
         return {"kind": self.name, "keep": self.keep}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:

@@ -162,7 +162,7 @@ class ChatEndpoint(Generic[Client, Request]):
         Raises:
             BudgetExceededError: Instructions and what is known already alone do not fit.
             FormatError: What is to be read is no message.
-            CountingError: The counter failed or answered nonsense.
+            CountingError: The counter failed or returned something that is not a count.
         """
         return self._prompt.messages(request)
 

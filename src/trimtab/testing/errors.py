@@ -15,7 +15,7 @@ class ContractBroken(AssertionError):
     An AssertionError, so that every test runner shows it as a failed test.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         rule: The broken promise in one word, as in "within_limit".
     """
 

@@ -19,7 +19,7 @@ class WordCounter(AdditiveCounter):
     `counter=words.count` to have it as a black box.
 
     Args:
-        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+        format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
 
     Example:
         >>> from trimtab import fit

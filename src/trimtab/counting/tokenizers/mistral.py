@@ -43,14 +43,14 @@ class MistralCounter(AdditiveCounter):
 
     Args:
         count_text: The model's tokenizer: how many tokens a text has.
-        name: What reports call it.
+        name: Its name in reports.
         exact: Whether that tokenizer and framing are the model's own.
-        framing: What is charged beside the text.
+        framing: Charges beside the text.
         media: What is charged for images and files. None: `MediaRule()`.
         margin: How far a count may be off. None: not at all.
-        exact_features: By wire form, the features of requests that were billed as counted: a count of others
-            is not exact. None: those of `exact` are.
-        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+        exact_features: By wire form, the features of requests that were billed as counted; a count with other
+            features is not exact. None: those of `exact` are.
+        format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
         cache: Where counts of texts are remembered. None: in one of its own.
     """
 
@@ -79,7 +79,7 @@ class MistralCounter(AdditiveCounter):
         self._cache = TextCache(count_text, name=name) if cache is None else cache
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, and what it remembers, for another wire form.
+        """Return the same counter for another wire form; remembered counts are shared.
 
         It is exact in the form it was made for only: Mistral takes no other.
         """
@@ -163,7 +163,7 @@ class MistralCounter(AdditiveCounter):
         return not self.guesses(pieces) and all(medium.kind == "image" for medium in pieces.media)
 
     def guesses(self, pieces: Pieces, /) -> list[str]:
-        """List what of a message is counted by no rule that bills bear out.
+        """List the parts of a message whose counting rules no bill confirms.
 
         Once 664 tokens were billed where 720 were counted with thoughts, and 997 for a document that was
         counted as the 115 of its address.
@@ -174,7 +174,7 @@ class MistralCounter(AdditiveCounter):
         return found
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
-        """Say how far the count of these may be off beside the margin.
+        """Say how far the count of these may be off beyond the margin.
 
         That is, for images whose size a message does not show, and for whatever is no image.
         """

@@ -330,10 +330,10 @@ class TemplateCounter(AdditiveCounter):
     Args:
         render: Writes a request as the server's chat template does.
         count_served: How many tokens a rendered text has, special tokens read as such.
-        name: What reports call it.
+        name: Its name in reports.
         special_tokens: Those of the tokenizer, as they are written.
-        media: What is charged for images, sound and files. None: `MediaRule()`.
-        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+        media: Charges for images, sound and files. None: `MediaRule()`.
+        format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
     """
 
     def __init__(
