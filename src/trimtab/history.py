@@ -239,7 +239,7 @@ def evict_messages(
         ConfigurationError: The counter is none, the limit no whole number, the messages no list, or
             `protect_roles` no sequence of role names.
         CountingError: The counter failed or returned something that is not a count.
-        FormatError: An entry is no message, or of a role or shape that no form knows; `.path` says which.
+        FormatError: An entry is not a message, or has a role or shape that no form knows; `.path` names it.
 
     Example:
         >>> from trimtab.counting import FixedCounter

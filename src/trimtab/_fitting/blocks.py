@@ -32,25 +32,25 @@ TrimBehavior = Literal["message", "char"]
 
 
 class Tier(IntEnum):
-    """Ranks for the usual kinds of blocks; the lowest is served and stands first.
+    """Ranks for the usual kinds of blocks; the lowest is served first and comes first.
 
-    Any int is a tier: `Tier.HISTORY + 1` or 10 stand for ranks of your own.
+    Any int is a tier: use `Tier.HISTORY + 1` or 10 for your own ranks.
     """
 
     SYSTEM = 0
-    """Instructions that never leave."""
+    """Instructions that are never evicted."""
     CORE = 1
-    """Facts that are always wanted: who the user is, what was agreed."""
+    """Facts that are always needed: who the user is, what was agreed."""
     RAG = 2
-    """Documents that were looked up."""
+    """Documents that were retrieved."""
     HISTORY = 3
     """The conversation so far."""
     SCRATCHPAD = 4
-    """Notes and logs of tools that may go first."""
+    """Notes and tool logs that may be evicted first."""
 
     @staticmethod
     def label(tier: int, /) -> str:
-        """Return a tier's word for reports: its name in lower case, `Tier(42)` for one without.
+        """Return a tier's name for reports: in lower case, or `Tier(42)` for one without a name.
 
         Example:
             >>> Tier.label(Tier.RAG), Tier.label(42)

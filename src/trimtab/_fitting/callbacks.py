@@ -63,10 +63,10 @@ class MessageElement(Mapping[str, Any]):
 class TrimContext:
     """The messages of one call, before anything is decided.
 
-    A callback may remove some. Removing acts at once, and adds up. It changes this call only, never
-    what is stored. After a repair, what it took out is not there, what it moved stands in its new
-    place, and each `seq` is still the position in the input. Two elements have one `seq` where parts
-    of a message moved away from it; removing that number removes both.
+    A callback may remove messages. Each removal takes effect at once. It changes this call only, never the
+    stored messages. After a repair, removed messages are missing, moved messages are in their new place, and
+    each `seq` is still the position in the input. Two elements have the same `seq` if parts of one message
+    were moved apart; removing that number removes both.
 
     Example:
         >>> from trimtab import fit
@@ -141,7 +141,7 @@ class TrimContext:
 
     @property
     def message_elements(self) -> list[MessageElement]:
-        """The messages still there, oldest first; a fresh list."""
+        """The remaining messages, oldest first; a new list."""
         self._look_over()
         return [
             MessageElement(self, index)
@@ -151,23 +151,24 @@ class TrimContext:
 
     @property
     def messages(self) -> list[Any]:
-        """The caller's message objects still there, oldest first; a fresh list."""
+        """The caller's remaining message objects, oldest first; a new list."""
         return [element.message for element in self.message_elements]
 
     @property
     def total_tokens(self) -> int:
-        """Tokens of the messages still there; counts each of them once."""
+        """Tokens of the remaining messages; counts each of them once."""
         return sum(element.tokens for element in self.message_elements)
 
     def remove(self, seqs: int | Iterable[int] | None, /) -> Self:
-        """Take messages out of this call, and what cannot be without them.
+        """Remove messages from this call, and those that cannot be without them.
 
         Args:
-            seqs: One or more `seq` numbers; None is none of them, and numbers no message has are ignored.
-                Pinned messages may go; a call whose result can still come stays.
+            seqs: One or more `seq` numbers; None means none, and unknown numbers are ignored.
+                Pinned messages may be removed; a call whose result can still come is kept.
 
         Raises:
-            ConfigurationError: Something else is given, as a message element instead of its `seq`.
+            ConfigurationError: The argument is something else, such as a message element instead of its
+                `seq`.
         """
         if seqs is None:
             return self
@@ -247,12 +248,12 @@ class TrimContext:
 
     @property
     def removed(self) -> dict[int, Reason]:
-        """Reason by position of every message taken out so far."""
+        """Reason of each removal so far, by position."""
         return dict(self._removed)
 
     @property
     def remaining(self) -> list[Unit]:
-        """Units still there, in order."""
+        """Remaining units, in order."""
         return [unit for unit in self._history.units if id(unit) not in self._gone]
 
 

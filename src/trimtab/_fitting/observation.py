@@ -144,23 +144,23 @@ TelemetryEvent: TypeAlias = FitEvent | SessionEvent
 def observe(callback: Callable[[TelemetryEvent], object], /) -> Observer:
     """Call a function with every fit and every decision of a session.
 
-    That is, of the whole process. It is called at once, where the fit was made: in its thread or task, whose
-    context variables it sees; a summary in the background has a thread or task of its own. While it runs the
-    fit waits, and a session is in the middle of its operation, so that the callback may read but not change
-    it. It may be called from many threads at a time. It may fit, as by `event.fitted.at(…)`: of a fit that
-    a callback makes nobody is told, or it would be called without end. What it raises is logged once
-    (`trimtab.telemetry`) and breaks nothing.
+    This applies to the whole process. The callback is called where the fit is made: in its thread or task,
+    with its context variables. A background summary has its own thread or task. The fit waits for the
+    callback, and a session is in the middle of an operation, so the callback may read but not change it. It
+    may be called from many threads at a time. It may fit, for example by `event.fitted.at(…)`: no callback is
+    called for such a fit, which prevents endless recursion. Its exceptions are logged once
+    (`trimtab.telemetry`) and stop nothing.
 
-    Several callbacks are called in the order they were added. Without any, a fit does nothing for them.
+    Several callbacks are called in the order they were added. Without callbacks, a fit does no extra work.
 
     Args:
-        callback: Called with a `FitEvent` or a `SessionEvent`; what it returns is not looked at.
+        callback: Called with a `FitEvent` or a `SessionEvent`; its return value is ignored.
 
     Returns:
-        An `Observer`: `.remove()` ends it, and so does the end of a `with` block.
+        An `Observer`: `.remove()` or the end of a `with` block stops the calls.
 
     Raises:
-        ConfigurationError: It cannot be called, or is async: nobody would await it.
+        ConfigurationError: The argument cannot be called, or is async: nothing would await it.
 
     Example:
         >>> from trimtab import CharCounter, fit, observe

@@ -63,7 +63,7 @@ class BatchTask(Options):
             the default of `fit`; for "replay" no trimming.
         budget: Room for each conversation in tokens, or a `Budget`. None: the policy's, or the window of
             its model.
-        model: Name of the model. None: the one a request body names, if it is known.
+        model: Name of the model. None: the model that a request body names, if it is known.
         counter: What counts tokens: a counter, or words ("estimate", "chars:4"). None: the model's own, or
             an estimate that errs high.
         format: Name of the wire form; "auto" tells it for each conversation.
@@ -545,7 +545,7 @@ def fit_table(
         policy: Blocks or a strategy, as a file, data, a word or an object. None: the default of `fit`.
         budget: Room for each conversation in tokens, or a `Budget`. None: the policy's, or the window of its
             model.
-        model: Name of the model. None: the one a request body names, if it is known.
+        model: Name of the model. None: the model that a request body names, if it is known.
         counter: What counts tokens: a counter, or words ("estimate", "chars:4"). None: the model's own, or
             an estimate that errs high.
         format: Name of the wire form; "auto" tells it for each conversation.
@@ -614,7 +614,7 @@ def count_table(
 
     Args:
         table: A `pyarrow.Table`.
-        model: Name of the model. None: the one a request body names, if it is known.
+        model: Name of the model. None: the model that a request body names, if it is known.
         counter: What counts tokens: a counter, or words ("estimate", "chars:4"). None: the model's own, or
             an estimate that errs high.
         format: Name of the wire form; "auto" tells it for each conversation.

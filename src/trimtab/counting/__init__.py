@@ -92,17 +92,16 @@ __all__ = [
 
 
 def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter | MistralCounter:
-    """Return the counter of a model: exact if its tokenizer is public, or estimates.
+    """Return the counter of a model: exact if its tokenizer is public, otherwise an estimate.
 
-    Loads the tokenizer on the first call; counters of models with the same encoding share what
-    they remember.
+    Loads the tokenizer on the first call; counters of models with the same encoding share remembered counts.
 
     Args:
         model: A name `trimtab.models` knows, with or without a date or a provider's prefix.
-        tokenizer: One of `TOKENIZERS`, the package that splits text; None takes the first installed.
+        tokenizer: One of `TOKENIZERS`, the package that splits text; None takes the first that is installed.
 
     Raises:
-        UnknownNameError: Nobody registered the model, or there is no such tokenizer.
+        UnknownNameError: The model is not registered, or there is no such tokenizer.
         MissingExtraError: No tokenizer package is installed.
 
     Example:

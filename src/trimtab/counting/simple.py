@@ -149,20 +149,20 @@ def counter_from_text(
     part_tokens: int = 85,
     name: str | None = None,
 ) -> TextCounter:
-    """Make a counter of a function that counts a text.
+    """Make a counter from a function that counts a text.
 
-    A message costs its text, the compact JSON of its tool calls, the id of the call it answers,
-    and `message_overhead`; a name is free. Counts are remembered by text, so the function must
-    always answer the same.
+    A message costs its text, the compact JSON of its tool calls, the id of the call it answers, and
+    `message_overhead`; a name costs nothing. Counts are remembered by text, so the function must always
+    answer the same.
 
     Args:
-        count_text: Tokens of a text; 0 or more, an integer.
-        message_overhead: Tokens a message costs beside its texts.
+        count_text: Returns the tokens of a text: an integer, 0 or more.
+        message_overhead: Tokens of a message in addition to its texts.
         part_tokens: Tokens of a part that is not text.
-        name: What reports and errors call it; the function's own name if None.
+        name: Its name in reports and errors; None: the function's own name.
 
     Raises:
-        ConfigurationError: It is `len`, not callable or async, or a number is negative.
+        ConfigurationError: The function is `len`, is not callable or is async, or a number is negative.
 
     Example:
         >>> words = counter_from_text(lambda text: len(text.split()))

@@ -120,7 +120,7 @@ def instrument(*, meter_provider: MeterProvider | None = None) -> Observer:
         meter_provider: Where metrics go; None: that of the process.
 
     Returns:
-        An `Observer`: `.remove()` ends it, and so does the end of a `with` block. Called twice, everything is
+        An `Observer`: `.remove()` or the end of a `with` block stops the calls. Called twice, everything is
         sent twice.
 
     Raises:

@@ -64,7 +64,7 @@ def replay(
         counter: What counts tokens. None: the model's own, or an estimate that errs high.
         pricing: Prices: a `CachePricing`, or the name of one or of a model. None: those of `model`, where
             they are known, else "anthropic".
-        format: Name of the wire form; "auto" goes by the shapes that occur.
+        format: Name of the wire form; "auto" decides by the shapes that occur.
         system: System text beside the messages, where the recording has none.
         tools: Tool schemas, likewise.
         name: What tables call the policy. None: its own name.

@@ -107,7 +107,7 @@ def read_recording(
         source: A list of messages of any wire form; a request body; a list of bodies, one a call; events of a
             session's log or a snapshot of one; OpenTelemetry's GenAI spans, as exported in JSON; or LoCoMo or
             BEAM with one conversation. A mapping may hold `times` and `questions` beside its messages.
-        format: Name of the wire form; "auto" goes by the shapes that occur.
+        format: Name of the wire form; "auto" decides by the shapes that occur.
         model: Tells the wire form of a list that could be several.
         system: System text beside the messages, where the source has none. Where the wire form keeps it
             among them, it leads each call; positions are those of the messages as they were given.

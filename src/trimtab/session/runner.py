@@ -90,7 +90,7 @@ def _store_of(given: StoreLike) -> Store:
 
 
 class RunnerHolder:
-    """What holds a runner, and with it locks and a store."""
+    """An object with a runner, and so with locks and a store."""
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: nothing of that is of use in a copy.

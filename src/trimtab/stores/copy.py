@@ -36,7 +36,7 @@ def copy_session(
     as it is.
 
     Args:
-        source: Where it is.
+        source: The store.
         target: Where it shall be; may be the same store.
         session: Its name.
         to: Its name there; None: the same.

@@ -113,14 +113,14 @@ def create_strategy(
     """Make a strategy from data: a kind, or a mapping with `kind` and its options.
 
     Args:
-        data: `"sliding_window"`, or `{"kind": "sliding_window", "target_ratio": 0.7}`; a Cascade has
-            `steps`, a list of the same. Or `"agent"`, a Cascade for agents with large tool results. Another
-            kind is looked up in the entry points `trimtab.strategies`, and called with the options.
-        names: Functions by the names used in the data, as in `{"score": "mine"}`.
+        data: `"sliding_window"`, or `{"kind": "sliding_window", "target_ratio": 0.7}`; a Cascade has `steps`,
+            a list of the same. Or `"agent"`, a Cascade for agents with large tool results. Other kinds are
+            looked up in the entry points `trimtab.strategies`, and called with the options.
+        names: Functions by the names used in the data, such as `{"score": "mine"}`.
 
     Raises:
-        UnknownNameError: A kind or a registered name nobody knows; says the near ones.
-        ConfigurationError: An option the kind does not have, or a value out of range.
+        UnknownNameError: The kind or a registered name is unknown; the error lists similar names.
+        ConfigurationError: The kind does not have an option, or a value is out of range.
 
     Example:
         >>> create_strategy({"kind": "sliding_window", "keep_turns": True}).to_dict()["keep_turns"]

@@ -14,13 +14,13 @@ __all__ = ["Drop", "DropNewest", "Strict"]
 
 @dataclass(frozen=True, slots=True)
 class Strict:
-    """Refuse what does not fit with BudgetExceededError.
+    """Raise BudgetExceededError if the block does not fit.
 
     No other block gives way for it.
     """
 
     has_last_word: ClassVar[bool] = True
-    """`fit` does not cut the newest unit in its place."""
+    """`fit` does not cut the newest unit instead."""
 
     @property
     def name(self) -> str:
@@ -32,7 +32,7 @@ class Strict:
         return {"kind": self.name}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Keep everything and say that it does not fit."""
+        """Keep everything and report that it does not fit."""
         return EvictionResult(kept=request.units, fits=False, actions=())
 
 
