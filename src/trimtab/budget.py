@@ -1,4 +1,4 @@
-"""Budget: how many tokens of a context window the input may take."""
+"""`Budget`: how many tokens of a context window the input may take."""
 
 from __future__ import annotations
 
@@ -205,8 +205,9 @@ def _most_within(room_tokens: int, counter: RequestCounter) -> int:
 
 
 BudgetLike: TypeAlias = Budget | float | str | SupportsIndex
-"""What may be given for a budget: tokens as 8_000 or "8k", a share of the model's input limit as "80%",
-"tier" for what stays below its next price tier, or a `Budget`."""
+"""What a budget may be: tokens such as 8_000 or "8k", a share of the model's input limit such as "80%",
+"tier" for the room below its next price tier, or a `Budget`.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ __all__ = ["MessageElement", "OnTrim", "TrimContext", "let_trim", "view_of_block
 class MessageElement(Mapping[str, Any]):
     """One message as a callback sees it: `seq`, `message`, `tokens`, `role`.
 
-    Reads as attributes and as a mapping; `tokens` is counted when it is first read.
+    Readable as attributes and as a mapping; `tokens` is counted when it is first read.
     """
 
     __slots__ = ("_context", "_place", "seq")
@@ -258,7 +258,7 @@ class TrimContext:
 
 
 OnTrim = Callable[[TrimContext], object]
-"""A callback of `fit`, a `Context` or one of its blocks; what it returns is ignored."""
+"""A callback of `fit`, a `Context` or one of its blocks; its return value is ignored."""
 
 
 def _no_number(seq: Any) -> ConfigurationError:

@@ -34,13 +34,13 @@ Write = Callable[[Any, list[Dict]], object]
 class ReadCache(Generic[M, R]):
     """A `read` that remembers what each object reads as, from one fit to the next.
 
-    For objects that nobody changes in place: of one that is changed the old reading would be sent. Without it
-    every fit reads anew what it looks at.
+    Use it for objects that are not changed in place: of a changed object the old reading would be sent.
+    Without it, every fit reads its objects anew.
 
     Args:
-        read: What reads an object.
-        most_objects: How many readings are kept, those used last, each with its object, which so lives on.
-            Fewer than a conversation has are of no use where all of it is read.
+        read: The function that reads an object.
+        most_objects: How many readings are kept, those used last; each keeps its object alive.
+            A number smaller than a conversation is useless if the whole conversation is read.
 
     Example:
         >>> from trimtab.history import ReadCache
@@ -88,7 +88,7 @@ class ReadCache(Generic[M, R]):
             self.holds_dicts = False
 
     def readings(self, objects: Sequence[M], /) -> list[R | None]:
-        """List what these objects read as, None where nothing is remembered.
+        """List what these objects read as, None for those not remembered.
 
         Args:
             objects: Messages of the framework.

@@ -33,17 +33,17 @@ class FailedRow(NamedTuple):
     """A row that was set aside.
 
     Args:
-        file: The file it stands in.
-        row: Its number there, from 1.
-        message: Why, in no more than 300 characters.
+        file: The file of the row.
+        row: The row's number in the file, from 1.
+        message: The reason, in at most 300 characters.
     """
 
     file: str | None
-    """The file it stands in."""
+    """The file of the row."""
     row: int
-    """Its number there, from 1."""
+    """The row's number in the file, from 1."""
     message: str
-    """Why, in no more than 300 characters."""
+    """The reason, in at most 300 characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ from trimtab.strategies.door import strategy_given
 Operation = Literal["fit", "count", "validate", "replay"]
 """What can be done with a table of conversations."""
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
-"""Every operation there is."""
+"""The names of all operations."""
 _REQUEST = ("model", "counter", "format", "system", "tools")
 OPTIONS: Mapping[Operation, Collection[str]] = {
     "fit": (*_REQUEST, "policy", "budget", "pending_calls", "repair", "strict"),
@@ -71,7 +71,7 @@ Value = Sequence[Any] | Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What is asked of every conversation; `BatchTask` says what each means."""
+    """Options that apply to every conversation; `BatchTask` explains each."""
 
     operation: Operation
     policy: PolicyLike = None

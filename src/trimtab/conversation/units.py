@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 State = Literal["pinned", "held", "free"]
-"""Pinned neither leaves nor changes; held does not leave but may be shortened; free may leave."""
+"""Pinned is neither evicted nor changed; held may be shortened but not evicted; free may be evicted."""
 
 Parts = Mapping[int, tuple[int, ...]]
 """Parts by message."""
@@ -42,16 +42,16 @@ NO_PARTS: Parts = {}
 
 
 class Unit:
-    """Messages that stay or leave together, by index into the conversation.
+    """Messages that are kept or evicted together, by index in the conversation.
 
-    It cannot be changed: a strategy is shown what is pinned and cannot write that it is not.
+    It cannot be changed: a strategy sees what is pinned and cannot unpin it.
 
     Args:
         indices: Positions of its messages, ascending.
         kind: Kind of its first message.
-        state: Whether it is pinned, held, or free to leave.
+        state: Whether it is pinned, held or free.
         open: True while a result can still come (SPEC A4b).
-        parts: Which parts of a message belong to it, for messages shared with other units.
+        parts: Which parts of a message belong to it, if it shares the message with other units.
 
     Example:
         >>> from trimtab.conversation import group
@@ -73,7 +73,7 @@ class Unit:
     open: bool
     """True while a result can still come (SPEC A4b)."""
     parts: Parts
-    """Which parts of a message belong to it, for messages shared with other units."""
+    """Which parts of a message belong to it, if it shares the message with other units."""
 
     def __init__(
         self,

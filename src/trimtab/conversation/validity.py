@@ -31,23 +31,23 @@ PairRule = Literal["orphan_result", "repeated_result", "unanswered_call", "open_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """A repaired conversation and what was done to it.
+    """A repaired conversation, and what was repaired.
 
     Args:
         messages: A new list; messages that needed no edit are the caller's own objects.
-        changes: What was done, by position in the input; empty if nothing was.
-        positions: Where each message of the result was in the input.
-        request: The same in the form it came in: a copy of the request body, or the list.
+        changes: The repairs, by position in the input; empty if there were none.
+        positions: The position in the input of each message of the result.
+        request: The result in the form of the input: a copy of the request body, or the list.
     """
 
     messages: list[Any]
     """A new list; messages that needed no edit are the caller's own objects."""
     changes: tuple[Change, ...]
-    """What was done, by position in the input; empty if nothing was."""
+    """The repairs, by position in the input; empty if there were none."""
     positions: tuple[int, ...]
-    """Where each message of the result was in the input."""
+    """The position in the input of each message of the result."""
     request: Any
-    """The same in the form it came in: a copy of the request body, or the list."""
+    """The result in the form of the input: a copy of the request body, or the list."""
 
 
 def validate(

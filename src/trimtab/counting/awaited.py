@@ -97,16 +97,16 @@ def awaited_counter(counter: object, /) -> RequestCounter:
 
 
 class AsyncRequestCounter:
-    """A counter that answers later, about whole requests; for `afit`."""
+    """An async counter of whole requests; for `afit`."""
 
     @property
     def name(self) -> str:
-        """What reports call it; may change with what it answered."""
+        """Its name in reports; may change with its answers."""
         return type(self).__name__
 
     @property
     def exact(self) -> bool:
-        """Whether what it said so far is the provider's own count."""
+        """Whether its answers so far are the provider's own counts."""
         return False
 
     async def count(self, messages: Sequence[Any], /) -> int:
@@ -142,7 +142,7 @@ class AsyncRequestCounter:
         return self.margin_tokens(tokens)
 
     def digests(self) -> Digests:
-        """Return what keys the messages it is asked about."""
+        """Return a function that makes keys of the messages it is asked about."""
         return Digests()
 
     def snapshot(self) -> AsyncRequestCounter:

@@ -18,19 +18,19 @@ from trimtab.formats import DEFAULT, Format, Media, Pieces, Prices, get_format
 from trimtab.formats.values import mapping_of
 
 TextFunction = Callable[[str], int]
-"""Tells how many tokens a text has."""
+"""Returns how many tokens a text has."""
 
 
 @runtime_checkable
 class Counter(Protocol):
-    """Anything that says how many tokens a list of messages has; the public seam.
+    """Anything that returns the tokens of a list of messages; the public interface.
 
-    A counter that has only this is a black box: it is asked about whole lists, and what it
-    answers is never split into parts.
+    A counter with only this method is a black box: it is asked about whole lists, and its answers are never
+    split into parts.
     """
 
     def count(self, messages: Sequence[Any], /) -> int:
-        """Count the tokens of the messages together, framing included.
+        """Count the tokens of the messages together, including framing.
 
         Args:
             messages: The messages, in the counter's wire form.
@@ -51,20 +51,20 @@ class _CountsEach(Protocol):
 
 
 CounterLike: TypeAlias = _CountsMessages | _CountsEach | Callable[[Any], int | Awaitable[int]] | str
-"""What `counter=` takes: a counter, a function of a list of messages or of a text, or "estimate", "chars:4".
+"""What `counter=` may be: a counter, a function of a list of messages or of a text, or "estimate", "chars:4".
 
-What is async is for `afit`."""
+An async counter needs `afit`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountRequest:
-    """A request whose tokens are asked for: messages, and what stands beside them.
+    """The request to count: messages, and what is sent beside them.
 
     Args:
         messages: The messages.
         system: System text outside the messages; None if there is none.
         tools: Tool schemas in any provider's form; None or empty if there are none.
-        extra: Other charged parts of the body by key, an output schema under "response_format".
+        extra: Other charged parts of the body by key, such as an output schema under "response_format".
     """
 
     messages: Sequence[Any]
@@ -74,7 +74,7 @@ class CountRequest:
     tools: Any = None
     """Tool schemas in any provider's form; None or empty if there are none."""
     extra: Mapping[str, Any] | None = None
-    """Other charged parts of the body by key, an output schema under "response_format"."""
+    """Other charged parts of the body by key, such as an output schema under "response_format"."""
 
 
 class RequestCounter:

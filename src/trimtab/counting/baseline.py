@@ -521,12 +521,11 @@ _VERSION = 1
 
 
 class UsageBaseline(AdditiveCounter):
-    """A counter that goes by the provider's own count as far as there is one.
+    """A counter that uses the provider's own counts as far as there are any.
 
-    Made for one conversation. After each answer `record` what was reported for the request: from then on
-    the messages of that request have their share of what was billed, and only what is newer is estimated,
-    times a factor learned from this conversation's own reports. Without a report it counts as the counter
-    inside does.
+    Each baseline is for one conversation. After each answer, `record` the usage of the request. From then on,
+    the messages of that request have their share of the bill, and only newer messages are estimated, times a
+    factor learned from this conversation's reports. Without a report it counts as the counter inside does.
 
     Raises:
         ConfigurationError: The counter counts whole lists only, or is a class.
@@ -546,9 +545,10 @@ class UsageBaseline(AdditiveCounter):
         """Calibrate a counter.
 
         Args:
-            counter: What estimates; it must count single messages (`count_message`, `fixed_tokens`).
-            format: The wire form of the messages. None: told by what is recorded last, as `fit` tells it;
-                until then the counter's own.
+            counter: The counter that estimates; it must count single messages (`count_message`,
+                `fixed_tokens`).
+            format: The wire form of the messages. None: decided by the latest recorded request, as `fit`
+                decides; until then the counter's own.
         """
         inside = as_additive(counter)
         self._given = None if format is None else get_format(format)
@@ -560,7 +560,7 @@ class UsageBaseline(AdditiveCounter):
         self.name = counter_name(inside)
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, with what was recorded so far, for another wire form."""
+        """Return the same counter, with everything recorded, for another wire form."""
         twin = copy(self)
         twin._given = twin._format = get_format(format)
         twin._counter = self._counter.with_format(twin._format)
@@ -573,7 +573,7 @@ class UsageBaseline(AdditiveCounter):
         return twin
 
     def snapshot(self) -> Self:
-        """Return the counter as it stands, which no later report changes."""
+        """Return the counter in its present state, which later reports do not change."""
         with self._lock:
             return copy(self)
 
@@ -588,11 +588,11 @@ class UsageBaseline(AdditiveCounter):
     # -- counting
 
     def count_text(self, text: str, /) -> int:
-        """Count a bare text, by what was learned."""
+        """Count a bare text with the learned factor."""
         return self._estimate(self._counter.count_text(text))
 
     def count_message(self, message: Any, /) -> int:
-        """Return the share of a message in what was billed; the estimate of a new one."""
+        """Return the share of a message in the bill; for a new message, the estimate."""
         entry = mapping_of(message)
         bills = self._bills
         if bills.sizes:
@@ -604,7 +604,7 @@ class UsageBaseline(AdditiveCounter):
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Return what the bill leaves for it; what changed since is estimated."""
+        """Return the fixed part of the bill; what changed since then is estimated."""
         counted = self._counter.fixed_tokens(system, tools, has_system=has_system, extra=extra)
         bills = self._bills
         return max(0, bills.fixed_tokens + self._estimate(counted - bills.fixed_counted, bills))
@@ -618,8 +618,8 @@ class UsageBaseline(AdditiveCounter):
             tokens: The count of a whole request.
 
         Returns:
-            Tokens; meant to hold for 95 of 100 requests that go on from the latest bill. Before there is
-            a bill, the margin of the counter inside; None if it does not say.
+            Tokens; meant to hold for 95 of 100 requests that continue from the latest bill. Before the first
+            bill, it is the margin of the counter inside; None if that gives none.
         """
         bills = self._bills
         return bills.of_model.margin_of_request(
@@ -627,7 +627,7 @@ class UsageBaseline(AdditiveCounter):
         )
 
     def over_margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far the bill may be below a count; after one, as far as above.
+        """Say how far the bill may be below a count; after a bill, as far as above.
 
         Args:
             tokens: The count of a whole request.
@@ -654,22 +654,23 @@ class UsageBaseline(AdditiveCounter):
         tools: Any = None,
         model: str | None = None,
     ) -> None:
-        """Take in what the provider reported for a request.
+        """Record the usage that the provider reported for a request.
 
         Args:
             request: The messages, or the whole body, exactly as sent.
             usage: What came back: the usage, in the shape of Chat Completions, Responses, Anthropic, Gemini,
-                Converse, Ollama or Cohere; the response that holds it; or the input tokens as a number.
-            answer: The message that came back, if it goes into the conversation: its size is reported, too.
-            system: System text, where the request is a list and it was sent apart.
-            tools: Tool schemas, where the request is a list.
-            model: Who answered; what is learned is kept by model, and another model's bills are not used.
+                Converse, Ollama or Cohere; the response that contains it; or the input tokens as a number.
+            answer: The returned message, if it becomes part of the conversation: its size was reported, too.
+            system: System text, if the request is a list and system text was sent separately.
+            tools: Tool schemas, if the request is a list.
+            model: The model that answered; factors are learned per model, and another model's bills are not
+                used.
 
-        Complexity: O(n) to compare with what was recorded before; only new messages are read and counted.
+        Complexity: O(n) to compare with earlier requests; only new messages are read and counted.
 
         Raises:
-            UsageError: The usage is not of what was sent: the server compacted it first.
-            ConfigurationError: The usage is none, or the request is no request.
+            UsageError: The usage is not for the messages that were sent: the server compacted them first.
+            ConfigurationError: The usage or the request is not one.
             FormatError: A message cannot be read.
         """
         reported = usage_of(usage)
@@ -707,9 +708,9 @@ class UsageBaseline(AdditiveCounter):
     # -- plain data
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what was recorded as plain data; no text of a message is in it.
+        """Return everything recorded as plain data, without any text of a message.
 
-        This is how a baseline is kept; between processes it travels by pickling, too.
+        Use it to store a baseline; a baseline can also be pickled.
         """
         bills = self._bills
         return {
@@ -729,15 +730,15 @@ class UsageBaseline(AdditiveCounter):
     def from_dict(
         cls, data: Mapping[str, Any], /, *, counter: Any, format: str | Format | None = None
     ) -> Self:
-        """Go on from what was written.
+        """Continue from stored data.
 
         Args:
-            data: What `to_dict` wrote.
-            counter: The counter it was made with; no data can keep one.
-            format: The wire form, or its name; None: the one it was written with.
+            data: What `to_dict` returned.
+            counter: The counter the baseline was made with; data cannot store one.
+            format: The wire form, or its name; None: the one in the data.
 
         Raises:
-            ConfigurationError: It is no such data, of another version, or of another counter.
+            ConfigurationError: The data is not a baseline, or is of another version or counter.
         """
         made = cls(counter, format=format)
         try:

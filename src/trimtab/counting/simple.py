@@ -118,13 +118,13 @@ class FixedCounter(AdditiveCounter):
         """Set the charges, in tokens.
 
         Args:
-            per_message: For each message.
-            per_part: For each part of one.
-            per_tool_call: For each call it makes.
+            per_message: Tokens for each message.
+            per_part: Tokens for each part of a message.
+            per_tool_call: Tokens for each call of a message.
             format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
 
         Raises:
-            ConfigurationError: One is negative or no integer.
+            ConfigurationError: A number is negative or not an integer.
         """
         self._per_message = check_whole("per_message", per_message, least=0)
         self._per_part = check_whole("per_part", per_part, least=0)
@@ -132,11 +132,11 @@ class FixedCounter(AdditiveCounter):
         self._format = get_format(format)
 
     def count_text(self, text: str, /) -> int:
-        """Return 0: texts are free, only what holds them is charged."""
+        """Return 0: texts cost nothing; messages, parts and calls do."""
         return 0
 
     def count_message(self, message: Any, /) -> int:
-        """Count one message; a string is one part, no content is none."""
+        """Count one message; a string is one part, and empty content has no part."""
         pieces = self._format.pieces(mapping_of(message))
         return self._per_message + self._per_part * pieces.parts + self._per_tool_call * len(pieces.calls)
 

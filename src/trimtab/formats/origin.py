@@ -10,9 +10,9 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats.structure import Kind
 
 OriginName: TypeAlias = Literal["system", "user", "assistant", "document", "tool"]
-"""Who said something, from the one with the most say to those with the least.
+"""Origins of text, from the highest authority to the lowest.
 
-"document" is text that the user passes on, "tool" the output of a tool. Neither has any say.
+"document" is text that the user passes on, "tool" is the output of a tool. Neither has any authority.
 """
 
 ORIGINS: tuple[OriginName, ...] = get_args(OriginName)

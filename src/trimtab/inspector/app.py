@@ -45,17 +45,17 @@ def make_app(
     hosts: Sequence[str] = ("127.0.0.1", "localhost", "::1"),
     collection: Collection | None = None,
 ) -> Guard:
-    """Make the inspector of a conversation, or of several, an ASGI application.
+    """Make the inspector of one conversation, or of several, as an ASGI application.
 
     Args:
-        subject: What is looked at.
-        token: What a visitor has in the address of the first visit (`?token=…`), or as a bearer.
-        hosts: Names it may be asked by.
+        subject: What to inspect.
+        token: The secret that a visitor has in the address of the first visit (`?token=…`), or as a bearer.
+        hosts: Host names that requests may use.
         collection: Conversations to choose from, in place of `subject`.
 
     Raises:
-        ConfigurationError: The token is shorter than 16 characters, or there is neither a subject nor a
-            collection, or both.
+        ConfigurationError: The token is shorter than 16 characters, or not exactly one of subject and
+            collection is given.
     """
     if len(token) < 16 or not token.isascii() or not token.isprintable() or set(token) & set(' ";,\\'):
         raise ConfigurationError(

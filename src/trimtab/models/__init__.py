@@ -380,7 +380,7 @@ def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
 
     Args:
         facts: What is known of it; its `name` is the name.
-        replace: Take the place of one of that name; else that is an error.
+        replace: Whether to replace an encoding of that name; otherwise the name must be new.
 
     Raises:
         ConfigurationError: The name is taken and `replace` is not given, or a fact cannot be one.

@@ -40,10 +40,10 @@ class Framing:
         default_system_tokens: Once a request without system text: what the provider, or the model's template,
             puts in its place.
         per_name_tokens: Beside the text of a message's name; None where names are free.
-        per_call_tokens: Once a call, beside its name and arguments.
+        per_call_tokens: Per call, in addition to its name and arguments.
         call_name_factor: How often a call's name is charged: it stands before the call and before its result.
         parallel_calls_tokens: Once a message that makes two or more calls.
-        further_call_tokens: Once each call of a message behind its first.
+        further_call_tokens: Per call of a message after its first.
         per_result_tokens: Once a result of a call, beside its text; below 0 where not all of that is charged.
             No message costs less than nothing.
         result_ids_counted: Whether the id of the call that is answered is charged as text.
@@ -76,7 +76,7 @@ class Framing:
             `</think>` is charged, since the model's template takes the rest out.
         prompts_by_default: Whether the provider may put a prompt of its own before a request that asks for
             none, whose length nobody knows.
-        sealed_chars_per_token: Characters of encrypted reasoning a token; None where it is not charged.
+        sealed_chars_per_token: Characters of encrypted reasoning per token; None if it is not charged.
         sealed_free_chars: So many of them are free in each message: how the provider wraps them.
         sealed_unsure_chars_per_token: In place of `sealed_chars_per_token` where some bills charge encrypted
             reasoning and others do not: the margin alone allows for it.

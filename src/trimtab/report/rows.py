@@ -92,7 +92,7 @@ class MessageRow:
         block: Name of the block it belongs to; "history" in `fit`.
         label: The word its block has for it, where it was given one.
         unit: Index of the first message of its unit; its own where it stands alone.
-        state: Whether it is pinned, held, or free to leave.
+        state: Whether it is pinned, held or free.
         tokens_before: Size as it came in; None where the fit did not need to know it.
         tokens_after: Size in the output; None for an evicted message, which is not in it.
         call_ids: Ids of the calls it makes or answers, in its order.
@@ -403,21 +403,24 @@ class Violation:
     """One thing a provider would refuse, or, with `fault=False`, one worth knowing.
 
     Args:
-        index: Position of the message, from 0; None for what is about the request and no single message.
-        rule: One word why: a rule about calls and results, or what is wrong with the message's shape.
-        message: What is wrong, in our words, and what the provider would say.
+        index: Position of the message, from 0; None if it concerns the request rather than a single message.
+        rule: One word for the reason: a rule about calls and results, or what is wrong with the message's
+            shape.
+        message: What is wrong, in our words and in the provider's.
         call_id: Id of the call concerned, if any.
-        fault: False for an open call, whose result can still come, and for a result whose call can be
-            stored.
+        fault: False for an open call, whose result can still come, and for a result whose call the provider
+            may have stored.
     """
 
     index: int | None
-    """Position of the message, from 0; None for what is about the request and no single message."""
+    """Position of the message, from 0; None if it concerns the request rather than a single message."""
     rule: str
-    """One word why: a rule about calls and results, or what is wrong with the message's shape."""
+    """One word for the reason: a rule about calls and results, or what is wrong with the message's shape."""
     message: str
-    """What is wrong, in our words, and what the provider would say."""
+    """What is wrong, in our words and in the provider's."""
     call_id: str | None = None
     """Id of the call concerned, if any."""
     fault: bool = True
-    """False for an open call, whose result can still come, and for a result whose call can be stored."""
+    """False for an open call, whose result can still come, and for a result whose call the provider may have
+    stored.
+    """

@@ -73,17 +73,19 @@ def distributions() -> list[str]:
 
 
 def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool = False) -> None:
-    """Make an encoding of your own known by its name, for this process.
+    """Register an encoding of your own by name, for this process.
 
-    From then on `ModelFacts(encoding=name)` counts with it; counters that were made before stay as they are.
+    From then on, `ModelFacts(encoding=name)` counts with it; existing counters do not change.
 
     Args:
-        name: What models call it.
-        count_text: How many tokens a text has. It takes special tokens in a text as text, and long texts.
-        replace: Take the place of one of that name; else that is an error.
+        name: The name that models use for it.
+        count_text: Returns the tokens of a text. It must count special tokens in a text as text, and accept
+            long texts.
+        replace: Whether to replace an encoding of that name; otherwise the name must be new.
 
     Raises:
-        ConfigurationError: The name is taken and `replace` is not given, or comes with a package.
+        ConfigurationError: The name is taken and `replace` is not given, or the encoding comes with a
+            package.
 
     Example:
         >>> register_encoding("acme-words", lambda text: len(text.split()))
@@ -247,7 +249,7 @@ TOKENIZERS: dict[str, Callable[[str], TextFunction | None]] = {
     "bpe-openai": _bpe_openai,
     "mistral-common": _mistral_common,
 }
-"""How to load each package, in the order they are tried."""
+"""The loader of each package, in the order they are tried."""
 
 PACKAGES = {
     "toktok": (*_OPENAI, "qwen3.5"),
