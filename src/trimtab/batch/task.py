@@ -324,7 +324,7 @@ class BatchTask(Options):
         """Return the schema of the table made from lines.
 
         Raises:
-            ConfigurationError: The type of the ids.
+            ConfigurationError: The key of the conversations is the key of the ids.
         """
         if self.column == ID:
             raise ConfigurationError(

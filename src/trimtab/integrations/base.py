@@ -1,4 +1,4 @@
-"""What every adapter does with the messages of a call: one budget, one set of options, one way back."""
+"""The common part of adapters: one budget, one set of options, one way to write messages back."""
 
 from __future__ import annotations
 
@@ -104,10 +104,11 @@ class FitOptions(TypedDict, total=False):
     """Name of the model; None or missing: that of the call."""
     counter: CounterLike | None
     charge_as: str | None
-    """The wire form messages are sent in; None or missing: that of the call's model, where it is known."""
+    """The wire form messages are sent in; None or missing: that of the call's model, if known."""
     strategy: StrategyLike | None
     steady: bool | float
-    """What a cut keeps of the room: a share; True, the default: a half. False cuts no deeper than it must."""
+    """The share of the room that a cut keeps; True, the default: half. False cuts no deeper than necessary.
+    """
     cut_newest: bool
     breakpoints: bool | Mapping[str, Any]
     pin: Iterable[int] | Callable[[Any, int], bool]

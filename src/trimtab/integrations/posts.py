@@ -1,7 +1,7 @@
-"""What OpenAI's and Anthropic's clients share, which one generator made: a copy whose posts are fitted.
+"""The common part of OpenAI's and Anthropic's clients, made by one generator: a copy whose posts are fitted.
 
-Every call of theirs goes through `post`, which is public (for endpoints they have no method for) and is
-looked up when a resource is made.
+All their calls go through `post`, which is public (for endpoints without a method) and is looked up when a
+resource is made.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from trimtab.errors import ConfigurationError
 __all__ = ["RankCall", "RankerLike", "check_ranker"]
 
 RankerLike: TypeAlias = Callable[[str, Sequence[Any]], Iterable[float] | Awaitable[Iterable[float]]]
-"""Says how much each message says about a query, a number for each, higher is more; may be async.
+"""Returns the relevance of each message to a query, one number each, higher is more relevant; may be async.
 
-It is called as `ranker(query, messages)`; the messages are to be read only.
+It is called as `ranker(query, messages)`, and must not change the messages.
 """
 
 

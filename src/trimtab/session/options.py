@@ -184,7 +184,7 @@ class SessionOptions:
             messages.
         trust_summaries: Whether to use that role whatever the sources are; False by default.
         anchors: Messages that follow the system text and are never evicted; none by default.
-        max_anchor_tokens: Their cap. Cap on the tokens of anchors. None, the default: 0.4 of the summary's
+        max_anchor_tokens: Cap on the tokens of the anchors. None, the default: 0.4 of the summary's
             cap.
         max_summary_rounds: How often a summary that is too long is requested again; 5 by default.
         summary_instructions: Instructions to the summarizer: what to keep or to omit.

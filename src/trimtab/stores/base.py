@@ -126,7 +126,7 @@ class LoadRequest:
         session: Id of the session.
         after: Only versions above this.
         before: Only versions below this.
-        limit: At most so many.
+        limit: At most `limit` of them.
         newest_first: Begin with the newest.
         ids: Only events with these ids.
         incarnation: Which session of that name to read; None: whichever is there.
@@ -138,7 +138,7 @@ class LoadRequest:
     before: int | None = None
     """Only versions below this."""
     limit: int | None = None
-    """At most so many."""
+    """At most `limit` of them."""
     newest_first: bool = False
     """Begin with the newest."""
     ids: tuple[str, ...] | None = None
@@ -159,7 +159,7 @@ class SearchRequest:
         session: Id of the session.
         terms: What to find, as `trimtab.relevance.question_terms` makes it of a text: messages that have any
             of it, and the two nearest messages on either side of them.
-        limit: At most so many.
+        limit: At most `limit` of them.
         incarnation: Which session of that name to search; None: whichever is there.
     """
 
@@ -168,7 +168,7 @@ class SearchRequest:
     """What to find, as `trimtab.relevance.question_terms` makes it of a text: messages that have any of it,
     and the two nearest messages on either side of them."""
     limit: int
-    """At most so many."""
+    """At most `limit` of them."""
     incarnation: str | None = None
     """Which session of that name to search; None: whichever is there."""
 
