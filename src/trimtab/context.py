@@ -52,37 +52,48 @@ __all__ = [
 class Context:
     """A request made of named blocks that share one budget.
 
-    It is a template: `fit` does not change it, so it can be fitted many times, from many threads and tasks.
-    Methods that change it return it, so calls can be chained.
+    It is a template: `fit` does not change it, so it can be fitted many times,
+    from many threads and tasks. Methods that change it return it, so calls can
+    be chained.
 
     Args:
-        budget: Room for the request: tokens such as 8_000 or "8k", a share of the model's input limit such as
-            "80%", "tier" for the room below its next price tier, or a `Budget`. None: the model's window less
-            its output limit. With `on_trim` and no such window there is no budget: only callbacks and the
-            `max_tokens` of blocks evict anything.
+        budget: Room for the request: tokens such as 8_000 or "8k", a share of
+            the model's input limit such as "80%", "tier" for the room below its
+            next price tier, or a `Budget`. None: the model's window less its
+            output limit. With `on_trim` and no such window there is no budget:
+            only callbacks and the `max_tokens` of blocks evict anything.
         model: Name of the model, for its tokenizer, window and wire form.
         counter: What counts tokens; see `fit`.
-        format: Name of the wire form. "auto": decided by the shapes of the messages.
-        charge_as: Name of the wire form the messages are sent in, if that is another one; see `fit`.
+        format: Name of the wire form. "auto": decided by the shapes of the
+            messages.
+        charge_as: Name of the wire form the messages are sent in, if that is
+            another one; see `fit`.
         system: System text beside the blocks; it is kept, and counted once.
         tools: Tool schemas; counted with the request and returned unchanged.
-        ties: Which of two blocks of one rank gives way: "newest" keeps the block added later, "first" the
-            block added first. None: "first" in a context that uses tiers, otherwise "newest".
+        ties: Which of two blocks of one rank gives way: "newest" keeps the
+            block added later, "first" the block added first. None: "first" in a
+            context that uses tiers, otherwise "newest".
         pending_calls: Ids of calls whose results are still to come.
-        on_trim: Called with a `TrimContext` of all messages before anything is decided.
-        origin: Function that names a lower origin for a message than its role says; see `fit`.
-        strict: Whether to raise if the messages of the blocks contain something that the provider refuses.
-        breakpoints: True marks the output for the provider's prompt cache, in addition to blocks that have
-            their own `cache_control`; see `fit`.
-        read: Function that makes a wire message from a framework's object, or a list of wire messages from
-            every object. The messages in blocks are then objects, and so are those of the output. All objects
-            are read at each fit.
-        write: Function that takes an object and the messages it became, and returns a changed copy; with None
-            and a message that was inserted or made from text, it returns a new object. Required with `read`,
-            and only allowed with it.
+        on_trim: Called with a `TrimContext` of all messages before anything is
+            decided.
+        origin: Function that names a lower origin for a message than its role
+            says; see `fit`.
+        strict: Whether to raise if the messages of the blocks contain something
+            that the provider refuses.
+        breakpoints: True marks the output for the provider's prompt cache, in
+            addition to blocks that have their own `cache_control`; see `fit`.
+        read: Function that makes a wire message from a framework's object, or a
+            list of wire messages from every object. The messages in blocks are
+            then objects, and so are those of the output. All objects are read
+            at each fit.
+        write: Function that takes an object and the messages it became, and
+            returns a changed copy; with None and a message that was inserted or
+            made from text, it returns a new object. Required with `read`, and
+            only allowed with it.
 
     Raises:
-        ConfigurationError: An argument is out of range or of the wrong kind; raised when the context is made.
+        ConfigurationError: An argument is out of range or of the wrong kind;
+            raised when the context is made.
 
     Example:
         >>> from trimtab import CharCounter, Context
@@ -200,15 +211,16 @@ class Context:
         """Add a block; the other options are those of `Block`.
 
         Args:
-            name: Name that is not used yet, unless by a block without content or with `replace`.
+            name: Name that is not used yet, unless by a block without content
+                or with `replace`.
             content: Text, a message, a list of these, or `{"text": …,
                 "attachments": [parts]}`. None and `[]` add nothing to the
                 request; the block can be filled later.
             replace: Whether to replace the block of that name, if there is one.
 
         Raises:
-            ConfigurationError: The name is taken, an option is out of range, or one context would have both
-                tiers and other ranks.
+            ConfigurationError: The name is taken, an option is out of range, or
+                one context would have both tiers and other ranks.
         """
         block = Block(
             name=name,
@@ -238,8 +250,8 @@ class Context:
 
         Args:
             block: The block, with its content.
-            replace: Whether to replace the block of that name, if there is one; otherwise a name that is
-                taken is an error.
+            replace: Whether to replace the block of that name, if there is one;
+                otherwise a name that is taken is an error.
 
         Raises:
             ConfigurationError: As for `add`.
@@ -261,16 +273,19 @@ class Context:
         return self
 
     def replace(self, name: str, content: Any, *, labels: Sequence[str] | None = None) -> Self:
-        """Give a block new content and labels; its options and place do not change.
+        """Give a block new content and labels; its options and place do not
+        change.
 
         Args:
             name: Name of the block.
             content: As for `add`.
-            labels: One label for each text or message of the content; None: no labels.
+            labels: One label for each text or message of the content; None: no
+                labels.
 
         Raises:
             UnknownNameError: There is no such block.
-            ConfigurationError: The number of labels is not the number of texts or messages.
+            ConfigurationError: The number of labels is not the number of texts
+                or messages.
         """
         self._blocks[name] = replace(self._block(name), content=content, labels=labels)
         return self
@@ -300,7 +315,8 @@ class Context:
         pending_calls: Collection[str] | None = None,
         strict: bool | None = None,
     ) -> Self:
-        """Return a context with the same blocks that can be changed independently.
+        """Return a context with the same blocks that can be changed
+        independently.
 
         Arguments replace the options of the original; None keeps an option.
 
@@ -348,13 +364,16 @@ class Context:
             budget: Budget for this call, in place of the context's own.
 
         Raises:
-            BudgetExceededError: What must be kept does not fit; the error has the numbers and the best
-                attempt.
-            ConfigurationError: There is no budget, a summarizer or the counter is async (await `afit`), or a
-                result is in a block before the block of its call.
+            BudgetExceededError: What must be kept does not fit; the error has
+                the numbers and the best attempt.
+            ConfigurationError: There is no budget, a summarizer or the counter
+                is async (await `afit`), or a result is in a block before the
+                block of its call.
             FormatError: An entry of a block is not a message.
-            InvalidHistoryError: The context is `strict`, and its messages have faults; the error lists them.
-            CountingError: The counter failed or returned something that is not a count.
+            InvalidHistoryError: The context is `strict`, and its messages have
+                faults; the error lists them.
+            CountingError: The counter failed or returned something that is not
+                a count.
             StrategyContractError: A strategy broke its contract.
 
         Complexity: O(n) in messages; O(kept) in the largest block if no other
@@ -371,8 +390,9 @@ class Context:
     async def afit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
         """Fit the blocks into the budget as `fit` does; awaits async functions.
 
-        The counter may be an async function or have async methods; summarizers may be async. Cancelling the
-        task, or a timeout around it, also cancels these. Raises the same errors as `fit`.
+        The counter may be an async function or have async methods; summarizers
+        may be async. Cancelling the task, or a timeout around it, also cancels
+        these. Raises the same errors as `fit`.
         """
         if not observers.active:
             return await afit_policy(self._snapshot(budget))

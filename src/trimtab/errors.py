@@ -202,23 +202,23 @@ class UsageError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaviestMessage:
-    """The heaviest of the messages that had to stay; public in `trimtab.report`.
+    """The heaviest of the messages that had to be kept; public in `trimtab.report`.
 
     Args:
-        index: Position in the list that was given; in that of its block in a `Context`.
-        role: What it is: "system", "user", "assistant" or "tool".
-        tools: Names of the tools whose results it holds.
-        tokens: Its size as it would be sent.
+        index: Position in the list that was passed; in a `Context`, in the list of its block.
+        role: Its kind: "system", "user", "assistant" or "tool".
+        tools: Names of the tools whose results it has.
+        tokens: Its size when sent.
     """
 
     index: int
-    """Position in the list that was given; in that of its block in a `Context`."""
+    """Position in the list that was passed; in a `Context`, in the list of its block."""
     role: str
-    """What it is: "system", "user", "assistant" or "tool"."""
+    """Its kind: "system", "user", "assistant" or "tool"."""
     tools: tuple[str, ...]
-    """Names of the tools whose results it holds."""
+    """Names of the tools whose results it has."""
     tokens: int
-    """Its size as it would be sent."""
+    """Its size when sent."""
 
     def __str__(self) -> str:
         """Name it, as in "message 5, the result of search, 300 tokens"."""

@@ -67,41 +67,48 @@ class Block:
     """One named part of a request, and the rule by which it gives way.
 
     Args:
-        name: Its name in reports and errors; not empty, and unique in a context.
-        content: Text, a message, a list of messages, or `{"text": …, "attachments": […]}`; None and [] add
-            nothing.
-        priority: Rank: blocks of a higher one are served first. Cannot be combined with `tier`.
-        position: Place in the request: lower comes first. None: after all blocks that have one, in the order
-            they were added.
-        tier: Rank and place in one: a lower tier is served first and comes first.
-            Cannot be combined with `priority` or `position`.
-        min_tokens: Floor: tokens reserved for it, as long as the floors of all blocks fit.
-        max_tokens: Cap on its tokens, which holds even when everything would fit; None: no cap.
-        min_ratio: Floor as a share of the input room, 0 to 1; if both floors are given, the larger one
-            applies.
-        max_ratio: Cap as a share of the input room, 0 to 1; if both caps are given, the smaller one applies.
-        share: Weight by which blocks of one rank divide the remaining room; None: they are served one after
-            the other.
-        role: Role of all its messages; None: messages keep their own, and text gets "system" in a block of
-            that name, else "user".
-        strategy: How it gives way: a strategy, or a name such as "agent". None: `Strict` in `Tier.SYSTEM`,
-            otherwise the default of `fit`.
-        trim_behavior: "message" means `SlidingWindow()`, "char" means `TruncateText()`; cannot be combined
-            with `strategy`.
+        name: Its name in reports and errors; not empty, and unique in a
+            context.
+        content: Text, a message, a list of messages, or `{"text": …,
+            "attachments": […]}`; None and [] add nothing.
+        priority: Rank: blocks of a higher one are served first. Cannot be
+            combined with `tier`.
+        position: Place in the request: lower comes first. None: after all
+            blocks that have one, in the order they were added.
+        tier: Rank and place in one: a lower tier is served first and comes
+            first. Cannot be combined with `priority` or `position`.
+        min_tokens: Floor: tokens reserved for it, as long as the floors of
+            all blocks fit.
+        max_tokens: Cap on its tokens, which holds even when everything
+            would fit; None: no cap.
+        min_ratio: Floor as a share of the input room, 0 to 1; if both
+            floors are given, the larger one applies.
+        max_ratio: Cap as a share of the input room, 0 to 1; if both caps
+            are given, the smaller one applies.
+        share: Weight by which blocks of one rank divide the remaining room;
+            None: they are served one after the other.
+        role: Role of all its messages; None: messages keep their own, and
+            text gets "system" in a block of that name, else "user".
+        strategy: How it gives way: a strategy, or a name such as "agent".
+            None: `Strict` in `Tier.SYSTEM`, otherwise the default of `fit`.
+        trim_behavior: "message" means `SlidingWindow()`, "char" means
+            `TruncateText()`; cannot be combined with `strategy`.
         pinned: True: all of it is kept, even if it is larger than its cap.
-        cache_control: Mark that the last kept message of the block carries, in the provider's form, such as
-            `{"type": "ephemeral"}`. A string is the type of that mapping.
-        join: Text between documents that are joined into one message; None: each text is a message of its
-            own.
-        wrap: Element that wraps each document of that message, escaped: "document" writes `<document
-            label="…">`.
-        labels: One label for each text or message of the content, for the report and for `wrap`.
+        cache_control: Mark that the last kept message of the block carries,
+            in the provider's form, such as `{"type": "ephemeral"}`. A
+            string is the type of that mapping.
+        join: Text between documents that are joined into one message; None:
+            each text is a message of its own.
+        wrap: Element that wraps each document of that message, escaped:
+            "document" writes `<document label="…">`.
+        labels: One label for each text or message of the content, for the
+            report and for `wrap`.
         on_trim: Called with a `TrimContext` of this block before anything
             is decided.
 
     Raises:
-        ConfigurationError: A value is out of range, two values contradict each other, or the name is empty;
-            raised when the block is made.
+        ConfigurationError: A value is out of range, two values contradict
+            each other, or the name is empty; raised when the block is made.
 
     Example:
         >>> Block(name="documents", content=["Tea is a drink."], priority=40, max_ratio=0.4).max_ratio
@@ -164,7 +171,7 @@ class Block:
 
     @property
     def separator(self) -> str | None:
-        """The text between the documents of one message; None if each document is a message of its own."""
+        """The text between joined documents; None if each is a message of its own."""
         return self.join if self.join is not None or self.wrap is None else "\n"
 
     @property
@@ -174,7 +181,7 @@ class Block:
 
     @property
     def rank(self) -> float:
-        """Its rank: the priority, or a number below 0 from its tier; a higher rank is served first."""
+        """Its rank: the priority, or below 0 for a tier; a higher rank is served first."""
         return self.priority if self.tier is None else -self.tier
 
     @property
@@ -196,9 +203,11 @@ class Block:
         return _STRICT if self.tier == Tier.SYSTEM else DEFAULT_STRATEGY
 
     def floor_tokens(self, room_tokens: int, /) -> int:
-        """Return the fewest tokens it asks for in an input room; at most its cap.
+        """Return the fewest tokens it asks for in an input room; at most
+        its cap.
 
-        The room is not a cap: a floor larger than the room cannot be kept, and is not lowered to the room.
+        The room is not a cap: a floor larger than the room cannot be kept,
+        and is not lowered to the room.
 
         Args:
             room_tokens: Size of the room, in tokens.

@@ -113,7 +113,7 @@ class Transcript:
 
     @property
     def unread(self) -> range:
-        """Messages that the provider neither reads nor charges, because a compaction replaces them."""
+        """Messages that the provider skips, because a compaction replaces them."""
         at = self.compaction
         return range(0) if at < 0 else self.format.unread(self.messages, compaction=at)
 

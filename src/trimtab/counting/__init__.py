@@ -93,7 +93,7 @@ __all__ = [
 
 
 def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter | MistralCounter:
-    """Return the counter of a model: exact if its tokenizer is public, otherwise an estimate.
+    """Return a model's counter: exact if its tokenizer is public, else an estimate.
 
     Loads the tokenizer on the first call; counters of models with the same encoding share remembered counts.
 

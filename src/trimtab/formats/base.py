@@ -44,15 +44,13 @@ class Prices:
 
     Args:
         bases: Framing of a plain message by its role; a message of a missing role is counted in full.
-        counts: Tokens by text; a missing text is counted. None costs nothing; a value that is not text raises
-            an error.
+        counts: Tokens by text; a missing text is counted. None costs nothing; other values raise an error.
         in_full: Counts a message of any shape.
         per_call_tokens: Per call, in addition to its name and arguments.
         name_factor: How many times the name of a call is charged.
         parallel_tokens: Per message with two or more calls.
         further_call_tokens: Per call of a message after its first.
-        per_result_tokens: Per result that is a part of a message; a message that is a result has this in its
-            base.
+        per_result_tokens: Per result that is a part of a message; for a message that is a result, its base has this.
         thoughts_counted: Whether readable reasoning is charged; None: messages with reasoning are counted in
             full.
         sealed_chars_per_token: Characters of encrypted reasoning per token; None if it is not charged.
@@ -182,12 +180,9 @@ class Rules:
         calls_are_messages: A call is a message of its own; otherwise it is a part of the model's message.
         arguments_are_text: The arguments of a call are text that contains JSON; otherwise an object.
         result_frame: Charged text around the text of a result, if that is written as JSON.
-        results_follow_call: Every result comes directly after the message with its call (other results
-            between).
-        results_lead: Results come first in the message that answers a turn's calls, although they are parts
-            of it.
-        results_in_one: All results of one turn's calls are in the one message after it; `join_results` puts
-            them there.
+        results_follow_call: Every result comes directly after the message with its call, or after other results.
+        results_lead: Results come first in the message that answers a turn's calls, as parts of it.
+        results_in_one: All results of one turn's calls are in the message after it (`join_results`).
         takes_apart: They may also be in several messages right after it, but are not put there.
         system_in_messages: System text is among the messages; otherwise the request has it separately.
         parts_key: The message key that has the parts.
@@ -212,8 +207,7 @@ class Rules:
             elsewhere.
         words_by_type: The provider's other errors for an orphan result or an unanswered call, by the `type`
             of its message.
-        unnamed_prefix: Prefixes of ids that the form makes for results without an id, in addition to
-            `UNNAMED`.
+        unnamed_prefix: Prefixes of ids the form makes for results without an id, beside `UNNAMED`.
         unchecked_prefix: Prefixes of the call ids of pairs that the provider itself does not check.
     """
 

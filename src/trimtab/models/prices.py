@@ -29,7 +29,7 @@ class Charge(NamedTuple):
 
 
 class PriceTier(NamedTuple):
-    """Prices of a request above a number of tokens: for the whole request, not only the part above.
+    """Prices of a whole request that is above a number of tokens.
 
     Args:
         above_tokens: The largest input at lower prices.

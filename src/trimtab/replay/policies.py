@@ -46,7 +46,7 @@ PolicyLike: TypeAlias = (
     | PathLike[str]
     | None
 )
-"""What can be replayed: anything that decides what of a conversation is sent."""
+"""What can be replayed: anything that decides how much of a conversation is sent."""
 
 NO_TRIMMING, BY_DEFAULT, STEADY = "none", "default", "steady"
 SESSION, EXTRACTIVE = "session", "session-extractive"

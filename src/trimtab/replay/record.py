@@ -30,11 +30,11 @@ class ModelCall:
     """One call of a model, as it would be made without trimming.
 
     Args:
-        messages: All there was to send.
-        system: System text beside them.
+        messages: All messages of the call.
+        system: System text beside the messages.
         tools: Tool schemas.
-        time: When it was made, in seconds on any clock; None: not known.
-        cold: Whether the provider's cache held nothing then, where a bill says so; None: the time decides.
+        time: When it was made, in seconds on any clock; None: unknown.
+        cold: Whether the provider's cache was empty, if a bill says so; None: the time decides.
     """
 
     messages: Messages
@@ -46,15 +46,16 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question whose answer is known to stand in certain messages.
+    """A question whose answer is known to be in certain messages.
 
     Args:
-        evidence: Positions of the messages that hold what the answer needs, all of them before `at`.
-        at: Position of the message that asks. With a text: how many messages stand before it at least; None:
-            all of them.
-        text: What is asked, where no message of the conversation does: it is asked beside the conversation,
-            changes nothing in it, and is not on the bill.
-        answer: The answer in words, if known: a summary or a fact that has it beside what is asked counts.
+        evidence: Positions of the messages that the answer needs, all of them before `at`.
+        at: Position of the message that asks. If there is `text`: the minimum number of messages before it;
+            None: all of them.
+        text: The question, if no message of the conversation asks it: it is asked beside the conversation,
+            does not change it, and is not billed.
+        answer: The words of the answer, if known: a summary or a fact with these words beside those of the
+            question counts.
     """
 
     evidence: tuple[int, ...]
@@ -70,9 +71,9 @@ class Recording:
     Args:
         calls: Its model calls, in order.
         format: The wire form.
-        questions: Those with known evidence; positions are among the messages of the last call.
-        lead: How many of those messages stand before the first position: system text of the caller's.
-        notes: What of the source was left out, and why.
+        questions: Questions with known evidence; positions are among the messages of the last call.
+        lead: How many of those messages come before the first position: the caller's system text.
+        notes: What was omitted from the source, and why.
     """
 
     calls: tuple[ModelCall, ...]
@@ -83,7 +84,7 @@ class Recording:
 
     @property
     def messages(self) -> Messages:
-        """The messages of the last call: all there were, where nothing went in between."""
+        """The messages of the last call: all of them, unless some were dropped earlier."""
         return self.calls[-1].messages if self.calls else ()
 
 
@@ -101,24 +102,24 @@ def read_recording(
     """Read a recorded conversation.
 
     A list of messages, or one body with all of them, is played from its beginning: a model was called before
-    everything it said, and is called once more where the last word is not its own.
+    each of its messages, and once more at the end if the last message is not its own.
 
     Args:
-        source: A list of messages of any wire form; a request body; a list of bodies, one a call; events of a
-            session's log or a snapshot of one; OpenTelemetry's GenAI spans, as exported in JSON; or LoCoMo or
-            BEAM with one conversation. A mapping may hold `times` and `questions` beside its messages.
+        source: A list of messages in any wire form; a request body; a list of bodies, one per call; events of
+            a session's log or a snapshot of one; OpenTelemetry's GenAI spans, as exported in JSON; or LoCoMo
+            or BEAM with one conversation. A mapping may have `times` and `questions` beside its messages.
         format: Name of the wire form; "auto" decides by the shapes that occur.
-        model: Tells the wire form of a list that could be several.
-        system: System text beside the messages, where the source has none. Where the wire form keeps it
-            among them, it leads each call; positions are those of the messages as they were given.
-        tools: Tool schemas, likewise.
-        times: When each message came, in seconds, as many as there are messages. None: not known.
+        model: Decides the wire form of a list that could be in several.
+        system: System text beside the messages, if the source has none. If the wire form keeps it among
+            them, each call begins with it; positions are those of the original messages.
+        tools: Tool schemas, if the recording has none.
+        times: The time of each message in seconds, one per message. None: unknown.
         questions: Questions with known evidence.
 
     Raises:
-        FormatError: It is none of these, holds no call, or holds several conversations; or times or questions
-            that it has do not go with its messages.
-        ConfigurationError: Times or questions that are given do not.
+        FormatError: The source is none of these, has no call, or has several conversations; or its times or
+            questions do not match its messages.
+        ConfigurationError: The given times or questions do not match the messages.
 
     Example:
         >>> from trimtab.replay import read_recording
@@ -170,15 +171,15 @@ def read_recording(
 
 
 def read_recordings(source: Any, /, **options: Any) -> dict[str, Recording]:
-    """Read all conversations of a source, by their names.
+    """Read all conversations of a source, by name.
 
     Args:
         source: A file of LoCoMo or BEAM as parsed from JSON, which has questions with known evidence, or
-            whatever `read_recording` reads, which is one conversation and has no name.
+            anything that `read_recording` reads, which is one conversation without a name.
         **options: As for `read_recording`.
 
     Raises:
-        FormatError: It is none of these; what is wrong in which conversation.
+        FormatError: The source is none of these; the error says what is wrong in which conversation.
 
     Example:
         >>> from trimtab.replay import read_recordings

@@ -1,7 +1,7 @@
-"""What a fit did: per block and per message what stayed, what was evicted, and why.
+"""Reports of fits: what was kept and evicted per block and per message, and why.
 
-A report is made without looking at its rows: they are built when read. It holds indices,
-roles, ids, tool names and numbers; text of messages only where `include_text=True` asks for it.
+A report is made without its rows: they are built when read. It has indices, roles, ids, tool names
+and numbers; it has text of messages only if `include_text=True` asks for it.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ __all__ = [
 __dir__ = public_dir(globals())
 
 SCHEMA = 2
-"""Version of the form `Report.to_dict` writes; raised when a reader of the old form would misread it.
+"""Version of the form that `Report.to_dict` writes; raised when a reader of the old form would misread it.
 
-Since 2 there may be `runs` in place of `messages`.
+Since version 2 there may be `runs` in place of `messages`.
 """
 _READ = (1, SCHEMA)
 """The versions that are read."""

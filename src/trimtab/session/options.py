@@ -60,9 +60,11 @@ from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, wo
 LEAST_BUDGET = 100
 
 TARGET_RATIO = 0.5
-"""What the messages in view come down to where the budget was passed, as a share of their room.
+"""What the messages in view come down to where the budget was passed, as a
+share of their room.
 
-Measured (design/023-session-strides.md): a fifth of the bill of 1, with views that are three quarters full.
+Measured (design/023-session-strides.md): a fifth of the bill of 1, with views
+that are three quarters full.
 """
 
 
@@ -155,78 +157,103 @@ def _recall_given(name: str, value: Any) -> float:
 class SessionOptions:
     """The options of a session: types, defaults and checks.
 
-    An option that is left out keeps the value in the log. Where an option has two types, the second is the
-    one stored.
+    An option that is left out keeps the value in the log. Where an option has
+    two types, the second is the one stored.
 
     Args:
-        budget: Room for the view, at least 100 tokens; as for `fit`. None: the value in the log; for a new
-            session, the window of the model less its output reserve.
+        budget: Room for the view, at least 100 tokens; as for `fit`. None: the
+            value in the log; for a new session, the window of the model less
+            its output reserve.
         system: System text; it is never evicted. None by default.
-        summarizer: A function of messages (and of the summary so far), or a `Summarizer`; may be async. None,
-            the default: messages without room go out of view and are kept in the log.
-        summary_mode: "incremental", the default: the summarizer gets the new messages and the summary so far.
-            "rolling": the summary so far is the first of the messages. "anchored": anchors, or the first
+        summarizer: A function of messages (and of the summary so far), or a
+            `Summarizer`; may be async. None, the default: messages without room
+            go out of view and are kept in the log.
+        summary_mode: "incremental", the default: the summarizer gets the new
+            messages and the summary so far. "rolling": the summary so far is
+            the first of the messages. "anchored": anchors, or the first
             summary, are kept word for word, and the rest is summarized again.
-        max_summary_tokens: Cap on the tokens of the summary. None, the default: 0.3 of the current budget.
-        min_recent_tokens: Tokens of recent messages to keep, if possible. None, the default: 0.3 of the
-            budget.
-        summarize_threshold_tokens: Number of waiting tokens at which a summary is requested. None, the
-            default: 0.1 of the budget.
-        summarize_threshold_messages: The same as a number of messages, which must also have half of those
-            tokens; 6 by default.
+        max_summary_tokens: Cap on the tokens of the summary. None, the default:
+            0.3 of the current budget.
+        min_recent_tokens: Tokens of recent messages to keep, if possible. None,
+            the default: 0.3 of the budget.
+        summarize_threshold_tokens: Number of waiting tokens at which a summary
+            is requested. None, the default: 0.1 of the budget.
+        summarize_threshold_messages: The same as a number of messages, which
+            must also have half of those tokens; 6 by default.
         model: Name of the model, for its tokenizer.
         counter: What counts tokens; None, the default: the model's own, or an
             estimate that errs high.
-        message_overhead: Tokens charged for each message where tokens are estimated; 4 by default. An error
-            with `counter` or `model`, which have their own charge.
-        summary_role: Role of the messages with summary and facts: "user", the default, or "system". They
-            become system text only if no tool and no document is among their sources, otherwise user
-            messages.
-        trust_summaries: Whether to use that role whatever the sources are; False by default.
-        anchors: Messages that follow the system text and are never evicted; none by default.
-        max_anchor_tokens: Cap on the tokens of the anchors. None, the default: 0.4 of the summary's
-            cap.
-        max_summary_rounds: How often a summary that is too long is requested again; 5 by default.
-        summary_instructions: Instructions to the summarizer: what to keep or to omit.
-        summary_timeout_seconds: Maximum number of seconds to wait for an answer. None, the default:
-            no limit.
+        message_overhead: Tokens charged for each message where tokens are
+            estimated; 4 by default. An error with `counter` or `model`, which
+            have their own charge.
+        summary_role: Role of the messages with summary and facts: "user", the
+            default, or "system". They become system text only if no tool and no
+            document is among their sources, otherwise user messages.
+        trust_summaries: Whether to use that role whatever the sources are;
+            False by default.
+        anchors: Messages that follow the system text and are never evicted;
+            none by default.
+        max_anchor_tokens: Cap on the tokens of the anchors. None, the default:
+            0.4 of the summary's cap.
+        max_summary_rounds: How often a summary that is too long is requested
+            again; 5 by default.
+        summary_instructions: Instructions to the summarizer: what to keep or to
+            omit.
+        summary_timeout_seconds: Maximum number of seconds to wait for an
+            answer. None, the default: no limit.
         hooks: A `SessionHooks`, or a mapping of their names to functions.
-        background: Whether to summarize early, beside the conversation, so that `add` never waits; False by
-            default. After `add` this happens in a thread, and an async summarizer runs in its own event loop:
-            its client must not belong to another loop. After `aadd` it happens in a task.
-        pending_first: Whether to show waiting messages before the summary; False by default.
-        target_ratio: Share of their room to which messages in view are cut when the budget was exceeded, 0 <
-            target_ratio <= 1; 0.5 by default. Nothing more is evicted until the budget is exceeded again, so
-            a prompt cache keeps its prefix. 1: no more is evicted than necessary.
-        strategy: "cheapest" or a `Cheapest`: the depth of a cut follows from the price of a prompt cache and
-            the growth of the conversation, and replaces `target_ratio`. If the cache is cold because of the
-            time since the last message, what would soon be evicted is evicted then.
-        breakpoints: True marks each view for a provider whose prompt cache stores marked prefixes only; a
-            mapping is the mark itself; see `fit`. False by default.
+        background: Whether to summarize early, beside the conversation, so that
+            `add` never waits; False by default. After `add` this happens in a
+            thread, and an async summarizer runs in its own event loop: its
+            client must not belong to another loop. After `aadd` it happens in a
+            task.
+        pending_first: Whether to show waiting messages before the summary;
+            False by default.
+        target_ratio: Share of their room to which messages in view are cut when
+            the budget was exceeded, 0 < target_ratio <= 1; 0.5 by default.
+            Nothing more is evicted until the budget is exceeded again, so a
+            prompt cache keeps its prefix. 1: no more is evicted than necessary.
+        strategy: "cheapest" or a `Cheapest`: the depth of a cut follows from
+            the price of a prompt cache and the growth of the conversation, and
+            replaces `target_ratio`. If the cache is cold because of the time
+            since the last message, what would soon be evicted is evicted then.
+        breakpoints: True marks each view for a provider whose prompt cache
+            stores marked prefixes only; a mapping is the mark itself; see
+            `fit`. False by default.
         tools: Tool schemas that are part of every request; counted.
-        format: Name of the wire form of the messages. "auto": the one in the log; for a new session, Chat
-            Completions.
-        context: A `Context` whose block "history" is this session; its budget applies.
-        on_trim: Called with the `TrimContext` of each view before it is returned; messages it removes are not
-            in that view, and are kept in the log. Pass it again each time, because a log cannot store it.
-        max_result_ratio: The largest share of the budget that the text of one tool result may take in a view,
-            0 < ratio <= 1; a larger result shows both ends, and `view_of` returns all of it. The budget is
-            the one at the time the session was made or opened. "auto", the default, is the rule of `fit`: a
-            result larger than half of the budget, and a text that no view could hold, is shown at a quarter
-            of the budget once a message follows it. None: no limit.
-        recall_ratio: The share of a view, beside system text and anchors, for messages in the log that are
-            relevant to the newest question, marked as earlier text; from 0, the default, to below 1. This
-            room is kept free once some message is no longer recent.
-        ranker: A function `(query, messages)` that returns a score for each message, higher is better; may be
-            async. None, the default: messages are recalled by words.
-        max_candidates: How many messages the ranker gets, the best by words. None, the default: all that
-            are out of view, 256 at a time, so it can find messages that share no word with the question.
-            Without a ranker the option waits for one: a stored session may be opened with a ranker later.
-        fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may be async. It reads what goes
-            out of view, and the newest facts that fit follow the anchors. It is called whenever a summarizer
-            would be, and has the same time limit. None, the default: no facts.
-        max_fact_tokens: Cap on the tokens of the facts in view. None, the default: 0.1 of the budget, rounded
-            down. Without a fact extractor the option waits for one, as `max_candidates` does for a ranker.
+        format: Name of the wire form of the messages. "auto": the one in the
+            log; for a new session, Chat Completions.
+        context: A `Context` whose block "history" is this session; its budget
+            applies.
+        on_trim: Called with the `TrimContext` of each view before it is
+            returned; messages it removes are not in that view, and are kept in
+            the log. Pass it again each time, because a log cannot store it.
+        max_result_ratio: The largest share of the budget that the text of one
+            tool result may take in a view, 0 < ratio <= 1; a larger result
+            shows both ends, and `view_of` returns all of it. The budget is the
+            one at the time the session was made or opened. "auto", the default,
+            is the rule of `fit`: a result larger than half of the budget, and a
+            text that no view could hold, is shown at a quarter of the budget
+            once a message follows it. None: no limit.
+        recall_ratio: The share of a view, beside system text and anchors, for
+            messages in the log that are relevant to the newest question, marked
+            as earlier text; from 0, the default, to below 1. This room is kept
+            free once some message is no longer recent.
+        ranker: A function `(query, messages)` that returns a score for each
+            message, higher is better; may be async. None, the default: messages
+            are recalled by words.
+        max_candidates: How many messages the ranker gets, the best by words.
+            None, the default: all that are out of view, 256 at a time, so it
+            can find messages that share no word with the question. Without a
+            ranker the option waits for one: a stored session may be opened with
+            a ranker later.
+        fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may
+            be async. It reads what goes out of view, and the newest facts that
+            fit follow the anchors. It is called whenever a summarizer would be,
+            and has the same time limit. None, the default: no facts.
+        max_fact_tokens: Cap on the tokens of the facts in view. None, the
+            default: 0.1 of the budget, rounded down. Without a fact extractor
+            the option waits for one, as `max_candidates` does for a ranker.
     """
 
     budget: BudgetLike | None = by_default(None, kept=False)
@@ -596,9 +623,11 @@ _FIXED = {one.name for one in fields(SessionArguments)}
 
 
 def refuse_set(base: type, cls: type, name: str, /) -> None:
-    """Refuse to set what would be without effect: an option or a property of `base`.
+    """Refuse to set what would be without effect: an option or a property of
+    `base`.
 
-    A name that a class derived from it declares, by a value or an annotation, is that class's own.
+    A name that a class derived from it declares, by a value or an annotation,
+    is that class's own.
     """
     for one in cls.__mro__[: cls.__mro__.index(base)]:
         if name in vars(one) or name in one.__annotations__:

@@ -32,7 +32,7 @@ from trimtab.stores import Event, LoadRequest
 from trimtab.stores.search import searchable_text
 
 WhereLike: TypeAlias = str | re.Pattern[str] | Callable[[Event], object]
-"""Which messages: a regular expression that is searched in what each says, or a function of its event."""
+"""Which messages: a regular expression to search for in each of them, or a function of its event."""
 
 TURN = 16
 """Texts that are looked through before others have their turn."""
@@ -42,20 +42,19 @@ MOST_AGAIN = 4
 
 
 class Redaction(list[Event]):
-    r"""The messages that were overwritten, as they are now, and a receipt.
+    r"""The overwritten messages in their new form, and a receipt.
 
     Args:
-        events: The messages that were overwritten.
-        version: Of the event that says so.
-        mended: Summaries that repeated them: the repeated words were overwritten,
-            and the summaries go on.
-        stale: Summaries that repeated them and lost their text: what they stood
-            for waits, and is summarized again.
+        events: The overwritten messages.
+        version: Version of the event that records it.
+        mended: Summaries that repeated them: the repeated words were overwritten, and the summaries are kept.
+        stale: Summaries that repeated them and lost their text: their messages wait, and are summarized
+            again.
         facts: Facts that lost their text.
         misattributed: Those of the facts that named other messages as their
-            source: they were found by the words that were overwritten.
-        left: Summaries and facts in force that still have a number or a run of
-            words that was overwritten, since another message says it, too.
+            source: they were found by the overwritten words.
+        left: Current summaries and facts that still have a number or a run of overwritten words, because
+            another message says it, too.
 
     Example:
         >>> from trimtab import Session
@@ -89,7 +88,7 @@ class Redaction(list[Event]):
         self.left = tuple(left)
 
     def to_dict(self) -> dict[str, Any]:
-        """Say what was overwritten, as ids and versions; no content."""
+        """Return what was overwritten, as ids and versions; no content."""
         return {
             "version": self.version,
             "messages": [_place(event) for event in self],

@@ -72,35 +72,41 @@ def set_clock(session: Session, clock: Callable[[], float], /) -> None:
 class Session(RunnerHolder):
     """A conversation in an append-only log, and a view of it that always fits.
 
-    Creating a session reads and writes nothing. Every added message is kept. The model sees a view: system
-    text, anchors, a running summary, and the newest messages that fit. When the budget is exceeded, the
-    oldest recent messages become waiting messages; when enough of them wait, a summarizer replaces them by
-    a summary.
+    Creating a session reads and writes nothing. Every added message is kept.
+    The model sees a view: system text, anchors, a running summary, and the
+    newest messages that fit. When the budget is exceeded, the oldest recent
+    messages become waiting messages; when enough of them wait, a summarizer
+    replaces them by a summary.
 
-    Every method that reads or writes has a form for asyncio, prefixed `a`: `await session.aadd(...)`.
-    Properties have no such form: in asyncio, await `arefresh()` or another method once before you read the
-    first property.
+    Every method that reads or writes has a form for asyncio, prefixed `a`:
+    `await session.aadd(...)`. Properties have no such form: in asyncio, await
+    `arefresh()` or another method once before you read the first property.
 
-    One object may be used by several threads and event loops: its operations run one after the other.
-    Hooks may call it; its summarizer may not, unless it runs in the background.
+    One object may be used by several threads and event loops: its operations
+    run one after the other. Hooks may call it; its summarizer may not, unless
+    it runs in the background.
 
-    If the store has a session with that id, it is continued, and only the arguments given here change: an
-    option that is left out (`UNSET`) keeps the value in the log. None is a value: `system=None` removes the
-    system text. No log can store a function: pass summarizer, counter and context again each time, or None to
-    remove them. In a new session, an option that is left out has its default.
+    If the store has a session with that id, it is continued, and only the
+    arguments given here change: an option that is left out (`UNSET`) keeps the
+    value in the log. None is a value: `system=None` removes the system text. No
+    log can store a function: pass summarizer, counter and context again each
+    time, or None to remove them. In a new session, an option that is left out
+    has its default.
 
     Args:
-        store: Where to keep the log: a Store, the path of a SQLite file, or a URL, as for `open_store`. None:
-            in memory.
+        store: Where to keep the log: a Store, the path of a SQLite file, or a
+            URL, as for `open_store`. None: in memory.
         id: Name of the session in the store. None: a new one, in memory only.
-        retry: How to continue after a conflict with another writer, or while a store is unavailable. None:
-            not.
-        allow_missing: Whether to open a session without the functions it was made with.
+        retry: How to continue after a conflict with another writer, or while a
+            store is unavailable. None: not.
+        allow_missing: Whether to open a session without the functions it was
+            made with.
 
     Raises:
         ConfigurationError: An option is out of range, or two contradict each
             other.
-        BudgetExceededError: System text, tools and anchors alone exceed the budget.
+        BudgetExceededError: System text, tools and anchors alone exceed the
+            budget.
 
     Example:
         >>> from trimtab.counting import FixedCounter
@@ -155,7 +161,8 @@ class Session(RunnerHolder):
         Args:
             store: The store.
             id: The session's name in the store.
-            summarizer: The function the session was made with; a log stores no functions.
+            summarizer: The function the session was made with; a log stores no
+                functions.
             fact_extractor: The same.
             counter: The same.
             hooks: The same.
@@ -163,10 +170,12 @@ class Session(RunnerHolder):
             on_trim: The same.
             ranker: The same.
             retry: As for `Session`.
-            allow_missing: Whether to go on without these: no summary is written, and tokens are estimated.
+            allow_missing: Whether to go on without these: no summary is
+                written, and tokens are estimated.
 
         Raises:
-            ConfigurationError: A function it was made with is missing; raised at first use.
+            ConfigurationError: A function it was made with is missing; raised
+                at first use.
             UnknownNameError: There is no such session; raised at first use.
         """
         functions = {
@@ -197,8 +206,10 @@ class Session(RunnerHolder):
             store: Where to keep it; None: in the same store.
 
         Raises:
-            ConfigurationError: It would be this session itself: `id` is its own, in the same store.
-            SessionDeletedError: This session was deleted meanwhile, and another may have its name.
+            ConfigurationError: It would be this session itself: `id` is its
+                own, in the same store.
+            SessionDeletedError: This session was deleted meanwhile, and another
+                may have its name.
         """
         target, name = self._runner.fork_target(id, store)
         at = self._runner.run(Core.known_version, at)
@@ -222,10 +233,12 @@ class Session(RunnerHolder):
         """Return the session as plain data, for `Session.restore`.
 
         Args:
-            history: The whole log, which is as long as the conversation. False: only the view and what is
-                needed to go on (options, anchors, the summary, and messages that are recent, in view, or
-                waiting for a summary), as long as the budget allows. Messages that were already out of view
-                are then missing: they cannot be shown again, found by `recall` or restored by `undo`.
+            history: The whole log, which is as long as the conversation. False:
+                only the view and what is needed to go on (options, anchors, the
+                summary, and messages that are recent, in view, or waiting for a
+                summary), as long as the budget allows. Messages that were
+                already out of view are then missing: they cannot be shown
+                again, found by `recall` or restored by `undo`.
 
         Complexity: reads the events it writes.
         """
@@ -255,17 +268,19 @@ class Session(RunnerHolder):
 
         Args:
             data: What `snapshot` returned.
-            store: Where to keep it; None: in memory. If the store has a session with that id, it must be the
-                beginning of this one.
+            store: Where to keep it; None: in memory. If the store has a session
+                with that id, it must be the beginning of this one.
             id: Its name; None: its previous name.
             retry: As for `Session`.
             allow_missing: As for `open`.
-            options: Options of `Session`: the functions again, and options to change.
+            options: Options of `Session`: the functions again, and options to
+                change.
 
         Raises:
-            CorruptSessionError: The data is not a snapshot, is of another version, or was changed after it
-                was taken.
-            ConfigurationError: A function it was made with is missing, or an option is out of range.
+            CorruptSessionError: The data is not a snapshot, is of another
+                version, or was changed after it was taken.
+            ConfigurationError: A function it was made with is missing, or an
+                option is out of range.
         """
         runner, source = read_snapshot(
             data, options, store=store, id=id, retry=retry, allow_missing=allow_missing
@@ -311,8 +326,9 @@ class Session(RunnerHolder):
         """The number of events in its log, as far as this object knows.
 
         Raises:
-            ConfigurationError: Nothing was read yet, and an event loop runs in this thread; applies to every
-                property that describes the state of the session.
+            ConfigurationError: Nothing was read yet, and an event loop runs in
+                this thread; applies to every property that describes the state
+                of the session.
         """
         return self._now.version
 
@@ -333,7 +349,7 @@ class Session(RunnerHolder):
 
     @property
     def context(self) -> Context | None:
-        """The context that has this session as a block; its other blocks may be changed."""
+        """The context that has this session; its other blocks may be changed."""
         options = self._runner.core.options
         return self._runner.core.given.get("context") if options is None else options.context
 
@@ -407,12 +423,15 @@ class Session(RunnerHolder):
         return status_of(await self._runner.arun(Core.ready), self._runner.core)
 
     def messages(self) -> list[Any]:
-        """Return the view, ready to send: it fits, and is as valid as its messages.
+        """Return the view, ready to send: it fits, and is as valid as its
+        messages.
 
-        Changing a message of a view does not change later views. Unchanged messages are shared between views.
+        Changing a message of a view does not change later views. Unchanged
+        messages are shared between views.
 
         Raises:
-            BudgetExceededError: What must be kept does not fit, even at its shortest.
+            BudgetExceededError: What must be kept does not fit, even at its
+                shortest.
         """
         return self.fit().messages
 
@@ -424,9 +443,10 @@ class Session(RunnerHolder):
         """Return the view with its report.
 
         Args:
-            at: A version of the log: the view at that time. None: the current view.
-            budget: The budget: the view that `set_budget` would give without a summary; nothing is written.
-                None: the session's own.
+            at: A version of the log: the view at that time. None: the current
+                view.
+            budget: The budget: the view that `set_budget` would give without a
+                summary; nothing is written. None: the session's own.
         """
         return self._runner.run(fit_view, at, budget)
 
@@ -506,12 +526,14 @@ class Session(RunnerHolder):
     def recall(self, query: str, /, limit: int = 5) -> Found:
         """Find messages and facts that are not in view.
 
-        Returns those with the best scores of the `ranker` (its errors become a RankerError), or with more
-        words of the query; if equal, newer messages first. A query that is the id of a message finds that
-        message, in view or not, unless `max_result_ratio` is None.
+        Returns those with the best scores of the `ranker` (its errors become a
+        RankerError), or with more words of the query; if equal, newer messages
+        first. A query that is the id of a message finds that message, in view
+        or not, unless `max_result_ratio` is None.
 
-        The list says how far the search went: `complete` is False if very many messages have the words of the
-        query and not all were read; from version `since` on, all were read. Rare words reach further back.
+        The list says how far the search went: `complete` is False if very many
+        messages have the words of the query and not all were read; from version
+        `since` on, all were read. Rare words reach further back.
 
         Args:
             query: Words to look for, or the id of a message.
@@ -527,8 +549,9 @@ class Session(RunnerHolder):
         """Return a whole message, as a view with enough room shows it.
 
         Args:
-            event: What `add` or `recall` returned, or its id: if `max_result_ratio` cut a result, the marker
-                in the view has the id.
+            event: What `add` or `recall` returned, or its id: if
+                `max_result_ratio` cut a result, the marker in the view has the
+                id.
 
         Raises:
             UnknownNameError: There is no message with that id.
@@ -540,7 +563,8 @@ class Session(RunnerHolder):
         return await self._runner.arun(message_whole, event)
 
     def recall_tool(self, *, limit: int = 5) -> RecallTool:
-        """Make a tool for an agent: a schema, and the function that answers its calls.
+        """Make a tool for an agent: a schema, and the function that answers its
+        calls.
 
         Args:
             limit: Maximum number of messages in an answer.
@@ -561,10 +585,12 @@ class Session(RunnerHolder):
         Args:
             message: A mapping, or an object with `model_dump()`; a deep copy is
                 kept.
-            id: Its id in the log; adding the same message again with the same id stores it once.
-            origin: Origin of its words, if lower than its role: "document" for text that a user passes on.
-                Text made from the message names this origin, and never becomes system text. None: decided by
-                the wire form.
+            id: Its id in the log; adding the same message again with the same
+                id stores it once.
+            origin: Origin of its words, if lower than its role: "document" for
+                text that a user passes on. Text made from the message names
+                this origin, and never becomes system text. None: decided by the
+                wire form.
 
         Returns:
             The event that was stored, with its id and version.
@@ -574,7 +600,8 @@ class Session(RunnerHolder):
             ConfigurationError: `origin` would raise the message above its role.
             VersionConflictError: Another writer was faster; nothing was stored.
                 See `retry=`.
-            StoreUnavailableError: The store may not have stored it; add it again with the same id.
+            StoreUnavailableError: The store may not have stored it; add it
+                again with the same id.
         """
         return self.extend([message], ids=[id], origins=[origin])[0]
 
@@ -597,7 +624,8 @@ class Session(RunnerHolder):
         Args:
             messages: As for `add`, in order.
             ids: An id for each, or None to make one; None: all are made.
-            origins: The origin of each, or None, as for `add`; None: decided by the wire form.
+            origins: The origin of each, or None, as for `add`; None: decided by
+                the wire form.
         """
         self._runner.check_summarizer()
         self._runner.check_ranker()
@@ -617,14 +645,16 @@ class Session(RunnerHolder):
         return await self._runner.arun_ahead(most_for(given[0]), add_messages, *given)
 
     def pop(self) -> Event | None:
-        """Remove the newest message and return its event; None if there is none.
+        """Remove the newest message and return its event; None if there is
+        none.
 
-        The log keeps it. Views no longer show it, no current summary or fact repeats it, and `recall` does
-        not find it. A call whose result was removed is open again.
+        The log keeps it. Views no longer show it, no current summary or fact
+        repeats it, and `recall` does not find it. A call whose result was
+        removed is open again.
 
         Raises:
-            VersionConflictError: Another writer was faster; with `retry=`, the then newest message is
-                removed.
+            VersionConflictError: Another writer was faster; with `retry=`, the
+                then newest message is removed.
             StoreUnavailableError: The store may not have stored the removal.
         """
         return self._runner.run(pop_message, made=new_event_id())
@@ -636,16 +666,18 @@ class Session(RunnerHolder):
     def set_budget(self, budget: BudgetLike, /) -> None:
         """Change the budget.
 
-        If a smaller budget evicts much, up to 64 summaries are written; `status().hidden_messages` counts the
-        rest, and `summarize` summarizes it. A smaller budget passed when the session is opened takes effect
-        with the first `add` that needs room.
+        If a smaller budget evicts much, up to 64 summaries are written;
+        `status().hidden_messages` counts the rest, and `summarize` summarizes
+        it. A smaller budget passed when the session is opened takes effect with
+        the first `add` that needs room.
 
         Args:
             budget: Tokens, or a `Budget`.
 
         Raises:
             ConfigurationError: It is below 100.
-            BudgetExceededError: What is always shown exceeds it; nothing was changed.
+            BudgetExceededError: What is always shown exceeds it; nothing was
+                changed.
         """
         self._runner.check_summarizer()
         self._runner.run_ahead(CATCH_UP, change_budget, budget)
@@ -655,12 +687,14 @@ class Session(RunnerHolder):
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
 
     def cut(self) -> int:
-        """Cut the view as if over budget; return how many messages were evicted.
+        """Cut the view as if over budget; return how many messages were
+        evicted.
 
-        Use it if a request has more beside the view than the session knows of. `undo` takes back the newest
-        decision first: facts, then a summary of the evicted messages, if there are any, and then the cut.
-        `undo` of the cut's own event, of kind "evicted", takes back all of these. If nothing may be evicted,
-        nothing is written.
+        Use it if a request has more beside the view than the session knows of.
+        `undo` takes back the newest decision first: facts, then a summary of
+        the evicted messages, if there are any, and then the cut. `undo` of the
+        cut's own event, of kind "evicted", takes back all of these. If nothing
+        may be evicted, nothing is written.
 
         Raises:
             VersionConflictError: Another writer was faster; nothing was cut.
@@ -677,9 +711,10 @@ class Session(RunnerHolder):
     def summarize(self) -> int:
         """Summarize everything that waits for a summary now, due or not.
 
-        These are the messages that are no longer recent; see `status().pending_messages`. One call of the
-        summarizer gets at most one budget's worth of messages, so a long backlog takes several calls. With a
-        fact extractor, everything out of view is read for facts.
+        These are the messages that are no longer recent; see
+        `status().pending_messages`. One call of the summarizer gets at most one
+        budget's worth of messages, so a long backlog takes several calls. With
+        a fact extractor, everything out of view is read for facts.
 
         Returns:
             How many messages were not summarized before and are now.
@@ -687,7 +722,8 @@ class Session(RunnerHolder):
         Raises:
             ConfigurationError: The session has no summarizer and no fact
                 extractor, or an async one.
-            SummaryError: The summarizer failed; the remaining messages go on waiting.
+            SummaryError: The summarizer failed; the remaining messages go on
+                waiting.
         """
         self._runner.check_summarizer(sync_in_background=True)
         self.drain()
@@ -703,17 +739,21 @@ class Session(RunnerHolder):
 
         From then on the budget is checked with it.
 
-        Call it once after each answer, best when the answer is added: then the answer's reported size is
-        known, too. Newer messages are estimated, times a factor learned from this session's reports. It is
-        an event of the log, so a session that is opened again, forked or restored goes on from it.
+        Call it once after each answer, best when the answer is added: then the
+        answer's reported size is known, too. Newer messages are estimated,
+        times a factor learned from this session's reports. It is an event of
+        the log, so a session that is opened again, forked or restored goes on
+        from it.
 
         Args:
-            usage: The returned usage, in the shape of Chat Completions, Responses, Anthropic or Gemini; the
-                response that holds it; or the input tokens as a number.
+            usage: The returned usage, in the shape of Chat Completions,
+                Responses, Anthropic or Gemini; the response that holds it; or
+                the input tokens as a number.
 
         Raises:
-            ConfigurationError: The argument is not usage, this object has returned no view since the last
-                report, or the session has a Context.
+            ConfigurationError: The argument is not usage, this object has
+                returned no view since the last report, or the session has a
+                Context.
         """
         self._runner.check_summarizer()
         self._runner.run_ahead(CATCH_UP, calibrate, usage)
@@ -729,7 +769,8 @@ class Session(RunnerHolder):
             messages: Messages for every view, after the system text.
 
         Raises:
-            BudgetExceededError: They exceed their cap, or leave no room; nothing was changed.
+            BudgetExceededError: They exceed their cap, or leave no room;
+                nothing was changed.
         """
         self._runner.check_summarizer()
         self._runner.run(replace_anchors, messages)
@@ -744,7 +785,8 @@ class Session(RunnerHolder):
         Anchors return to the initial ones, and the budget stays as it is.
 
         Raises:
-            BudgetExceededError: The initial anchors exceed their cap, or leave no room; nothing was changed.
+            BudgetExceededError: The initial anchors exceed their cap, or leave
+                no room; nothing was changed.
         """
         self._runner.run(begin_anew)
 
@@ -760,7 +802,8 @@ class Session(RunnerHolder):
 
         Raises:
             UnknownNameError: There is no message with that id.
-            ConfigurationError: A summary replaced it; or the argument is neither an event nor an id.
+            ConfigurationError: A summary replaced it; or the argument is
+                neither an event nor an id.
 
         Complexity: O(1) in the log; reads the unit of the message.
         """
@@ -793,7 +836,8 @@ class Session(RunnerHolder):
         Raises:
             UnknownNameError: There is none.
 
-        Complexity: reads the log back to that event, and messages elsewhere that were summarized after it.
+        Complexity: reads the log back to that event, and messages elsewhere
+        that were summarized after it.
         """
         return self._runner.run(undo_decision, event, made=new_event_id())
 
@@ -806,26 +850,28 @@ class Session(RunnerHolder):
     ) -> Redaction:
         r"""Overwrite the text of messages, in the log too, and copies of it.
 
-        The author, and the calls it makes or answers, are kept. Facts that come from it lose their text.
-        Summaries are kept unless they repeat words that no other message says: these words are overwritten,
-        or the summary is written again, at most four of them.
+        The author, and the calls it makes or answers, are kept. Facts that come
+        from it lose their text. Summaries are kept unless they repeat words
+        that no other message says: these words are overwritten, or the summary
+        is written again, at most four of them.
 
         Args:
             events: What `add` returned, or ids; one or a list of them.
-            where: In place of `events`: a regular expression to search for in each message of the log, or a
-                function of its event.
+            where: In place of `events`: a regular expression to search for in
+                each message of the log, or a function of its event.
 
         Returns:
-            The messages after the change, and a receipt: `to_dict()` lists messages, summaries and facts by
-            id and version.
+            The messages after the change, and a receipt: `to_dict()` lists
+            messages, summaries and facts by id and version.
 
         Raises:
-            UnknownNameError: There is no message with that id, or `where` finds none; nothing was changed.
-            ConfigurationError: `where` is neither a regular expression nor a function, matches an empty text,
-                or is given with `events`.
+            UnknownNameError: There is no message with that id, or `where` finds
+                none; nothing was changed.
+            ConfigurationError: `where` is neither a regular expression nor a
+                function, matches an empty text, or is given with `events`.
 
-        Complexity: reads the messages, and the summaries and facts written after the oldest of them; with
-        `where`, the whole log.
+        Complexity: reads the messages, and the summaries and facts written
+        after the oldest of them; with `where`, the whole log.
 
         Example:
             >>> session = Session(1_000)
@@ -856,12 +902,14 @@ class Session(RunnerHolder):
     def drain(self) -> None:
         """Wait until no summary is being written in the background.
 
-        They may be written by a thread, after `add`, or by a task, after `aadd`. A thread or task that writes
-        a summary, and the hooks it calls, do not wait for themselves.
+        They may be written by a thread, after `add`, or by a task, after
+        `aadd`. A thread or task that writes a summary, and the hooks it calls,
+        do not wait for themselves.
 
         Raises:
-            ConfigurationError: The call would wait for its own thread: in a hook, or for a task of the same
-                event loop. Await `adrain` there.
+            ConfigurationError: The call would wait for its own thread: in a
+                hook, or for a task of the same event loop. Await `adrain`
+                there.
         """
         self._runner.drain()
 

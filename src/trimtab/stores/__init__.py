@@ -1,4 +1,4 @@
-"""Where sessions are kept: in memory, in SQLite, PostgreSQL or Redis, behind one protocol."""
+"""Stores of sessions: in memory, in SQLite, PostgreSQL or Redis, with one protocol."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _SHOWN = "memory://, sqlite:///FILE, postgresql://…, redis://…, rediss://…
 
 
 StoreLike: TypeAlias = Store | str | PathLike[str]
-"""A store, or where it is, as for `open_store`."""
+"""A store, or its place, as for `open_store`."""
 
 
 def _parts_of(url: object) -> tuple[str, str]:
@@ -79,15 +79,15 @@ def open_store(url: str | PathLike[str], /) -> Store:
     """Return the store that a URL names, or the path of a SQLite file.
 
     `chats.db` (also `.sqlite`, `.sqlite3`, and a `Path` of any name), `memory://`, `sqlite:///relative.db`,
-    `sqlite:////absolute.db`, `postgresql://…`, `redis://…`, `rediss://…` or `unix://…` (Redis); the
-    last four with what their clients take. Nothing is opened before first use. Another scheme is looked up
-    in the entry points `trimtab.stores`.
+    `sqlite:////absolute.db`, `postgresql://…`, `redis://…`, `rediss://…` or `unix://…` (Redis); the last four
+    with the options of their clients. The store is opened at first use. Other schemes are looked up in the
+    entry points `trimtab.stores`.
 
     Args:
-        url: As below; a password in it is in no error.
+        url: As in this list; errors do not show a password in it.
 
     Raises:
-        UnknownNameError: No store has such URLs; `.near` has the schemes spelled like it.
+        UnknownNameError: No store has this scheme; `.near` lists similar ones.
         ConfigurationError: The URL names no place.
         MissingExtraError: The client of that store is not installed.
 

@@ -148,7 +148,7 @@ class ClampResults:
         )
 
     def shares(self, limit_tokens: int, /) -> tuple[int, int] | None:
-        """Return the size results are cut to, and the size up to which they are kept whole.
+        """Return the size results are cut to, and the largest size that is kept whole.
 
         None: no result is cut, because the ends would be too short to be useful.
 

@@ -34,7 +34,7 @@ __all__ = ["StrategyKind", "create_strategy"]
 
 
 class StrategyKind(StrEnum):
-    """The words for strategies in data: class names in snake_case."""
+    """The names of strategies in data: class names in snake_case."""
 
     SLIDING_WINDOW = "sliding_window"
     CHEAPEST = "cheapest"

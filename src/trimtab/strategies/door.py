@@ -42,7 +42,7 @@ _STEADY_STRATEGY = _default(STEADY_RATIO)
 """The default in strides; made once, since it is asked for at each call of a chat."""
 
 StrategyLike: TypeAlias = Strategy | str
-"""What `strategy=` takes: a strategy, or a name that `create_strategy` knows, as "agent" or "drop"."""
+"""What `strategy=` may be: a strategy, or a name that `create_strategy` knows, such as "agent" or "drop"."""
 
 
 def check_steady(value: Any, /) -> bool | float:

@@ -40,23 +40,23 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a message stands among those of its block.
+    """The place of a message among those of its block.
 
     Args:
         index: Position, from 0.
-        count: Messages in the block.
-        kind: Whom it is from: system, user, assistant, tool or other.
-        has_calls: Whether it calls tools.
+        count: Number of messages in the block.
+        kind: Its author: system, user, assistant, tool or other.
+        has_calls: Whether it has tool calls.
     """
 
     index: int
     """Position, from 0."""
     count: int
-    """Messages in the block."""
+    """Number of messages in the block."""
     kind: str
-    """Whom it is from: system, user, assistant, tool or other."""
+    """Its author: system, user, assistant, tool or other."""
     has_calls: bool
-    """Whether it calls tools."""
+    """Whether it has tool calls."""
 
     @property
     def recency(self) -> float:
@@ -65,10 +65,9 @@ class Place:
 
 
 Score = Callable[[Mapping[str, Any], Place], float | Awaitable[float]]
-"""Says how much a message is worth keeping; higher stays longer; may be async.
+"""Returns how much a message is worth keeping; higher is kept longer; may be async.
 
-The message is a read-only view; what is nested in it is the caller's own, and to be
-read only.
+The message is a read-only view; nested values are the caller's own, and must not be changed.
 """
 
 
@@ -80,7 +79,7 @@ def default_score(message: Mapping[str, Any], place: Place, /) -> float:
 
     Args:
         message: The message, as a dict.
-        place: Where it stands, and what kind of message it is.
+        place: The place and kind of the message.
     """
     base, more = BANDS.get(_band(place.kind, has_calls=place.has_calls), OTHERS)
     return base + more * place.recency

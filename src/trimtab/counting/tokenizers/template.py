@@ -429,7 +429,7 @@ class TemplateCounter(AdditiveCounter):
 
         Args:
             messages: The messages of the request.
-            system: System text beside them.
+            system: System text beside the messages.
             tools: Tool schemas.
             extra: Further keys of the request.
 

@@ -363,7 +363,7 @@ class Anthropic(Format):
         return {"name": name, "description": description, "input_schema": parameters}
 
     def transcript(self, message: Dict, /) -> str:
-        """Write a message as `ROLE: text`, with calls as JSON after it and results before it."""
+        """Write a message as `ROLE: text`, after its results and before calls as JSON."""
         slots = list(texts_of(message, whole=True))
         lines: list[str] = []
         calls: list[Dict] = []

@@ -280,7 +280,7 @@ class Bedrock(Format):
         )
 
     def message(self, role: str, parts: Sequence[object], /) -> Dict:
-        """Make a message from texts and blocks; a role that the API lacks becomes the user's."""
+        """Make a message from texts and blocks; an unknown role becomes the user's."""
         made = [{"text": part} if isinstance(part, str) else part for part in parts]
         return {"role": _role(role), "content": made}
 
@@ -345,7 +345,7 @@ class Bedrock(Format):
         return {"toolSpec": spec}
 
     def transcript(self, message: Dict, /) -> str:
-        """Write a message as `ROLE: text`, with calls as JSON after it and results before it."""
+        """Write a message as `ROLE: text`, after its results and before calls as JSON."""
         slots = list(texts_of(message, whole=True))
         lines: list[str] = []
         calls: list[Dict] = []

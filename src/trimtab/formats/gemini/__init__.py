@@ -249,7 +249,7 @@ class Gemini(Format):
         return any("type" not in part and any(key_in(part, key) for key in DATA_KEYS) for part in found)
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a content from texts and parts; every role but the model's becomes the user's."""
+        """Make a content from texts and parts; every role but the model's is the user's."""
         made = [{"text": part} if isinstance(part, str) else part for part in parts]
         return {"role": _ROLES.get(role, "user"), "parts": made}
 

@@ -119,20 +119,21 @@ Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 
 # `Forked` is first: the `__init__` of a protocol, as `Store` is, calls no other.
 class SQLiteStore(Forked, ThreadedStore):
-    """Keeps sessions in one SQLite file, with nothing but the standard library.
+    """Keeps sessions in one SQLite file; needs only the standard library.
 
-    Safe between threads, tasks and processes of one machine, not on a network file system. The file is
-    opened at first use, and again after a fork. Each append is one transaction, on disk when it returns.
+    Safe between threads, tasks and processes of one machine, but not on a network file system. The file is
+    opened at first use, and again after a fork. Each append is one transaction, which is on disk when the
+    call returns.
 
-    `delete` and rewrites leave no byte of the text in the file or beside it. For that the file is written
-    anew, which takes as long as the file is large. Where a process was killed at that, the next one that
-    opens the file goes on with it.
+    After `delete` and rewrites, no byte of the text remains in the file or beside it. For this the file is
+    rewritten, which takes time in proportion to its size. If the process is killed meanwhile, the next one
+    that opens the file completes it.
 
     Args:
         path: The file; ":memory:" for a store that ends with the process.
-        busy_seconds: How long to wait for other writers before a StoreUnavailableError.
-        synchronous: "FULL" survives a power cut; "NORMAL" is faster, and a power cut (not a crash of the
-            process) may take the last appends; "EXTRA" is SQLite's word for more than FULL.
+        busy_seconds: Maximum wait for other writers before a StoreUnavailableError.
+        synchronous: "FULL" survives a power cut; "NORMAL" is faster, but a power cut (not a crash of the
+            process) may lose the last appends; "EXTRA" is SQLite's name for more than FULL.
 
     Example:
         >>> from trimtab.stores import AppendRequest, Event, LoadRequest
@@ -174,7 +175,7 @@ class SQLiteStore(Forked, ThreadedStore):
 
     @property
     def ends_with_process(self) -> bool:
-        """True where it is in memory."""
+        """True if the store is in memory."""
         return self._path == ":memory:"
 
     # -- the protocol
@@ -221,8 +222,8 @@ class SQLiteStore(Forked, ThreadedStore):
     def search(self, request: SearchRequest, /) -> Found:
         """Find messages with any of the terms; see `Store.search`.
 
-        What is added is put into an index every 200 events. A log that an older trimtab wrote is put into it
-        as it grows, a part with each append, and the rest by the first search.
+        Events are indexed 200 at a time. A log of an older trimtab is indexed in parts
+        with each append, and the rest by the first search.
         """
         session = check_session_name(request.session)
         terms = usable_terms(request.terms)
@@ -242,9 +243,9 @@ class SQLiteStore(Forked, ThreadedStore):
         """Remove a session; no byte of it remains in the files.
 
         Raises:
-            SessionDeletedError: Another one than the one that was meant has its name now.
-            StoreUnavailableError: It is removed, but somebody reads or the disk is full, so that the files
-                cannot be cleaned yet. Ask again.
+            SessionDeletedError: Another session has its name now.
+            StoreUnavailableError: The session is removed, but another process reads the file or the disk is
+                full, so the files cannot be cleaned yet. Ask again.
         """
         check_session_name(session)
 
@@ -265,7 +266,7 @@ class SQLiteStore(Forked, ThreadedStore):
         return [row[0] for row in rows]
 
     def close(self) -> None:
-        """Close the file; used again, the store opens it again. One in memory ends here."""
+        """Close the file; the next use opens it again. A store in memory ends here."""
         with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None:
