@@ -50,7 +50,7 @@ class Prices:
         name_factor: How many times the name of a call is charged.
         parallel_tokens: Per message with two or more calls.
         further_call_tokens: Per call of a message after its first.
-        per_result_tokens: Per result that is a part of a message; for a message that is a result, its base has this.
+        per_result_tokens: Per result that is a part of a message; in other messages, the base has this.
         thoughts_counted: Whether readable reasoning is charged; None: messages with reasoning are counted in
             full.
         sealed_chars_per_token: Characters of encrypted reasoning per token; None if it is not charged.
@@ -180,7 +180,7 @@ class Rules:
         calls_are_messages: A call is a message of its own; otherwise it is a part of the model's message.
         arguments_are_text: The arguments of a call are text that contains JSON; otherwise an object.
         result_frame: Charged text around the text of a result, if that is written as JSON.
-        results_follow_call: Every result comes directly after the message with its call, or after other results.
+        results_follow_call: Every result comes directly after the message with its call, or other results.
         results_lead: Results come first in the message that answers a turn's calls, as parts of it.
         results_in_one: All results of one turn's calls are in the message after it (`join_results`).
         takes_apart: They may also be in several messages right after it, but are not put there.

@@ -147,7 +147,7 @@ class Totals:
 
     @property
     def reuse(self) -> float | None:
-        """The share of tokens that the previous call begins with; None: nothing was sent."""
+        """The share of tokens reused from the start of the previous call; None: none sent."""
         return self.shared_tokens / self.tokens if self.tokens else None
 
     @property
