@@ -71,7 +71,7 @@ class Budget:
         if self.output_reserve + self.overhead_tokens >= self.window:
             raise ConfigurationError(
                 phrase(
-                    f"nothing remains of a window of {_tokens(self.window)} beside ",
+                    f"no room remains in a window of {_tokens(self.window)} with ",
                     option("output_reserve", self.output_reserve),
                     f" and overhead_tokens={self.overhead_tokens:,}",
                 )
@@ -110,10 +110,10 @@ class Budget:
             raise ConfigurationError(
                 phrase(
                     option("budget", tokens),
-                    f" passes the window of {model!r}, {facts.window_tokens:,} tokens for input and output"
-                    " together: leave budget out to fill it, or ",
+                    f" exceeds the window of {model!r}, {facts.window_tokens:,} tokens for input and output"
+                    " together: leave out budget to fill the window, or ",
                     Hint("over_limit", f"pass budget=Budget({tokens}, over_limit=True)"),
-                    " if the window is larger where you use it",
+                    " if your host has a larger window",
                 ),
                 argument="budget",
             )
@@ -129,8 +129,8 @@ class Budget:
         margin = self.margin
         if margin == "auto":
             raise ConfigurationError(
-                "margin='auto' is not a number before the counter is known: call budget.resolved(counter),"
-                " or leave it to fit, Context or Session",
+                "margin='auto' has no number until the counter is known: call budget.resolved(counter), or"
+                " let fit, Context or Session do it",
                 argument="margin",
             )
         return max(0, self.window - self.output_reserve - self.overhead_tokens - margin)
@@ -260,7 +260,9 @@ def is_tier(value: object, /) -> bool:
 
 def _below_tier(facts: ModelFacts | None, model: str | None) -> Budget:
     if model is None:
-        raise _unknown_limit(phrase(option("budget", "tier"), " stays below a price tier of the model"), None)
+        raise _unknown_limit(
+            phrase(option("budget", "tier"), " means the room below a price tier of the model"), None
+        )
     from trimtab.models.prices import find_pricing  # not above: few budgets ask for prices
 
     prices = find_pricing(model)
@@ -271,8 +273,8 @@ def _below_tier(facts: ModelFacts | None, model: str | None) -> Budget:
     raise ConfigurationError(
         phrase(
             option("budget", "tier"),
-            f" stays below a price tier, and none of {model!r} is known: give tokens, or a share of what it"
-            " takes, as '80%'",
+            f" means the room below a price tier, and {model!r} has no known tier: pass tokens, or a share"
+            " of its input limit, such as '80%'",
         ),
         argument="budget",
     )
@@ -309,8 +311,8 @@ def _within_limits(budget: Budget, facts: ModelFacts, model: str | None) -> Budg
         raise ConfigurationError(
             phrase(
                 option("output_reserve", budget.output_reserve),
-                f" and overhead_tokens={budget.overhead_tokens:,} leave nothing of the {window_tokens:,}"
-                f" tokens that {model!r} takes; where it takes more, ",
+                f" and overhead_tokens={budget.overhead_tokens:,} use up the window of {model!r},"
+                f" {window_tokens:,} tokens; if it is larger, ",
                 Hint("over_limit", "pass Budget(..., over_limit=True)"),
             ),
             argument="output_reserve",
@@ -364,7 +366,7 @@ def _share_in(value: str) -> float | None:
     share = float(found[1]) / 100
     if not 0 < share <= 1:
         raise ConfigurationError(
-            phrase(option("budget", value), ": a share of the input limit is above 0% and at most 100%"),
+            phrase(option("budget", value), ": a share of the input limit must be above 0% and at most 100%"),
             argument="budget",
         )
     return share
@@ -419,7 +421,7 @@ def _unknown_limit(what: str, model: str | None) -> ConfigurationError:
     return ConfigurationError(
         phrase(
             what,
-            f", and that of {model!r} is not known: give tokens, or say what the model is"
+            f", and the limit of {model!r} is unknown: pass tokens, or register the model"
             " (trimtab.models.register_model)",
         ),
         argument="budget",
@@ -443,7 +445,7 @@ def _kept_free(name: str, value: object) -> int:
     """Read tokens that are kept free; what lies between 0 and 1 was meant as a share (SPEC D1)."""
     if isinstance(value, float) and 0 < value < 1:
         raise ConfigurationError(
-            f"{name} is a number of tokens, not a share of them as {value!r} looks like", argument=name
+            f"{name} must be a number of tokens, and {value!r} looks like a share", argument=name
         )
     return _floor(name, value, 0)
 
@@ -463,7 +465,7 @@ def _whole(name: str, value: object, least: int) -> int:
         value = value if (whole := whole_of(value)) is None else whole
     if isinstance(value, int) and value > MOST_TOKENS:  # which may be too long to be shown
         raise ConfigurationError(
-            f"{name} must be at most {MOST_TOKENS:,} tokens; it is far above that", argument=name
+            f"{name} must be at most {MOST_TOKENS:,} tokens, and is far larger", argument=name
         )
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ConfigurationError(

@@ -259,15 +259,15 @@ class Context:
         there = self._blocks.get(block.name)
         if there is not None and not replace and not there.is_empty:
             raise ConfigurationError(
-                f"a block named {block.name!r} is there already: pass replace=True, or call replace()",
+                f"a block named {block.name!r} exists already: pass replace=True, or call replace()",
                 argument="name",
             )
         other = next((one for one in self._blocks.values() if one.name != block.name), block)
         if (other.tier is None) != (block.tier is None):  # and so for all others, which agree
             tiered, ranked = (block, other) if other.tier is None else (other, block)
             raise ConfigurationError(
-                f"block {tiered.name!r} has a tier and block {ranked.name!r} has none: in one context all"
-                " blocks have tiers, or none has"
+                f"block {tiered.name!r} has a tier but block {ranked.name!r} has none: in one context,"
+                " either all blocks have tiers or none"
             )
         self._blocks[block.name] = block
         return self
@@ -409,7 +409,7 @@ class Context:
     def _block(self, name: str) -> Block:
         if not isinstance(name, str):
             raise ConfigurationError(
-                f"a block is asked for by its name, a text, not {reprlib.repr(name)}", argument="name"
+                f"the name of a block must be a text, not {reprlib.repr(name)}", argument="name"
             )
         try:
             return self._blocks[name]

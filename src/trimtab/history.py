@@ -153,7 +153,7 @@ def message(role: str, *parts: Any) -> dict[str, Any]:
     for part in parts:
         if not isinstance(part, (str, Mapping)) and not callable(getattr(part, "model_dump", None)):
             raise ConfigurationError(
-                f"a part of a message is a text or a mapping, not {type(part).__name__}: {part!r:.80}"
+                f"a part of a message must be a text or a mapping, not {type(part).__name__}: {part!r:.80}"
             )
     return detect([]).message(role, parts)
 

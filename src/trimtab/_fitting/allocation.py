@@ -132,7 +132,7 @@ def check_ties(ties: object, /) -> Ties:
         ConfigurationError: It is none of them.
     """
     if ties not in ("newest", "first"):
-        raise ConfigurationError(f"ties is 'newest' or 'first', not {ties!r}", argument="ties")
+        raise ConfigurationError(f"ties must be 'newest' or 'first', not {ties!r}", argument="ties")
     return "first" if ties == "first" else "newest"
 
 
@@ -229,7 +229,7 @@ def _totals(tokens: Sequence[int], order: Sequence[int]) -> list[int]:
 
 def _budget_error(name: str, needed_tokens: int, limit_tokens: int, what: str) -> BudgetExceededError:
     return BudgetExceededError(
-        f"block {name!r} does not fit: what must stay takes {needed_tokens:,} tokens and {what} is"
+        f"block {name!r} does not fit: what must be kept takes {needed_tokens:,} tokens and {what} is"
         f" {limit_tokens:,}, {needed_tokens - limit_tokens:,} too few. Raise the budget or the cap, pin"
         " less, or shorten system text.",
         needed_tokens=needed_tokens,

@@ -284,7 +284,7 @@ class _Check:
             return value
         if isinstance(value, (bytes, bytearray)) or not isinstance(value, Sequence):
             raise self.fail(
-                f"content is text, a message, a list of messages or None, not {type(value).__name__}",
+                f"content must be text, a message, a list of messages or None, not {type(value).__name__}",
                 "content",
             )
         with suppress(TypeError):  # one is no dict; in C, as this runs over all messages
@@ -301,15 +301,16 @@ class _Check:
             return
         if unknown := [key for key in value if key not in ("text", "attachments")]:
             raise self.fail(
-                f"text with attachments has no {unknown[0]!r}, only these two; a message has a role",
+                f"unknown key {unknown[0]!r}: content has the keys text and attachments only, and a message"
+                " has a role",
                 "content",
             )
         text, attached = value.get("text"), value.get("attachments")
         if text is not None and not isinstance(text, str):
-            raise self.fail(f"text is text or None, not {type(text).__name__}", "content")
+            raise self.fail(f"text must be text or None, not {type(text).__name__}", "content")
         if attached is not None and (isinstance(attached, str) or not isinstance(attached, Sequence)):
             raise self.fail(
-                f"attachments is a list of content parts, not {type(attached).__name__}", "content"
+                f"attachments must be a list of content parts, not {type(attached).__name__}", "content"
             )
 
     def rank(self, *, priority: Any, position: Any, tier: Any) -> dict[str, float | None]:
@@ -326,7 +327,7 @@ class _Check:
             raise self.fail(f"tier must be a whole number, not {tier!r}", "tier")
         if priority != 0 or position is not None:
             other = "priority" if priority != 0 else "position"
-            raise self.fail(f"a tier is rank and place in one; leave out {other}, or the tier", "tier")
+            raise self.fail(f"a tier sets both rank and place: leave out {other}, or the tier", "tier")
         return ranks
 
     def tokens(self, name: str, value: Any) -> int:
@@ -338,13 +339,13 @@ class _Check:
     def ratio(self, name: str, value: Any) -> float:
         number = number_of(value)
         if number is None or not 0 <= number <= 1:
-            raise self.fail(f"{name} is a part of the input room, 0 to 1, not {value!r}", name)
+            raise self.fail(f"{name} must be a share of the input room, 0 to 1, not {value!r}", name)
         return float(number)
 
     def share(self, name: str, value: Any) -> float:
         number = number_of(value)
         if number is None or not 0 < number <= sys.float_info.max:  # of larger ints no float is made
-            raise self.fail(f"share is a weight above 0, not {reprlib.repr(value)}", name)
+            raise self.fail(f"share must be a weight above 0, not {reprlib.repr(value)}", name)
         return float(number)
 
     def role(self, name: str, value: Any) -> str:
@@ -359,12 +360,14 @@ class _Check:
 
     def giving_way(self, strategy: Any, trim_behavior: Any) -> Strategy | None:
         if trim_behavior is not None and trim_behavior not in ("message", "char"):
-            raise self.fail(f"trim_behavior is 'message' or 'char', not {trim_behavior!r}", "trim_behavior")
+            raise self.fail(
+                f"trim_behavior must be 'message' or 'char', not {trim_behavior!r}", "trim_behavior"
+            )
         if strategy is None:
             return None
         if trim_behavior is not None:
             raise self.fail(
-                "trim_behavior and strategy both say how it gives way; give one of them", "trim_behavior"
+                "trim_behavior and strategy contradict each other: pass one of them", "trim_behavior"
             )
         try:
             return strategy_given(strategy)
@@ -376,34 +379,34 @@ class _Check:
     def joint(self, join: Any, wrap: Any, content: Any) -> None:
         if join is not None and not isinstance(join, str):
             raise self.fail(
-                f"join is the text between documents, as '\\n\\n', not {reprlib.repr(join)}", "join"
+                f"join must be the text between documents, such as '\\n\\n', not {reprlib.repr(join)}", "join"
             )
         if wrap is not None and not (isinstance(wrap, str) and _ELEMENT.fullmatch(wrap)):
             raise self.fail(
-                f"wrap is the name of an element, as 'document', not {reprlib.repr(wrap)}", "wrap"
+                f"wrap must be the name of an element, such as 'document', not {reprlib.repr(wrap)}", "wrap"
             )
         for item in content if isinstance(content, tuple) else (content,):
             if item is not None and not isinstance(item, str):
                 raise self.fail(
-                    f"join= and wrap= make one message of texts, and a {type(item).__name__} is none: give"
-                    " the texts, and role= for the message",
+                    f"join= and wrap= join texts into one message, and a {type(item).__name__} is not text:"
+                    " pass the texts, and role= for the message",
                     "join",
                 )
 
     def labels(self, value: Any, content: Any) -> tuple[str, ...]:
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise self.fail(
-                f"labels is a list of texts, one for each document, not {reprlib.repr(value)}", "labels"
+                f"labels must be a list of texts, one for each document, not {reprlib.repr(value)}", "labels"
             )
         count = len(content) if isinstance(content, tuple) else 0 if content is None else 1
         if len(value) != count:
             raise self.fail(
-                f"there are {len(value):,} labels for {count:,} texts or messages: give one for each",
+                f"there are {len(value):,} labels for {count:,} texts or messages: pass one for each",
                 "labels",
             )
         wrong = next((one for one in value if not isinstance(one, str)), None)
         if wrong is not None:
-            raise self.fail(f"a label is a text, not {reprlib.repr(wrong)}", "labels")
+            raise self.fail(f"a label must be a text, not {reprlib.repr(wrong)}", "labels")
         return tuple(value)
 
     def cache_control(self, name: str, value: Any) -> Any:
@@ -412,7 +415,8 @@ class _Check:
         if isinstance(value, str) and value:
             return {"type": value}
         raise self.fail(
-            f"cache_control is a mapping as {{'type': 'ephemeral'}}, or its type, not {value!r}", name
+            f"cache_control must be a mapping such as {{'type': 'ephemeral'}}, or its type, not {value!r}",
+            name,
         )
 
 

@@ -124,8 +124,8 @@ class TrimContext:
         """Set what is trimtab's own; what a callback reads tells, and is not told."""
         if not name.startswith("_"):
             raise ConfigurationError(
-                f"{name} of a TrimContext cannot be set, it only tells: take messages out with remove(seq),"
-                " and give another budget to the call itself"
+                f"{name} of a TrimContext cannot be set: remove messages with remove(seq), and pass another"
+                " budget to the call itself"
             )
         object.__setattr__(self, name, value)
 
@@ -265,7 +265,7 @@ def _no_number(seq: Any) -> ConfigurationError:
     if isinstance(seq, Mapping):
         return ConfigurationError("remove takes numbers: write element.seq, not the element itself")
     return ConfigurationError(
-        f"remove takes the numbers of messages, as element.seq, not {reprlib.repr(seq)}"
+        f"remove takes the numbers of messages, such as element.seq, not {reprlib.repr(seq)}"
     )
 
 

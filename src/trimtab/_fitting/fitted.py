@@ -87,7 +87,7 @@ class Fitted(Generic[M]):
         Raises:
             TypeError: Always.
         """
-        raise TypeError(f"a Fitted is no list: write fitted.messages{_BESIDE}")
+        raise TypeError(f"a Fitted is not a list: write fitted.messages{_BESIDE}")
 
     def __getitem__(self, key: Any, /) -> NoReturn:
         """Refuse: it is no list, it has one.
@@ -95,7 +95,7 @@ class Fitted(Generic[M]):
         Raises:
             TypeError: Always.
         """
-        raise TypeError(f"a Fitted is no list: write fitted.messages[{key!r:.20}]{_BESIDE}")
+        raise TypeError(f"a Fitted is not a list: write fitted.messages[{key!r:.20}]{_BESIDE}")
 
     if not TYPE_CHECKING:  # or a checker would take any name for one
 
@@ -205,7 +205,7 @@ class Fitted(Generic[M]):
         settled = self._settled
         if isinstance(settled, SettlementCopy):
             raise ConfigurationError(
-                f"{wanted} needs the counter, which a copied or pickled Fitted lacks: call fit again"
+                f"{wanted} needs the counter, which a copied or pickled Fitted does not have: call fit again"
             )
         return settled
 

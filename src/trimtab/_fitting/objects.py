@@ -123,7 +123,7 @@ def check_read_write(read: Any, write: Any) -> None:
     for name, value, words in (("read", read, ("object",)), ("write", write, ("object", "messages"))):
         if not callable(value):
             raise ConfigurationError(
-                "read= and write= are given together: functions read(object) -> message, or a list of"
+                "read= and write= must be passed together: functions read(object) -> message, or a list of"
                 f" messages, and write(object, messages) -> object; {name} is {value!r:.60}",
                 argument="read",
             )
@@ -179,8 +179,8 @@ class Objects:
             return message
         if self._decided:
             raise FormatError(
-                f"objects[{at}] reads as a list, and newer objects read as one message: a read= that may"
-                " give several messages gives a list for every object"
+                f"objects[{at}] reads as a list, but newer objects read as one message: a read= that may"
+                " return several messages must return a list for every object"
             )
         raise ReadsSeveral
 
@@ -224,7 +224,7 @@ class Objects:
         try:
             return mapping_of(answer)
         except FormatError as error:
-            raise FormatError(f"objects[{at}]: what read= gave is no message: {error}") from None
+            raise FormatError(f"objects[{at}]: what read= returned is not a message: {error}") from None
 
     def show(self, settlement: Settlement) -> Settlement:
         """Show the output as objects, for another budget, too."""
@@ -249,8 +249,9 @@ class Objects:
         made = self.write(self.given[at], messages)
         if made is None:
             raise ConfigurationError(
-                f"write= gave None for objects[{at}], of which {len(messages)} of {self.count(at)} messages"
-                " stay: return a copy that says what these say. Without it, a call could lack its result",
+                f"write= returned None for objects[{at}], of which {len(messages)} of {self.count(at)}"
+                " messages are kept: return a copy with these messages. Without it, a call could lack its"
+                " result",
                 argument="write",
             )
         return made
@@ -263,8 +264,8 @@ class ListedObjects(Objects):
         check_read_write(read, write)
         if isinstance(ask.messages, Mapping):
             raise ConfigurationError(
-                "read= takes a list of objects, and a mapping is given: pass the objects it holds, and"
-                " system= and tools= beside them",
+                "read= takes a list of objects, not a mapping: pass the objects in it, and system= and"
+                " tools= beside them",
                 argument="read",
             )
         check_messages(ask.messages)

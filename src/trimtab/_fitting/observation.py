@@ -175,8 +175,8 @@ def observe(callback: Callable[[TelemetryEvent], object], /) -> Observer:
         raise ConfigurationError(f"observe takes a function of an event, not {callback!r:.80}")
     if answers_later(callback):
         raise ConfigurationError(
-            f"observe takes a function that is called at once, and {name_of(callback)} is async: nobody"
-            " would await it. Pass a function that puts the event into a queue"
+            f"observe takes a synchronous function, and {name_of(callback)} is async: nothing would await"
+            " it. Pass a function that puts the event into a queue"
         )
     return observers.add(callback)
 

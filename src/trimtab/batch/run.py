@@ -176,7 +176,7 @@ class _Run:
             if not isinstance(error, OSError):
                 raise
             where = error.filename or self._manifest.folder
-            raise BatchError(f"{where}: {error.strerror or error}; what is done is kept") from error
+            raise BatchError(f"{where}: {error.strerror or error}; finished work is kept") from error
         finally:
             if self._assembly is not None:
                 self._assembly.abandon()

@@ -104,11 +104,11 @@ class BatchTask(Options):
         super().__post_init__()
         if not isinstance(self.column, str):
             raise ConfigurationError(
-                f"column is the name of a column, not {self.column!r:.80}", argument="column"
+                f"column must be the name of a column, not {self.column!r:.80}", argument="column"
             )
         if not isinstance(self.prefix, str):
             raise ConfigurationError(
-                f"prefix is a text, '' for none, not {self.prefix!r:.80}", argument="prefix"
+                f"prefix must be a text, '' for none, not {self.prefix!r:.80}", argument="prefix"
             )
         object.__setattr__(self, "columns", self._checked_columns())
 
@@ -123,7 +123,7 @@ class BatchTask(Options):
         given: Any = self.columns
         if isinstance(given, str) or not isinstance(given, Collection):
             raise ConfigurationError(
-                f"columns is a list of names, as columns=({known[0]!r},), not {given!r:.80}",
+                f"columns must be a list of names, such as columns=({known[0]!r},), not {given!r:.80}",
                 argument="columns",
             )
         for name in given:
@@ -170,9 +170,9 @@ class BatchTask(Options):
             table = pa.Table.from_batches([table])
         if not isinstance(table, pa.Table):
             raise ConfigurationError(
-                f"a task is done with a table of pyarrow, not with {type(table).__name__}: give"
-                " reader.read_all(), pyarrow.Table.from_pandas(frame) or pyarrow.Table.from_pylist(rows), and"
-                " to map_batches of Ray say batch_format='pyarrow'"
+                f"a task needs a pyarrow table, not {type(table).__name__}: pass reader.read_all(),"
+                " pyarrow.Table.from_pandas(frame) or pyarrow.Table.from_pylist(rows); for map_batches of"
+                " Ray, pass batch_format='pyarrow'"
             )
         return self.run(table, range(1, table.num_rows + 1))
 
@@ -202,8 +202,8 @@ class BatchTask(Options):
         taken = [one.name for one in self.result_fields() if one.name in schema.names]
         if taken:
             raise ConfigurationError(
-                f"the table has a column {taken[0]!r} already: give a prefix, which stands before the name of"
-                " each result, or leave the column out"
+                f"the table already has a column {taken[0]!r}: pass a prefix for the names of results, or"
+                " leave out the column"
             )
         if self.operation == "fit":  # a row that is set aside has null there
             at = schema.get_field_index(self.column)
@@ -330,7 +330,7 @@ class BatchTask(Options):
             raise ConfigurationError(
                 phrase(
                     option("column", ID),
-                    ": lines of JSON have their id there: name the key of their conversations",
+                    ": this is the key of the id in lines of JSON: name the key of the conversations",
                 ),
                 argument="column",
             )
@@ -361,14 +361,14 @@ class BatchTask(Options):
                 id = _id_in(value)
                 if taken := [key for key in value if key in names]:
                     raise FormatError(
-                        f"the line has a key {taken[0]!r} already: give a prefix, which stands before the"
-                        " name of each result, or write Parquet"
+                        f"the line already has a key {taken[0]!r}: pass a prefix for the names of results,"
+                        " or write Parquet"
                     )
                 if self.column not in value and not (self.column in self._body_keys and self._is_body(value)):
                     keys = ", ".join([*value][:9]) or "none"
                     raise FormatError(
-                        f"the line has no key {self.column!r} (it begins with {keys}): name the key of its"
-                        " conversation as column= (--column)"
+                        f"the line has no key {self.column!r} (its first keys: {keys}): name the key of its"
+                        " conversation with column= (--column)"
                     )
             row = self._under_key(value, work)
             return _Cells(self._cell(cell, value, row, nested), row.results, id)

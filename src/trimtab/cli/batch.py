@@ -195,13 +195,15 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
         if given.get("budget") is not None or (beside and asked.model is not None):
             if asked.model is None and needs_model(given["budget"]):
                 if beside:
-                    raise Refused(f"--budget {given['budget']} of each row's model takes nothing beside it")
+                    raise Refused(
+                        f"--budget {given['budget']} of each row's model cannot be combined with it"
+                    )
                 options["budget"] = given["budget"]
             else:
                 options["budget"] = asked.budget(asked.model)
         elif beside:
             raise Refused(
-                f"--{beside[0].replace('_', '-')} is kept free of a budget: give --budget or --model"
+                f"--{beside[0].replace('_', '-')} is reserved in a budget: pass --budget or --model"
             )
     return BatchTask(operation=operation, **options)
 

@@ -45,11 +45,13 @@ class PolicyFit:
         for option in ("strategy", "steady", "no_cut_newest", "breakpoints", "pin", "repair"):
             if given[option]:
                 word = option.replace("_", "-")
-                raise ConfigurationError(f"--{word} does not go with --policy: blocks say what stays")
+                raise ConfigurationError(
+                    f"--{word} cannot be combined with --policy, whose blocks say what is kept"
+                )
         source = path if isinstance(path, Source) else Source(path)
         policy = policy_in(source.read(lambda: read_file(path)), path)
         if not policy.blocks:
-            raise ConfigurationError(f"{path}: there are no blocks to put anything into")
+            raise ConfigurationError(f"{path}: the policy has no blocks")
         held = policy.policy
         self._held_budget = held.budget
         self._room: dict[str, Any] = {key: given[key] for key in ROOM}
@@ -112,7 +114,7 @@ class PolicyFit:
         """Return what goes into which block; None for a conversation."""
         if not isinstance(value, Mapping):
             if any(map(self._holds_parts, value)):
-                raise FormatError("a list of objects with parts, not of messages: write one a line (JSONL)")
+                raise FormatError("a list of objects with parts, not of messages: write one per line (JSONL)")
             return None
         body = [key for key in BODY_KEYS if key in value and key not in self._names]
         named = [key for key in value if key in self._names]
@@ -122,7 +124,7 @@ class PolicyFit:
             if not body and key not in self._names:
                 raise FormatError(_unknown(key, self._names), path=key)
             if body and key in self._names:
-                why = f", and beside {key!r}, which is one, it makes no request body"
+                why = f", and with {key!r}, which is one, it is not a request body"
                 raise FormatError(_unknown(body[0], self._names, why), path=body[0])
         return None if body else value
 
@@ -213,7 +215,7 @@ def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool
     try:
         return check_steady(float(value))
     except ValueError:  # of which a ConfigurationError is one
-        raise click.BadParameter(f"a share is a number above 0 and below 1, not {value!r}") from None
+        raise click.BadParameter(f"a share must be a number above 0 and below 1, not {value!r}") from None
 
 
 @click.command(cls=_FitCommand, epilog=EPILOG)
@@ -296,10 +298,7 @@ def fit(
     evicted and why. Leading system messages and the latest user message always stay.
     """
     if full + bare + without_report > 1:
-        raise Refused(
-            "--report is the report alone, --messages-only the messages alone, --no-report all but the"
-            " report: give one"
-        )
+        raise Refused("--report, --messages-only and --no-report cannot be combined: pass one")
     fit_value = fit_by_options(given) if policy is None else PolicyFit(policy, given).fit
     return lambda value: _answer(
         fit_value(value),
@@ -315,7 +314,7 @@ def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
     asked = RequestOptions(given)
     asked.check_budget()
     if given["steady"] and given["strategy"] is not None:
-        raise Refused("--steady chooses the strategy: give --steady or --strategy")
+        raise Refused("--steady sets the strategy: pass --steady or --strategy")
     taken_over = ("format", "charge_as", "pending_calls", "repair", "strict", "steady", "breakpoints")
     settings: dict[str, Any] = {key: given[key] for key in taken_over}
     settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}

@@ -99,7 +99,7 @@ def _files_in(folder: str) -> list[str]:
     ]
     if not found:
         known = ", ".join(_SUFFIXES)
-        raise click.UsageError(f"{folder!r}: there is no file in it that ends in one of {known}")
+        raise click.UsageError(f"{folder!r}: the folder has no file that ends in one of {known}")
     return found
 
 
@@ -119,7 +119,7 @@ def open_input(path: str) -> Generator[BinaryIO]:
 def standard_input() -> BinaryIO:
     """Return standard input, unless somebody would have to type it."""
     if sys.stdin.isatty():
-        raise click.UsageError("give a FILE, or pipe one into standard input ('-' reads what you type)")
+        raise click.UsageError("pass a FILE, or pipe one into standard input ('-' reads from the terminal)")
     return sys.stdin.buffer
 
 
@@ -264,14 +264,16 @@ def _conversation(value: Any, *, parts: bool = False) -> Any:
     """Insist on a conversation."""
     value = _unpack(value)
     if isinstance(value, list) and value and all(map(_is_conversation, value)):
-        raise FormatError("a list of conversations, not of messages: write one a line and use --input jsonl")
+        raise FormatError(
+            "a list of conversations, not of messages: write one per line and use --input jsonl"
+        )
     if _is_message(value):
         raise FormatError(_single_message("a single message, not a list of them"))
     if not _is_conversation(value) and not (parts and isinstance(value, Mapping)):
         what = f"a mapping with {_keys(value)}" if isinstance(value, Mapping) else f"{value!r:.40}"
         raise FormatError(
-            "a conversation is a list of messages, or a mapping with 'messages', 'input' or 'contents',"
-            f" not {what}"
+            "a conversation must be a list of messages, or a mapping with 'messages', 'input' or"
+            f" 'contents', not {what}"
         )
     return value
 
@@ -286,7 +288,7 @@ def _unpack(value: Any) -> Any:
         return value
     beside = _ANSWER_KEYS.intersection(value)
     if isinstance(value.get("error"), Mapping) and len(value) == 1 + len(beside):
-        raise FormatError(f"refused before: {value['error'].get('message', value['error'])}")
+        raise FormatError(f"refused earlier: {value['error'].get('message', value['error'])}")
     if len(value) != 1 + len(beside):
         return value
     if not beside.isdisjoint(("report", "changes")):
@@ -313,6 +315,6 @@ def _one_conversation(lines: Iterable[_Line]) -> Entry:
             return Entry(error=FormatError(f"line {number}: {error}"))
         if not isinstance(value, Mapping) or _is_body(value):
             what = "a whole conversation (use --input jsonl)" if _is_conversation(value) else f"{value!r:.40}"
-            return Entry(error=FormatError(f"line {number}: a message is a mapping, not {what}"))
+            return Entry(error=FormatError(f"line {number}: a message must be a mapping, not {what}"))
         messages.append(value)
     return Entry(value=messages)

@@ -134,9 +134,9 @@ def inspect(
     Writes an address of this machine with a token in it, which lets in who has it, until it is stopped.
     """
     if (file is None) == (url is None):
-        raise click.UsageError("give a FILE, or --store URL: one of them")
+        raise click.UsageError("pass either a FILE or --store URL")
     if name is not None and url is None:
-        raise click.UsageError("--id ID is a session of a store: give --store URL, too")
+        raise click.UsageError("--id ID is a session of a store: pass --store URL, too")
     serve = import_module("trimtab.inspector").serve
     for word in policies:
         read_policy(word)  # one that cannot be read is refused before anything else is done
@@ -270,7 +270,7 @@ class _Files:
         path, line = self._places[name]
         found = next(self._read([path], line), None)
         if found is None:
-            raise FormatError(f"{name} is not there any more")
+            raise FormatError(f"{name} no longer exists")
         if found[1].error is not None:
             raise FormatError(f"{name}: {found[1].error}")
         return found[1].value
@@ -445,9 +445,7 @@ def _for_model(given: Mapping[str, Any], model: str) -> dict[str, Any]:
         facts_for(model)
     except UnknownNameError as error:
         near = f": did you mean {' or '.join(error.near)}?" if error.near else ""
-        raise UnknownNameError(
-            f"no model called {model!r} is known{near}", name=model, near=error.near
-        ) from error
+        raise UnknownNameError(f"model {model!r} is unknown{near}", name=model, near=error.near) from error
     found = {**given, "model": model, "budget": None}
     if found["counter"] is None:
         try:

@@ -80,9 +80,7 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
     if provider is not None:
         known = _providers()
         if provider not in known:
-            raise click.UsageError(
-                f"no model of provider {provider!r} is known; providers: {', '.join(known)}"
-            )
+            raise click.UsageError(f"provider {provider!r} has no known model; providers: {', '.join(known)}")
         others = [facts.name for facts in found if facts.provider != provider]
         found = [facts for facts in found if facts.provider == provider]
         if names and others:

@@ -305,7 +305,9 @@ class RequestOptions:
             except ConfigurationError as error:
                 raise ConfigurationError(f"--counter {error}") from error
             if made is None:
-                raise ConfigurationError(f"--counter is estimate or chars:N (as chars:4), not {words!r}")
+                raise ConfigurationError(
+                    f"--counter must be estimate or chars:N (such as chars:4), not {words!r}"
+                )
             return made
         if self._counter is not None or model is None:
             return self._counter
@@ -314,7 +316,7 @@ class RequestOptions:
         except UnknownNameError as error:
             raise self._unknown_model(error) from error
         except MissingExtraError as error:
-            hint = f"{error}, or give --counter estimate"
+            hint = f"{error}, or pass --counter estimate"
             raise MissingExtraError(hint, extra=error.extra, package=error.package) from error
 
     def check_budget(self) -> None:
@@ -345,13 +347,13 @@ class RequestOptions:
             window_tokens = window_of(model)
             if isinstance(asked, int) and window_tokens is not None and asked > window_tokens:
                 raise ConfigurationError(
-                    f"--budget {asked:,} passes the window of {model!r}, {window_tokens:,} tokens for input"
-                    " and output together; where it is larger, say so in the file that TRIMTAB_MODELS names"
+                    f"--budget {asked:,} exceeds the window of {model!r}, {window_tokens:,} tokens for input"
+                    " and output together; if it is larger, say so in the file that TRIMTAB_MODELS names"
                 )
             room = Budget.of(asked, model=model if needs_model(asked) else None)
             return Budget.of(replace(room, **beside), model=model)
         if model is None:
-            raise ConfigurationError("how much room is there? Give --budget N (tokens), or --model NAME")
+            raise ConfigurationError("the budget is missing. Pass --budget N (tokens), or --model NAME")
         try:
             facts = facts_for(model)
         except UnknownNameError as error:
@@ -359,7 +361,7 @@ class RequestOptions:
         found = window_budget(facts, output_reserve=reserve)
         if found is None:
             raise ConfigurationError(
-                f"the window of {model!r} is not known: give --budget N (tokens){near_words(model)}"
+                f"the window of {model!r} is unknown: pass --budget N (tokens){near_words(model)}"
             )
         return replace(found, margin=margin or 0)
 
@@ -367,7 +369,7 @@ class RequestOptions:
         """Say in words of the command line what to do about a model nobody knows."""
         room = " and --budget N" if "budget" in self._given else ""  # not every command has rooms
         instead = f"--counter estimate{room} instead of --model"
-        message = f"unknown model {error.name!r}: give {instead}{in_words(error.near)}"
+        message = f"unknown model {error.name!r}: pass {instead}{in_words(error.near)}"
         return UnknownNameError(message, name=error.name, near=error.near)
 
     def model_of(self, value: Any, /) -> str | None:
@@ -405,7 +407,7 @@ def strategy_of(value: str | None) -> Strategy | None:
         if value in NEEDS:
             others = ", ".join(KINDS_ALONE)
             raise ConfigurationError(
-                f"--strategy {value} needs {NEEDS[StrategyKind(value)]}; alone go {others}"
+                f"--strategy {value} needs {NEEDS[StrategyKind(value)]}; without more you can use {others}"
             )
         return create_strategy(value)
     return _strategy_in(_read("--strategy", value, value), value, is_toml=path.suffix.lower() == ".toml")

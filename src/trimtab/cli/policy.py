@@ -73,7 +73,7 @@ def policy(file: str | None, schema: str | None, names: tuple[str, ...]) -> None
     names={...})) is checked with the same names.
     """
     if (schema is None) == (file is None):
-        raise click.UsageError("give a FILE to check, or --schema")
+        raise click.UsageError("pass a FILE to check, or --schema")
     if file is None:
         made = policy_schema() if schema == "policy" else kind_schema(schema == "session")
         click.echo(dump(made, indent=2), nl=False)
@@ -91,7 +91,7 @@ def policy(file: str | None, schema: str | None, names: tuple[str, ...]) -> None
 def _check(data: object, names: Mapping[str, object]) -> Any:
     """Read a policy, a strategy or a session, and write what is not as it is by default."""
     if not isinstance(data, Mapping):
-        raise ConfigurationError(f"a policy is a table with blocks or a kind, not {data!r:.80}")
+        raise ConfigurationError(f"a policy must be a table with blocks or a kind, not {data!r:.80}")
     if "kind" not in data:
         return policy_data(load_policy(data, names=names), names=names)
     if data["kind"] == "session":

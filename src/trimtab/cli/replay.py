@@ -243,11 +243,11 @@ def _work(files: Sequence[str], kind: InputKind, given: Mapping[str, Any]) -> It
     """Read the conversations one by one; what cannot be read is an answer at once."""
     if given["store"] is not None:
         if given["name"] is None or files:
-            raise Refused("--store goes with --id NAME, and without FILEs")
+            raise Refused("--store needs --id NAME, and cannot be combined with FILEs")
         yield _Work(given["name"], Place(), _log_of(given["store"], given["name"]))
         return
     if given["name"] is not None:
-        raise Refused("--id NAME is a session of a store: give --store URL, too")
+        raise Refused("--id NAME is a session of a store: pass --store URL, too")
     listed = files_of(files)
     for path in listed.paths:
         label = "standard input" if path == STANDARD_INPUT else path

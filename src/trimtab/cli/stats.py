@@ -153,7 +153,7 @@ def stats(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> N
     listed = files_of(files)
     _read(tally, budgets, asked, listed, kind)
     if not tally.conversation_tokens and not tally.failures:
-        raise Refused("there is no conversation in the input")
+        raise Refused("the input has no conversation")
     writers = {"json": _as_json, "text": _as_text, "html": _as_page}
     click.echo(writers[output](tally, len(listed.paths)), nl=False)
     for kind_of_error, failure in tally.failures.items():

@@ -91,10 +91,10 @@ class Unit:
         _put_parts(self, parts)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a unit cannot be changed: {self!r} keeps its {name}")
+        raise AttributeError(f"a unit is read-only: the {name} of {self!r} cannot be changed")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a unit cannot be changed: {self!r} keeps its {name}")
+        raise AttributeError(f"a unit is read-only: the {name} of {self!r} cannot be changed")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unit, (self.indices, self.kind, self.state, self.open, dict(self.parts))
@@ -379,15 +379,16 @@ def pins_given(pin: object) -> tuple[int, ...] | Callable[[Any, int], bool]:
         return cast("Callable[[Any, int], bool]", pin)
     if isinstance(pin, (str, bytes)) or not isinstance(pin, Iterable):
         raise ConfigurationError(
-            f"pin is a list of positions or a function (message, index) -> bool, not {reprlib.repr(pin)}",
+            "pin must be a list of positions or a function (message, index) -> bool, not"
+            f" {reprlib.repr(pin)}",
             argument="pin",
         )
     pins = []
     for given in pin:
         if (index := whole_of(given)) is None:
             raise ConfigurationError(
-                "pin holds positions of messages, as in [0, -1], or is a function (message, index) -> bool;"
-                f" {reprlib.repr(given)} is no position",
+                "pin must be positions of messages, such as [0, -1], or a function (message, index) ->"
+                f" bool; {reprlib.repr(given)} is not a position",
                 argument="pin",
             )
         pins.append(index)

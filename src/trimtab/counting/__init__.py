@@ -111,7 +111,7 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
     """
     if tokenizer is not None and not isinstance(tokenizer, str):
         raise ConfigurationError(
-            f"tokenizer is one of {', '.join(TOKENIZERS)}, not {tokenizer!r:.80}", argument="tokenizer"
+            f"tokenizer must be one of {', '.join(TOKENIZERS)}, not {tokenizer!r:.80}", argument="tokenizer"
         )
     return _counter_by(facts_for(model), tokenizer, replacements())
 
@@ -236,7 +236,7 @@ def measure(
     """
     if model is not None and counter is not None:
         raise ConfigurationError(
-            "pass model= or counter= to measure, not both: a model has a counter", argument="model"
+            "pass model= or counter= to measure, not both: a model has its own counter", argument="model"
         )
     check_tools(tools)
     from trimtab.counting.measurement import count_of_request

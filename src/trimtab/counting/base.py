@@ -140,7 +140,7 @@ class RequestCounter:
         """
         raise ConfigurationError(
             f"charge_as={get_format(format).name!r}: the counter {self.name!r} counts messages as they are"
-            " given to it: leave charge_as out, or count by a model (model=)",
+            " passed: leave out charge_as, or count with model=",
             argument="charge_as",
         )
 
@@ -420,9 +420,9 @@ def count_of(answer: object, /, *, counter: str, of: str, index: int | None = No
     if isinstance(answer, Awaitable):
         if isinstance(answer, Coroutine):
             answer.close()  # or Python warns that it was never awaited
-        what = f"counter {counter} counts asynchronously and fit() is synchronous ({of}): await afit(...)"
+        what = f"counter {counter} is async, but fit() is synchronous ({of}): await afit(...)"
     else:
-        what = f"counter {counter} answered {answer!r:.80} for {of}; a count is an integer >= 0"
+        what = f"counter {counter} returned {answer!r:.80} for {of}; a count must be an integer >= 0"
     raise CountingError(what, counter=counter, index=index, answer=answer)
 
 

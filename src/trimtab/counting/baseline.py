@@ -107,10 +107,9 @@ def usage_of(value: object, /) -> Usage:
     shape = next((shape for shape in _SHAPES if _number(report, shape.input) is not None), None)
     if shape is None:
         raise ConfigurationError(
-            "usage holds no input tokens: it has"
-            f" {', '.join(sorted(map(str, report)))[:200] or 'nothing'} and none of"
-            f" {', '.join(one.input for one in _SHAPES)}. Pass the usage of a whole response (the"
-            " last event, when it is streamed), or the input tokens as a number",
+            f"usage has no input tokens: it has {', '.join(sorted(map(str, report)))[:200] or 'nothing'} and"
+            f" none of {', '.join(one.input for one in _SHAPES)}. Pass the usage of a whole response (for"
+            " a stream, its last event), or the input tokens as a number",
             argument="usage",
         )
     tokens = _cleared_tokens(value)
@@ -131,7 +130,7 @@ def _report_in(value: object) -> Mapping[str, Any]:
         return mapping_of(value)
     except FormatError as error:
         raise ConfigurationError(
-            f"usage is what the provider reported, or its input tokens as a number, not {value!r:.80}",
+            f"usage must be the provider's report, or its input tokens as a number, not {value!r:.80}",
             argument="usage",
         ) from error
 
@@ -154,9 +153,9 @@ def _of_sent(report: Mapping[str, Any], answer: object) -> Mapping[str, Any]:
     said = [one for key in ("content", "output") for one in as_list(item_of(answer, key)) or ()]
     if any(item_of(one, "type") == "compaction" for one in (*steps, *said)):
         raise UsageError(
-            "the server compacted the conversation before it answered: this usage is of what it put in the"
-            " place of the messages that were sent, and not of these. Record none for this request. That of"
-            " the next is its own again, if the compaction that came back is among its messages"
+            "the server compacted the conversation before it answered: this usage is for the compacted"
+            " messages, and not for those that were sent. Record none for this request. The next usage is"
+            " for its own messages again, if these include the returned compaction"
         )
     first = next((one for one in steps if item_of(one, "type") == "message"), None)
     if first is None:
@@ -186,7 +185,9 @@ def _number(report: Mapping[str, Any], dotted: str) -> int | None:
 def _whole(value: object, key: str, *, least: int) -> int:
     whole = whole_of(value)
     if whole is None or whole < least:
-        raise ConfigurationError(f"{key} is a whole number of tokens, {least} or more, not {value!r:.80}")
+        raise ConfigurationError(
+            f"{key} must be a whole number of tokens, {least} or more, not {value!r:.80}"
+        )
     return whole
 
 
@@ -388,9 +389,9 @@ class Learned:
             found = cls(**numbers, deviations=tuple(data["deviations"]))
             values = (found.counted_tokens, found.reported_tokens, *found.deviations)
         except (KeyError, TypeError) as error:
-            raise ConfigurationError(f"what was learned from usage cannot be read: {error}") from error
+            raise ConfigurationError(f"data learned from usage cannot be read: {error}") from error
         if any(type(value) is not int or value < 0 for value in values):
-            raise ConfigurationError(f"what was learned from usage is whole numbers, not {data!r:.80}")
+            raise ConfigurationError(f"data learned from usage must be whole numbers, not {data!r:.80}")
         return found
 
 
@@ -675,13 +676,15 @@ class UsageBaseline(AdditiveCounter):
         """
         reported = usage_of(usage)
         if model is not None and not isinstance(model, str):
-            raise ConfigurationError(f"model is the name of a model, not {model!r:.80}", argument="model")
+            raise ConfigurationError(
+                f"model must be the name of a model, not {model!r:.80}", argument="model"
+            )
         form, messages, beside, body = read_given(
             request, format=self._given or "auto", model=model, system=system, tools=tools
         )
         if body is not None and ((system is not None and body.system is not None) or (tools and body.tools)):
             raise ConfigurationError(
-                "system or tools are given twice: beside the request body and in it", argument="system"
+                "system or tools are passed twice: beside the request body and in it", argument="system"
             )
         counter = self._counter.with_format(form)
         has_system = bool(beside.system or (messages and messages[0].get("role") in SYSTEM_ROLES))
@@ -759,12 +762,12 @@ class UsageBaseline(AdditiveCounter):
             raise ConfigurationError(f"a usage baseline cannot be read from {data!r:.80}: {error}") from error
         if written != (_VERSION, made.name):
             raise ConfigurationError(
-                f"the data is of version {written[0]!r:.20} and counter {written[1]!r:.80}, not of version"
-                f" {_VERSION} and {made.name!r}: pass the counter it was made with, or begin anew"
+                f"the data has version {written[0]!r:.20} and counter {written[1]!r:.80}, not version"
+                f" {_VERSION} and counter {made.name!r}: pass the counter it was made with, or start over"
             )
         numbers = (bills.total_tokens, bills.fixed_tokens, bills.fixed_counted, *bills.sizes.values())
         if any(type(one) is not int or one < 0 for one in numbers):
-            raise ConfigurationError("a usage baseline holds whole numbers of tokens; this data does not")
+            raise ConfigurationError("a usage baseline has whole numbers of tokens; this data does not")
         made._bills = bills
         if bills.total_tokens:
             made.name = f"{made.name}, calibrated"

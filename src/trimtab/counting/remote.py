@@ -152,7 +152,7 @@ class RemoteCounter(AsyncRequestCounter):
         """
         if not callable(ask):
             raise ConfigurationError(
-                f"ask is an async function of a CountQuestion, not {ask!r:.80}", argument="ask"
+                f"ask must be an async function of a CountQuestion, not {ask!r:.80}", argument="ask"
             )
         self._ask = ask
         self._made_of = {
@@ -164,13 +164,13 @@ class RemoteCounter(AsyncRequestCounter):
             "max_entries": max_entries,
         }
         if name is not None and not isinstance(name, str):
-            raise ConfigurationError(f"name is a text, not {name!r:.80}", argument="name")
+            raise ConfigurationError(f"name must be a text, not {name!r:.80}", argument="name")
         self._name = name or counter_name(ask)
         try:
             self._estimate = EstimateCounter() if estimate is None else as_counter(estimate)
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"estimate is a counter, as counter_for(...) makes it: {error}", argument="estimate"
+                f"estimate must be a counter, for example from counter_for(...): {error}", argument="estimate"
             ) from error
         self._timeout_seconds = _seconds("timeout_seconds", timeout_seconds, is_pause=False)
         self._retry_after_seconds = _seconds("retry_after_seconds", retry_after_seconds, is_pause=True)
@@ -335,7 +335,7 @@ class RemoteCounter(AsyncRequestCounter):
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            what = f"counter {self._name} failed on a request: something inside was cancelled"
+            what = f"counter {self._name} failed on a request: an inner operation was cancelled"
             raise CountingError(what, counter=self._name) from cause
         except BaseException as cause:
             raise failure_of(cause, counter=self._name, of=of) from cause
@@ -445,7 +445,9 @@ def _seconds(name: str, value: float, *, is_pause: bool) -> float:
     seconds = number_of(value)
     if seconds is None or seconds < 0 or (seconds == 0 and not is_pause):
         bound = "of 0 or more" if is_pause else "above 0"
-        raise ConfigurationError(f"{name} is a number of seconds {bound}, not {value!r:.80}", argument=name)
+        raise ConfigurationError(
+            f"{name} must be a number of seconds {bound}, not {value!r:.80}", argument=name
+        )
     return float(seconds)
 
 
@@ -489,13 +491,12 @@ def _endpoint_of(client: object, *, model: str, options: Mapping[str, Any] | Non
             continue
         if not answers_later(call):
             raise ConfigurationError(
-                f"{counter_name(client)} does not answer later: pass the async client (AsyncAnthropic,"
-                " AsyncOpenAI)"
+                f"{counter_name(client)} is not async: pass the async client (AsyncAnthropic, AsyncOpenAI)"
             )
         return _Endpoint(call, provider, model, options or {})
     paths = ", ".join(f"client.{'.'.join(provider.path)}" for provider in _PROVIDERS)
     raise ConfigurationError(
-        f"{type(client).__name__} has none of {paths}. For another client pass an async function:"
+        f"{type(client).__name__} has no {paths}. For another client pass an async function:"
         " RemoteCounter(ask)"
     )
 
@@ -516,8 +517,8 @@ class _Endpoint:
             CopyError: Always, with what to write instead.
         """
         raise CopyError(
-            "a RemoteCounter that asks through a client is neither copied nor pickled: make it where it is"
-            " used, as RemoteCounter.of(client, model=...)"
+            "a RemoteCounter that asks through a client cannot be copied or pickled: make it where it is"
+            " used, with RemoteCounter.of(client, model=...)"
         )
 
     def estimate(self) -> RequestCounter:

@@ -171,7 +171,7 @@ def counter_from_text(
     """
     if count_text is len:
         raise ConfigurationError(
-            "len counts characters, not tokens; for characters a token use CharCounter(chars_per_token)",
+            "len counts characters, not tokens; for characters per token use CharCounter(chars_per_token)",
             argument="count_text",
         )
     _check_at_once("a text function", count_text)
@@ -258,6 +258,4 @@ def _check_at_once(name: str, function: Any) -> None:
     if not callable(function):
         raise ConfigurationError(f"{name} must be callable, not {function!r}", argument=name)
     if answers_later(function):
-        raise ConfigurationError(
-            f"{name} must answer at once, not be async: it counts asynchronously", argument=name
-        )
+        raise ConfigurationError(f"{name} must be synchronous, and is async", argument=name)

@@ -89,7 +89,7 @@ class _NoCounts(dict[Any, int]):
 
     def __missing__(self, text: Any) -> int:
         if text is not None and not isinstance(text, str):
-            raise TypeError(f"a {type(text).__name__} is no text")
+            raise TypeError(f"a {type(text).__name__} is not a text")
         return 0
 
 
@@ -182,7 +182,7 @@ def register_format(format: Format, /, *, replace: bool = False) -> None:
     """
     form = _as_format(format)
     if form.name in REGISTRY and not replace:
-        raise ConfigurationError(f"format {form.name!r} is known already; pass replace=True to change it")
+        raise ConfigurationError(f"format {form.name!r} exists already; pass replace=True to replace it")
     REGISTRY[form.name] = form
 
 
@@ -192,7 +192,7 @@ def _as_format(value: Any) -> Format:
     if not isinstance(name, str) or not name or name == "auto":
         known = ", ".join(formats())
         raise ConfigurationError(
-            f"a format is 'auto', a name ({known}), or an object with a name and the methods of Format,"
+            f"a format must be 'auto', a name ({known}), or an object with a name and the methods of Format,"
             f" not {reprlib.repr(value)}",
             argument="format",
         )

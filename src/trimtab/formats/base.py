@@ -84,7 +84,7 @@ class Prices:
             TypeError: Messages with reasoning are counted in full.
         """
         if self.thoughts_counted is None:
-            raise TypeError("what thinks is counted in full")
+            raise TypeError("messages with reasoning are counted in full")
         if not self.sealed_chars_per_token:
             return 0
         return math.ceil(max(0, chars - self.sealed_free_chars) / self.sealed_chars_per_token)

@@ -24,7 +24,7 @@ def messages_from_telemetry(recorded: object, /) -> list[Dict]:
     """
     listed = plain_value(recorded)
     if isinstance(listed, str) or not isinstance(listed, Sequence):
-        raise FormatError(f"recorded messages are a list, not {type(listed).__name__}")
+        raise FormatError(f"recorded messages must be a list, not {type(listed).__name__}")
     return [message for index, one in enumerate(listed) for message in _messages(one, index)]
 
 
@@ -49,7 +49,7 @@ def system_from_telemetry(recorded: object, /) -> Dict | None:
 
 def _messages(one: object, index: int) -> list[Dict]:
     if not isinstance(one, Mapping) or not isinstance(one.get("role"), str):
-        raise FormatError(f"recorded messages[{index}] is no mapping with a role", path=str(index))
+        raise FormatError(f"recorded messages[{index}] is not a mapping with a role", path=str(index))
     parts = one.get("parts")
     if not isinstance(parts, Sequence) or isinstance(parts, str):
         raise FormatError(f"recorded messages[{index}] has no list of parts", path=str(index))

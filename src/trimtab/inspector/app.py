@@ -59,12 +59,12 @@ def make_app(
     """
     if len(token) < 16 or not token.isascii() or not token.isprintable() or set(token) & set(' ";,\\'):
         raise ConfigurationError(
-            "token is what keeps others out: give at least 16 characters of ASCII without spaces, quotes,"
-            " commas and semicolons, as secrets.token_urlsafe() makes them",
+            "token must be at least 16 ASCII characters without spaces, quotes, commas and semicolons, for"
+            " example from secrets.token_urlsafe()",
             argument="token",
         )
     if (subject is None) == (collection is None):
-        raise ConfigurationError("give a subject, or collection= with several: one of both")
+        raise ConfigurationError("pass either a subject or collection= with several")
     desk = Desk(subject, collection, token)
     pages: Mapping[str, Handler] = {
         "/": Inspector.conversation,

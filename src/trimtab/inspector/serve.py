@@ -56,8 +56,8 @@ def serve(
     if not _is_loopback(host) and not allow_remote:
         raise ConfigurationError(
             phrase(
-                f"host {host!r} can be reached from other machines, and what is sent is not encrypted: use"
-                f" {LOOPBACK}, or say ",
+                f"host {host!r} can be reached from other machines, and the traffic is not encrypted: use"
+                f" {LOOPBACK}, or pass ",
                 option("allow_remote", True),
             ),
             argument="host",

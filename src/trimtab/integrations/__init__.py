@@ -66,7 +66,7 @@ class _Published(MetaPathFinder, Loader):
             )
         what, module = found
         if not isinstance(module, ModuleType):
-            raise ImportError(f"{what} is to be a module, and is {module!r:.80}", name=fullname)
+            raise ImportError(f"{what} must be a module, not {module!r:.80}", name=fullname)
         return ModuleSpec(fullname, self)
 
     def exec_module(self, module: ModuleType) -> None:

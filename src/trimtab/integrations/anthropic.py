@@ -58,7 +58,8 @@ def with_budget(
     is_async = isinstance(client, AsyncAPIClient)
     if not isinstance(client, SyncAPIClient) and not is_async:
         raise ConfigurationError(
-            f"client is an Anthropic or AsyncAnthropic, or the SDK's client of a cloud, not {client!r:.80}",
+            "client must be an Anthropic or AsyncAnthropic, or the SDK's client of a cloud, not"
+            f" {client!r:.80}",
             argument="client",
         )
     bodies = Bodies(

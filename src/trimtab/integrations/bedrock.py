@@ -55,7 +55,7 @@ def with_budget(
     service = given.meta.service_model.service_name if isinstance(client, BaseClient) else ""
     if service != "bedrock-runtime":
         raise ConfigurationError(
-            f"client is what boto3.client('bedrock-runtime') makes, not {service or repr(client):.80}",
+            f"client must be from boto3.client('bedrock-runtime'), not {service or repr(client):.80}",
             argument="client",
         )
     bodies = Bodies(

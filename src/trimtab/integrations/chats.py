@@ -54,8 +54,9 @@ def refuse_baseline(counter: object) -> None:
     """
     if isinstance(counter, UsageBaseline):
         raise ConfigurationError(
-            "counter is a UsageBaseline, which is of one conversation: one is kept here for each, and taught"
-            " by what is billed. Give what estimates, counter=EstimateCounter(), or none",
+            "counter is a UsageBaseline, which is for one conversation: this client keeps one for each"
+            " conversation, and records its bills. Pass a counter that estimates, such as"
+            " counter=EstimateCounter(), or none",
             argument="counter",
         )
 

@@ -68,7 +68,7 @@ def with_budget(
     """
     if not isinstance(client, Client | AsyncClient):
         raise ConfigurationError(
-            f"client is a google.genai.Client or its aio, not {client!r:.80}", argument="client"
+            f"client must be a google.genai.Client or its aio, not {client!r:.80}", argument="client"
         )
     bodies = Bodies(
         budget,

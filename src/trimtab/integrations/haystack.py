@@ -175,8 +175,8 @@ def _data(name: str, value: Any) -> Any:
     if isinstance(value, Iterable):
         return list(value)
     raise ConfigurationError(
-        f"{name}={value!r:.80} has no form in the file of a pipeline: give a name, a number, a strategy of"
-        " trimtab's, or a function that can be imported"
+        f"{name}={value!r:.80} cannot be written to a pipeline file: pass a name, a number, a strategy of"
+        " trimtab, or a function that can be imported"
     )
 
 

@@ -231,22 +231,22 @@ def trim_messages(messages: Any = None, budget: AdapterBudget = None, **options:
     max_tokens, token_counter = options.pop("max_tokens", None), options.pop("token_counter", None)
     if max_tokens is not None and budget is not None:
         raise ConfigurationError(
-            "max_tokens is LangChain's word for the budget: give one of them", argument="max_tokens"
+            "max_tokens is LangChain's name for the budget: pass one of them", argument="max_tokens"
         )
     if not options.pop("include_system", True):
         raise ConfigurationError(
-            "include_system=False: a system message never leaves; leave it out of the messages instead",
+            "include_system=False: a system message is never evicted; leave it out of the messages instead",
             argument="include_system",
         )
     if options.pop("text_splitter", None):
         raise ConfigurationError(
-            "text_splitter is langchain-core's: texts are cut between words and sentences by TruncateText",
+            "text_splitter is not supported: TruncateText cuts texts between words and sentences",
             argument="text_splitter",
         )
     if counter := _counter_given(token_counter):
         if options.get("counter") is not None:
             raise ConfigurationError(
-                "token_counter is LangChain's word for counter: give one of them", argument="token_counter"
+                "token_counter is LangChain's name for counter: pass one of them", argument="token_counter"
             )
         options["counter"] = counter
     tokens, on_fitted = max_tokens if budget is None else budget, options.pop("on_fitted", None)
@@ -316,18 +316,19 @@ def _part_asked(options: dict[str, Any]) -> _Part:
             raise ConfigurationError("start_on is only valid with strategy='last'", argument="start_on")
         if not issubclass(HumanMessage, start_on):
             raise ConfigurationError(
-                "start_on lacks 'human': the user's message that opened a turn stays with what is kept of it",
+                "start_on must include 'human': the user message that opened a turn is kept with the turn",
                 argument="start_on",
             )
         if options.get("pin") is not None:
             raise ConfigurationError(
-                "start_on and pin: what stands before the first message of the user's leaves, and a pin says"
-                " what stays; give one of them",
+                "start_on and pin contradict each other: start_on evicts messages before the first user"
+                " message, and a pin keeps them; pass one of them",
                 argument="start_on",
             )
     if is_partial and strategy not in ("first", "last"):
         raise ConfigurationError(
-            "allow_partial is only valid with strategy='last' and 'first'; of ours TruncateText cuts texts",
+            "allow_partial is only valid with strategy='last' and 'first'; with trimtab's strategies, use"
+            " TruncateText to cut texts",
             argument="allow_partial",
         )
     if strategy == "first" and not set(end_on).issubset(_KINDS.values()):
@@ -362,8 +363,8 @@ def _kinds(name: str, options: dict[str, Any]) -> tuple[type[BaseMessage], ...]:
         known = _KINDS.get(kind) if isinstance(kind, str) else kind
         if not isinstance(known, type) or not issubclass(known, BaseMessage):
             raise ConfigurationError(
-                f"{name}={kind!r:.80} is no kind of LangChain's messages: it is one of {_KINDS_IN_WORDS},"
-                " or a class of messages"
+                f"{name}={kind!r:.80} is not a kind of LangChain message: use one of {_KINDS_IN_WORDS}, or a"
+                " message class"
             )
         found.append(known)
     return tuple(found)
@@ -382,8 +383,8 @@ def _with_strategy(tokens: AdapterBudget, options: dict[str, Any], part: _Part) 
         others = sorted(name for name in options if options[name] is not None and name not in _OF_FIRST)
         if others:
             raise ConfigurationError(
-                f"{', '.join(others)}: not with strategy='first', which is LangChain's; strategy="
-                "'drop_newest' takes it, and keeps the latest message of the user"
+                f"{', '.join(others)}: not supported with strategy='first', which is LangChain's;"
+                " strategy='drop_newest' supports it, and keeps the latest user message"
             )
         return Context(cast("Any", tokens)).add(HISTORY, [], strategy=_Beginning(part))
     if strategy == "last":
@@ -682,7 +683,7 @@ def _read(message: BaseMessage) -> dict[str, Any]:
 def _role_of(kind: type[BaseMessage]) -> str:
     role = next((_ROLES[base] for base in kind.__mro__ if base in _ROLES), None)
     if role is None:
-        raise ConfigurationError(f"{kind.__name__} is no message that a model is sent")
+        raise ConfigurationError(f"{kind.__name__} is not a message for a model")
     return role
 
 

@@ -245,13 +245,13 @@ class TrimHandler(CustomLogger):
             stored = next((key for key in STORED if kwargs.get(key) is not None), None)
             if stored is not None:
                 raise ConfigurationError(
-                    f"{stored}={kwargs[stored]!r:.80} names a prompt that is stored elsewhere, and the call"
-                    f" has no {FORMS[form].messages}=: nobody here sees what will be sent, and nothing of it"
-                    f" can be fitted. Give {FORMS[form].messages}=, or take the TrimHandler out of"
-                    " litellm.callbacks for this call"
+                    f"{stored}={kwargs[stored]!r:.80} names a stored prompt, and the call has no"
+                    f" {FORMS[form].messages}=: its messages are unknown here, and cannot be fitted. Pass"
+                    f" {FORMS[form].messages}=, or remove the TrimHandler from litellm.callbacks for this"
+                    " call"
                 )
             raise ConfigurationError(
-                f"litellm.{call_type.value if call_type else ''} was given its messages by position, where no"
+                f"litellm.{call_type.value if call_type else ''} got its messages by position, where no"
                 f" callback sees them: name {FORMS[form].messages}=, or call the function of that name in"
                 " trimtab.integrations.litellm"
             )
@@ -554,7 +554,7 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
     """
     if format not in FORMS:
         raise ConfigurationError(
-            f"format is one of {', '.join(FORMS)}, not {format!r:.80}", argument="format"
+            f"format must be one of {', '.join(FORMS)}, not {format!r:.80}", argument="format"
         )
 
     send: Callable[..., R] = function  # P cannot say what is given by name
@@ -566,7 +566,7 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
         handlers = [one for one in litellm.callbacks if isinstance(one, TrimHandler)]
         if not handlers:
             raise ConfigurationError(
-                f"{function.__name__}: no TrimHandler is in litellm.callbacks; say"
+                f"{function.__name__}: there is no TrimHandler in litellm.callbacks; call"
                 " litellm.callbacks.append(TrimHandler(budget)) first"
             )
         router = getattr(function, "__self__", None)

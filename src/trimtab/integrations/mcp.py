@@ -348,14 +348,14 @@ class _Library:
             )
         if id is not None and query is None:
             return _answer(self._part(one, id, offset, most_tokens))
-        raise ConfigurationError("give query, words to search for, or id, a message to read: one of them")
+        raise ConfigurationError("pass either query, words to search for, or id, a message to read")
 
     def _part(self, session: Session, id: str, offset: int, most_tokens: int) -> RecallResult:
         """Read as much of a message as has room, from a place in it."""
         events = self._store.load(LoadRequest(session=session.id, ids=(id,)))
         if not events or events[0].kind not in ("message", "fact"):
             raise UnknownNameError(
-                f"session {session.id!r} has no message {id!r}: give an id that a query found", name=id
+                f"session {session.id!r} has no message {id!r}: pass an id that a query found", name=id
             )
         whole = _line(session, events[0])
         rest = whole.text[offset:]
@@ -430,9 +430,9 @@ class _Library:
         session.refresh()
         if "on_trim" in session.missing:
             raise ConfigurationError(
-                f"session {name!r} was made with an on_trim ({session.missing['on_trim']}), which takes"
-                " messages out of its views, and this server has none: start it with open_session=, a"
-                " function of a name that opens the session with it"
+                f"session {name!r} was made with an on_trim ({session.missing['on_trim']}), which removes"
+                " messages from its views, but this server has none: start it with open_session=, a"
+                " function that opens the session of a name with it"
             )
         return session
 
@@ -440,8 +440,9 @@ class _Library:
         """Check how many tokens a result is asked to have."""
         if not LEAST_TOKENS <= tokens <= self.max_tokens:
             raise ConfigurationError(
-                f"{name} is {tokens:,}, and a result of this server has {LEAST_TOKENS} to {self.max_tokens:,}"
-                " tokens: give a number between, or have the server started with a larger --max-tokens",
+                f"{name} is {tokens:,}, but a result of this server has {LEAST_TOKENS} to"
+                f" {self.max_tokens:,} tokens: pass a number in this range, or start the server with a"
+                " larger --max-tokens",
                 argument=name,
             )
         return tokens
@@ -519,7 +520,7 @@ def _whole(name: str, text: str) -> int:
     """Read a number of an address."""
     if not text.isdecimal():
         raise ConfigurationError(
-            f"{name} is a whole number, as in ?{name}=200, not {text!r:.40}", argument=name
+            f"{name} must be a whole number, as in ?{name}=200, not {text!r:.40}", argument=name
         )
     return int(text)
 

@@ -54,7 +54,7 @@ def with_budget(
     """
     if not isinstance(client, OpenAI | AsyncOpenAI):
         raise ConfigurationError(
-            f"client is an openai.OpenAI or AsyncOpenAI, not {client!r:.80}", argument="client"
+            f"client must be an openai.OpenAI or AsyncOpenAI, not {client!r:.80}", argument="client"
         )
     bodies = {
         "/chat/completions": Bodies(

@@ -79,8 +79,8 @@ def trim_filter(
     """
     if persist is not None and not isinstance(persist, TrimSession):
         raise ConfigurationError(
-            f"persist={persist!r:.80}: the SDK does not tell a filter of the run's session, so persist= is"
-            " that session itself, persist=TrimSession(session)"
+            f"persist={persist!r:.80}: a filter cannot see the run's session, so pass that session itself,"
+            " persist=TrimSession(session)"
         )
     trimmer: Trimmer[TResponseInputItem] = Trimmer(
         budget,
@@ -163,8 +163,8 @@ class TrimSession:
     ) -> None:
         if session.format.name != "openai_responses":
             raise ConfigurationError(
-                f"the Agents SDK writes items of Responses, and the session is of {session.format.name!r}:"
-                " make it with Session(…, format='openai_responses')"
+                "the Agents SDK writes Responses items, but the session has the format"
+                f" {session.format.name!r}: make it with Session(…, format='openai_responses')"
             )
         self.session = session
         self.session_id = session.id

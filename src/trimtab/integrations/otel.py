@@ -128,7 +128,7 @@ def instrument(*, meter_provider: MeterProvider | None = None) -> Observer:
         ConfigurationError: The argument is not a provider of meters.
     """
     if meter_provider is not None and not isinstance(meter_provider, metrics.MeterProvider):
-        raise ConfigurationError(f"meter_provider is a MeterProvider, not {meter_provider!r:.80}")
+        raise ConfigurationError(f"meter_provider must be a MeterProvider, not {meter_provider!r:.80}")
     provider = metrics.get_meter_provider() if meter_provider is None else meter_provider
     return observe(_Exporter(provider))
 

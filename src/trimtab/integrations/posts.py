@@ -129,9 +129,9 @@ def refuse_replaced(resource: Any, path: str, package: str) -> None:
     """
     for name in _stand_ins(resource, path, package):
         raise ConfigurationError(
-            f"{name} was replaced on this client, and what replaced it asks by this client: the one with a"
-            " budget would lose it, or ask past its budget. Give with_budget the client as it was made, and"
-            " replace the method on what comes back: wrap(with_budget(client, budget))"
+            f"{name} was replaced on this client, and the replacement calls this client: a client with a"
+            " budget would lose it, or would bypass its budget. Pass the original client to with_budget,"
+            " and replace the method on the result: wrap(with_budget(client, budget))"
         )
 
 

@@ -317,7 +317,7 @@ def _pairs(message: ModelMessage) -> list[Pair]:
     if isinstance(message, ModelResponse):
         return _response(message)
     if not isinstance(message, ModelRequest):
-        raise ConfigurationError(f"a message is a ModelRequest or a ModelResponse, not {message!r:.80}")
+        raise ConfigurationError(f"a message must be a ModelRequest or a ModelResponse, not {message!r:.80}")
     made = (([part], _request_part(part)) for part in message.parts)
     return [(parts, wire) for parts, wire in made if wire is not None]
 

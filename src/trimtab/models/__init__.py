@@ -295,7 +295,7 @@ def facts_for(model: str, /) -> ModelFacts:
         phrase(
             f"unknown model {model!r}: pass ",
             Hint("counter", "counter=EstimateCounter()", "estimate"),
-            " and a budget, or describe it once with ",
+            " and a budget, or register it once with ",
             Hint(
                 "facts",
                 f"register_model(ModelFacts(name={model!r}, window_tokens=..., encoding='o200k_base'))",
@@ -315,7 +315,7 @@ def find_facts(model: str, /) -> ModelFacts | None:
         ConfigurationError: The argument is not a name, or the file named by `TRIMTAB_MODELS` cannot be read.
     """
     if not isinstance(model, str):
-        raise ConfigurationError(f"model is the name of a model, not {model!r:.80}", argument="model")
+        raise ConfigurationError(f"model must be the name of a model, not {model!r:.80}", argument="model")
     if not _READ:
         _read_environment()
     return _tables().facts.get(model) or _find(model) or _by_maker(model)
@@ -392,7 +392,7 @@ def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
             other = aliases.get(facts.name)
             known = f" as {other!r}" if other and facts.name not in rows else ""
             raise ConfigurationError(
-                f"model {facts.name!r} is known already{known}; pass replace=True to change it"
+                f"model {facts.name!r} exists already{known}; pass replace=True to replace it"
             )
         rows[facts.name] = facts
         _by_maker.cache_clear()  # it may be a maker's row, or now be known

@@ -339,18 +339,18 @@ def check_facts(facts: Any, /) -> None:
     """
     if not isinstance(facts, ModelFacts):
         raise ConfigurationError(
-            f"a model is described by ModelFacts(...), not by {facts!r:.80}", argument="facts"
+            f"the facts of a model must be ModelFacts(...), not {facts!r:.80}", argument="facts"
         )
     if not isinstance(facts.name, str) or not facts.name:
         raise ConfigurationError(f"the name of a model is a text, not {facts.name!r:.80}")
     for name, (is_one, wanted) in _FACTS.items():
         value = getattr(facts, name)
         if not is_one(value):
-            raise ConfigurationError(f"{facts.name}: {name} is {wanted}, not {value!r:.80}")
+            raise ConfigurationError(f"{facts.name}: {name} must be {wanted}, not {value!r:.80}")
     if facts.input_tokens is not None and facts.input_tokens > (facts.window_tokens or math.inf):
         raise ConfigurationError(
-            f"{facts.name}: input_tokens is at most window_tokens, {facts.window_tokens:,}, or None where the"
-            f" window alone is the limit, not {facts.input_tokens:,}"
+            f"{facts.name}: input_tokens must be at most window_tokens, {facts.window_tokens:,}, or None if"
+            f" only the window limits it, not {facts.input_tokens:,}"
         )
 
 

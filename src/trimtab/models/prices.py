@@ -150,14 +150,16 @@ class CachePricing:
             UnknownNameError: A key is unknown.
         """
         if not isinstance(data, Mapping):
-            raise ConfigurationError(f"a pricing is a mapping, not {type(data).__name__}")
+            raise ConfigurationError(f"a pricing must be a mapping, not {type(data).__name__}")
         known = [one.name for one in fields(cls)]
         for key in data:
             if key not in known:
                 raise unknown_name(f"a pricing has no {key!r}; there are: {', '.join(known)}", key, known)
         for key in ("name", "source", "checked"):
             if not isinstance(data.get(key, ""), str):
-                raise ConfigurationError(f"{key} of a pricing is a text, not {data[key]!r:.60}", argument=key)
+                raise ConfigurationError(
+                    f"{key} of a pricing must be a text, not {data[key]!r:.60}", argument=key
+                )
         return cls(**data)
 
 
@@ -165,12 +167,12 @@ def _tiers(given: Any) -> tuple[PriceTier, ...]:
     """Read tiers, from the smallest on; in plain data each is a list."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigurationError(
-            f"tiers is a list of (above_tokens, input, output), not {given!r:.60}", argument="tiers"
+            f"tiers must be a list of (above_tokens, input, output), not {given!r:.60}", argument="tiers"
         )
     made: list[PriceTier] = []
     for one in given:
         if isinstance(one, str) or not isinstance(one, Sequence) or len(one) != len(PriceTier._fields):
-            raise ConfigurationError(f"each of tiers is (above_tokens, input, output), not {one!r:.60}")
+            raise ConfigurationError(f"each of tiers must be (above_tokens, input, output), not {one!r:.60}")
         tier = PriceTier(*one)
         check_whole("above_tokens of a tier", tier.above_tokens, least=1)
         _check_amounts(**{"input of a tier": tier.input, "output of a tier": tier.output})
@@ -181,7 +183,9 @@ def _tiers(given: Any) -> tuple[PriceTier, ...]:
 def _check_amounts(**amounts: object) -> None:
     for name, value in amounts.items():
         if not is_number(value) or value < 0:
-            raise ConfigurationError(f"{name} is a number from 0 on, not {value!r:.60}", argument=name)
+            raise ConfigurationError(
+                f"{name} must be a number of at least 0, not {value!r:.60}", argument=name
+            )
 
 
 _CLAUDE = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
@@ -424,7 +428,7 @@ def pricing_for(name: str, /) -> CachePricing:
     known = _ROWS.get(name) or find_pricing(name)
     if known is not None:
         return known
-    there = f"{', '.join(_ROWS)}, and names of models that these are of"
+    there = f"{', '.join(_ROWS)}, and names of models with these prices"
     raise unknown_name(f"no pricing is called {name!r}; there are: {there}", name, _ROWS, argument="pricing")
 
 

@@ -58,7 +58,8 @@ def load_policy(
         return _context(source, check_names(names))
     if not isinstance(source, (str, PathLike)):
         raise ConfigurationError(
-            f"a policy is the path of a file or a mapping, not {type(source).__name__}", argument="source"
+            f"a policy must be the path of a file or a mapping, not {type(source).__name__}",
+            argument="source",
         )
     return policy_in(read_file(source), source, names=names)
 
@@ -71,9 +72,9 @@ def _context(data: object, names: Mapping[str, object]) -> Context:
     at = Place(names=names)
     if isinstance(data, Mapping) and not data.keys().isdisjoint(_ALONE):
         raise ConfigurationError(
-            "a policy has blocks. A strategy, which says its 'kind', is the strategy of a block, strategy= of"
-            " fit, or --strategy; a session (kind = 'session' with its options beside it) is what Session(…)"
-            " makes and `trimtab replay` measures"
+            "a policy has blocks. A strategy, with its 'kind', is the strategy of a block, strategy= of"
+            " fit, or --strategy; a session (kind = 'session' with its options) is for Session(…) and"
+            " `trimtab replay`"
         )
     try:
         read = POLICY.read(data, at)
@@ -87,7 +88,7 @@ def _context(data: object, names: Mapping[str, object]) -> Context:
         place = at.key("blocks").item(index)
         if options["name"] in context:
             raise ConfigurationError(
-                f"{place.key('name').path}: there is a block {options['name']!r} already",
+                f"{place.key('name').path}: block {options['name']!r} exists already",
                 argument="name",
                 place=place.key("name").path,
             )
@@ -122,7 +123,7 @@ def policy_data(context: Context, /, *, names: Mapping[str, Any] | None = None) 
         {'schema': 1, 'budget': 8192, 'blocks': [{'name': 'documents', 'max_ratio': 0.4, 'strategy': 'drop'}]}
     """
     if not isinstance(context, Context):
-        raise ConfigurationError(f"a policy is written from a Context, not {type(context).__name__}")
+        raise ConfigurationError(f"a policy must be made from a Context, not {type(context).__name__}")
     return context_data(context, check_names(names))
 
 
@@ -210,7 +211,8 @@ def _is_toml(path: str | PathLike[str]) -> bool:
     suffix = Path(path).suffix.lower()
     if suffix not in (".toml", ".json"):
         raise ConfigurationError(
-            f"{fspath(path)}: a policy is a file in .toml or .json, not {suffix or 'without suffix'}"
+            f"{fspath(path)}: the file of a policy must end in .toml or .json, not"
+            f" {suffix or 'without suffix'}"
         )
     return suffix == ".toml"
 
@@ -220,7 +222,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} is given twice in one table")
+            raise ValueError(f"the key {key!r} occurs twice in one table")
         found[key] = value
     return found
 

@@ -113,7 +113,7 @@ class Index:
         """
         place = self._next if place is None else place
         if place in self.chars:
-            raise ConfigurationError(f"place {place} of the index has a text: remove that one first")
+            raise ConfigurationError(f"place {place} of the index has a text: remove it first")
         self._next = max(self._next, place + 1)
         self.chars[place] = len(text)
         self.sum_chars += len(text)
@@ -132,7 +132,7 @@ class Index:
         """
         if self.chars.get(place) != len(text):
             raise ConfigurationError(
-                f"place {place} of the index has another text, or none: nothing was removed"
+                f"place {place} of the index has another text or none: nothing was removed"
             )
         self.sum_chars -= self.chars.pop(place)
         for term, often in Counter(text_terms(text)).items():

@@ -91,12 +91,12 @@ class RankCall(NamedTuple):
         word, count = self.word, len(self.messages)
         if not isinstance(answer, Iterable) or isinstance(answer, (str, bytes, Mapping, Set)):
             raise ConfigurationError(
-                f"{word} answered {type(answer).__name__}; it answers a number for each message"
+                f"{word} returned {type(answer).__name__}; it must return a number for each message"
             )
         values = list(islice(answer, count + 1))
         if len(values) != count:
             found = f"more than {count:,}" if len(values) > count else f"{len(values):,}"
-            raise ConfigurationError(f"{word} answered {found} numbers for {count:,} messages")
+            raise ConfigurationError(f"{word} returned {found} numbers for {count:,} messages")
         return [self._number(at, value) for at, value in enumerate(values)]
 
     def _number(self, at: int, value: Any) -> float:
@@ -110,4 +110,4 @@ class RankCall(NamedTuple):
             if number == number:
                 return number
             answered = "nan" if isinstance(value, float) else answered
-        raise ConfigurationError(f"{self.word} answered {answered} for message {at}; it must be a number")
+        raise ConfigurationError(f"{self.word} returned {answered} for message {at}; it must be a number")

@@ -96,7 +96,7 @@ def replay(
     prices = pricing_for(prices) if isinstance(prices, str) else prices
     if not isinstance(prices, CachePricing):
         raise ConfigurationError(
-            f"pricing is a CachePricing or a name, not {type(prices).__name__}", argument="pricing"
+            f"pricing must be a CachePricing or a name, not {type(prices).__name__}", argument="pricing"
         )
     stage = _Stage(setting=setting, sizing=sizing, prices=prices, cache=PromptCache(prices))
     player = player_for(policy, setting)

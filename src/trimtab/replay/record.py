@@ -158,14 +158,14 @@ def read_recording(
     elif isinstance(source, Sequence) and not isinstance(source, str | bytes):
         form, messages = format_of(source, format, model), list(source)
     else:
-        raise FormatError(f"a recording is a list or a mapping, not {type(source).__name__}")
+        raise FormatError(f"a recording must be a list or a mapping, not {type(source).__name__}")
     lead = 0
     if messages is not None:
         _check_times(times, len(messages), wrong_times)
         calls = _calls(messages, form, system, tools, times, asked)
         lead = len(leading_system(system, form))
     if not calls:
-        raise FormatError("no model is called in it: there is nothing to replay")
+        raise FormatError("it has no model call to replay")
     found = Recording(calls=tuple(calls), format=form, questions=asked, lead=lead, notes=notes)
     return _with_check(found, wrong_questions)
 
@@ -206,7 +206,7 @@ def _only_one(source: Any) -> Conversation:
     if found is None:
         return Conversation(source)
     if len(found) > 1:
-        raise FormatError(f"it holds {len(found):,} conversations: read_recordings reads all of them")
+        raise FormatError(f"it has {len(found):,} conversations: use read_recordings")
     return next(iter(found.values()))
 
 
@@ -287,7 +287,7 @@ def _check_times(times: Sequence[float | None] | None, count: int, refusal: _Ref
         return
     is_right = isinstance(times, Sequence) and len(times) == count
     if not is_right or not all(one is None or is_number(one) for one in times):
-        raise refusal(f"times are as many numbers as messages ({count}), or none")
+        raise refusal(f"times must be as many numbers as messages ({count}), or none")
 
 
 def _calls(
@@ -331,7 +331,7 @@ def _questions(given: object) -> tuple[Question, ...]:
     if given is None:
         return ()
     if not isinstance(given, list):
-        raise FormatError(f"questions are a list of {_SHAPE}, not {given!r:.60}")
+        raise FormatError(f"questions must be a list of {_SHAPE}, not {given!r:.60}")
     return tuple(_question(number, one) for number, one in enumerate(given))
 
 
@@ -341,7 +341,7 @@ def _question(number: int, one: object) -> Question:
     is_asked = (at is not None or text is not None) and (text is None or isinstance(text, str))
     is_placed = (at is None or is_whole(at)) and isinstance(given.get("answer"), str | None)
     if not (is_asked and is_placed and isinstance(evidence, list) and all(map(is_whole, evidence))):
-        raise FormatError(f"questions[{number}] is {_SHAPE}, not {one!r:.60}")
+        raise FormatError(f"questions[{number}] must be {_SHAPE}, not {one!r:.60}")
     return Question(at=at, text=text, evidence=tuple(evidence), answer=given.get("answer"))
 
 

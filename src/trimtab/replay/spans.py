@@ -51,9 +51,7 @@ def calls_in_spans(source: Any, /) -> list[dict[str, Any]]:
             }
         )
     if not found:
-        raise FormatError(
-            f"no span has {_INPUT!r}: instrumentations record what was sent only where they are told to"
-        )
+        raise FormatError(f"no span has {_INPUT!r}: instrumentation records requests only if configured to")
     return sorted(found, key=lambda one: one["time"] or 0.0)
 
 
@@ -105,7 +103,7 @@ def _seconds(span: Mapping[str, Any]) -> float | None:
             try:
                 return datetime.fromisoformat(value).timestamp()
             except ValueError as error:
-                raise FormatError(f"{key} of a span is no time: {value!r:.40}") from error
+                raise FormatError(f"{key} of a span is not a time: {value!r:.40}") from error
         if value:
             return int(value) / 1e9
     return None

@@ -73,12 +73,12 @@ class SessionHooks:
             value = cls(**value)
         if not isinstance(value, cls):
             raise ConfigurationError(
-                f"hooks is a SessionHooks or a mapping, not {value!r:.80}", argument="hooks"
+                f"hooks must be a SessionHooks or a mapping, not {value!r:.80}", argument="hooks"
             )
         for name, hook in hooks_by_name(value).items():
             if hook is not None and (not callable(hook) or answers_later(hook)):
                 raise ConfigurationError(
-                    f"hook {name} is a function that answers at once, not {hook!r:.80}", argument="hooks"
+                    f"hook {name} must be a synchronous function, not {hook!r:.80}", argument="hooks"
                 )
             if hook is not None:
                 check_parameters(f"hook {name}", hook, *_GIVEN[name])

@@ -101,7 +101,7 @@ def session_budget(value: Any, counter: Any, tools: Any = None, /, *, model: str
     tokens = budget.input_tokens
     if tokens < LEAST_BUDGET:
         raise ConfigurationError(
-            f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}", argument="budget"
+            f"the budget of a session must be at least {LEAST_BUDGET} tokens, not {tokens}", argument="budget"
         )
     return budget
 
@@ -115,19 +115,19 @@ SummaryMode = Literal["incremental", "rolling", "anchored"]
 
 def _anchors_given(name: str, value: Any) -> list[Any]:
     if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
-        raise ConfigurationError(f"{name} is a list of messages, not {value!r:.80}", argument=name)
+        raise ConfigurationError(f"{name} must be a list of messages, not {value!r:.80}", argument=name)
     return [plain_message(one) for one in value]
 
 
 def _text_given(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ConfigurationError(f"{name} is a text, not {value!r:.80}", argument=name)
+        raise ConfigurationError(f"{name} must be a text, not {value!r:.80}", argument=name)
     return value
 
 
 def _seconds_given(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise ConfigurationError(f"{name} is a number above 0, not {value!r:.80}", argument=name)
+        raise ConfigurationError(f"{name} must be a number above 0, not {value!r:.80}", argument=name)
     return value
 
 
@@ -138,7 +138,7 @@ def _result_ratio_given(name: str, value: Any) -> Any:
         return check_fraction(name, value)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{error}; 'auto' cuts only what no view could hold, None cuts no result", argument=name
+            f"{error}; 'auto' cuts only texts that no view could hold, None cuts no result", argument=name
         ) from None
 
 
@@ -146,8 +146,8 @@ def _recall_given(name: str, value: Any) -> float:
     number = number_of(value)
     if number is None or not 0 <= number < 1:
         raise ConfigurationError(
-            f"{name} must be a number from 0 to below 1, not {value!r}: the share of a view for what"
-            " is recalled; 0 recalls nothing",
+            f"{name} must be a number from 0 to below 1, not {value!r}: it is the share of a view for"
+            " recalled messages; 0 recalls nothing",
             argument=name,
         )
     return number
@@ -384,11 +384,12 @@ class Options(SessionOptions):
             return
         if self.budget is not None:
             raise ConfigurationError(
-                "budget is given twice: by budget= and by the Context", argument="budget"
+                "budget is passed twice: by budget= and by the Context", argument="budget"
             )
         if self.breakpoints is not None:
             raise ConfigurationError(
-                "breakpoints is of the whole request, which is the Context's: Context(breakpoints=True)",
+                "breakpoints applies to the whole request, so it belongs to the Context:"
+                " Context(breakpoints=True)",
                 argument="breakpoints",
             )
         context = require_context(self.context, self).clone()
@@ -423,17 +424,17 @@ class Options(SessionOptions):
         model = self.model if self.model is not None or policy is None else policy.model
         if isinstance(counter, UsageBaseline):
             raise ConfigurationError(
-                "counter is a UsageBaseline, whose sizes change with each report: give the session the"
-                " counter inside, and call record_usage() after each answer",
+                "counter is a UsageBaseline, whose sizes change with each report: pass the counter inside"
+                " it, and call record_usage() after each answer",
                 argument="counter",
             )
         if counter is not None or model is not None:
             if self.message_overhead != 4:
                 raise ConfigurationError(
-                    f"message_overhead={self.message_overhead} is what a message costs where tokens are"
-                    f" estimated, and {'counter' if counter is not None else 'model'}= charges its own: leave"
-                    " it out (4 takes back another one that the log has), or pass"
-                    f" counter=counter_from_text(fn, message_overhead={self.message_overhead})",
+                    f"message_overhead={self.message_overhead} is the charge per message for estimates, but"
+                    f" {'counter' if counter is not None else 'model'}= has its own charge: leave it out"
+                    " (4 resets another value in the log), or pass counter=counter_from_text(fn,"
+                    f" message_overhead={self.message_overhead})",
                     argument="message_overhead",
                 )
             return counter_of(counter, model, self.wire_format)
@@ -562,11 +563,11 @@ def other_form(session: str, known: str, given: str) -> ConfigurationError:
     """Make the error for a session that is opened with another wire form than its log's."""
     return ConfigurationError(
         phrase(
-            f"session {session!r} holds messages in the wire form {known!r} and is opened with ",
+            f"session {session!r} has messages in the wire form {known!r} and is opened with ",
             option("format", given),
             ": leave ",
             option("format"),
-            " out, or begin another session",
+            " out, or start another session",
         ),
         argument="format",
     )
@@ -579,18 +580,20 @@ def _cheapest_given(value: Any, target_ratio: float) -> Cheapest | None:
     made = create_strategy(value) if isinstance(value, Mapping) else strategy_given(value)
     if type(made) is not Cheapest:
         raise ConfigurationError(
-            "a session cuts whole units, oldest first: strategy is 'cheapest' or Cheapest(...), which says"
-            f" how deep, and not {made.name!r}; leave it out and write target_ratio= for a depth of your own",
+            "a session cuts whole units, oldest first: strategy must be 'cheapest' or Cheapest(...), which"
+            f" sets the depth of a cut, not {made.name!r}; leave it out and pass target_ratio= to set the"
+            " depth yourself",
             argument="strategy",
         )
     if made.cold_at:
         raise ConfigurationError(
-            "cold_at: a session knows when its messages came; leave it out of Cheapest(...)",
+            "cold_at: a session knows the times of its messages; leave it out of Cheapest(...)",
             argument="cold_at",
         )
     if target_ratio != TARGET_RATIO:
         raise ConfigurationError(
-            f"target_ratio={target_ratio} says how deep a cut goes, and strategy='cheapest', too: give one",
+            f"target_ratio={target_ratio} sets the depth of a cut, and so does strategy='cheapest': pass one"
+            " of them",
             argument="target_ratio",
         )
     return made
@@ -602,10 +605,10 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
     if format.rules.lifts_system and format.kind(anchor) == "system":
         raise ConfigurationError(
             phrase(
-                f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
+                f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} allows none at the"
                 " front: put the text into ",
                 option("system"),
-                ", or give the anchor the role 'user'",
+                ", or use the role 'user' for the anchor",
             ),
             argument="anchors",
         )
@@ -636,7 +639,7 @@ def refuse_set(base: type, cls: type, name: str, /) -> None:
         again = f"open the session again, Session({name}=…, store=session.store, id=session.id)"
         instead = _INSTEAD.get(name, again)
     elif isinstance(vars(base).get(name), property):
-        instead = _INSTEAD.get(name, "it only tells")
+        instead = _INSTEAD.get(name, "it is read-only")
     else:
         return
     raise ConfigurationError(f"{name} of a Session cannot be set: {instead}")

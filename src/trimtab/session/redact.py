@@ -122,9 +122,7 @@ def redact_messages(
     """
     chosen = None if where is None else Where.of(where)
     if (given is None) == (chosen is None):
-        raise ConfigurationError(
-            "pass redact() events (or their ids), or where=, and not both", argument="where"
-        )
+        raise ConfigurationError("pass redact() either events (or their ids) or where=", argument="where")
     listed = [given] if isinstance(given, (Event, str)) or not isinstance(given, Sequence) else given
     ids = [] if given is None else [id_of(event) for event in listed]
     done = yield from core.known_event(made)
@@ -159,26 +157,26 @@ class Where:
                 given = re.compile(given)
             except (re.error, OverflowError, RecursionError) as error:
                 raise ConfigurationError(
-                    f"where={given!r:.80} is no regular expression: {error}", argument="where"
+                    f"where={given!r:.80} is not a regular expression: {error}", argument="where"
                 ) from error
         if isinstance(given, re.Pattern):
             pattern: re.Pattern[Any] = given
             if not isinstance(pattern.pattern, str):
                 raise ConfigurationError(
-                    f"where is a pattern of texts, not of bytes: {pattern.pattern!r:.80}", argument="where"
+                    f"where must be a pattern over text, not bytes: {pattern.pattern!r:.80}", argument="where"
                 )
             if pattern.search("") is not None:
                 raise ConfigurationError(
-                    f"where={pattern.pattern!r:.80} matches an empty text, and so every message: write what"
-                    " is to be found, or where=lambda event: True for all of them",
+                    f"where={pattern.pattern!r:.80} matches an empty text, and so every message: write a"
+                    " narrower pattern, or where=lambda event: True for all messages",
                     argument="where",
                 )
             name = f"where={pattern.pattern!r:.80}"
             return cls(lambda event: pattern.search(searchable_text(event)), name, (pattern,))
         if not callable(given):
             raise ConfigurationError(
-                "where is a regular expression, or a function of an event that says whether its message is"
-                f" meant, not {given!r:.80}",
+                "where must be a regular expression, or a function of an event that returns whether to"
+                f" redact its message, not {given!r:.80}",
                 argument="where",
             )
         return cls(given, f"where={given!r:.80}")
@@ -189,9 +187,7 @@ class Where:
         if inspect.isawaitable(answer):
             if inspect.iscoroutine(answer):
                 answer.close()
-            raise ConfigurationError(
-                f"{self.name} is async, and each message is asked for at once: pass a plain function"
-            )
+            raise ConfigurationError(f"{self.name} is async: pass a synchronous function")
         return bool(answer)
 
 
@@ -204,8 +200,7 @@ def _find(core: Core, where: Where) -> Steps[list[Event]]:
         found += compress(told, (yield from in_turns(where.meets, told, each=TURN)))
     if not found:
         raise UnknownNameError(
-            f"session {core.session!r} has no message with {where.name} that is not redacted yet;"
-            " nothing was changed",
+            f"session {core.session!r} has no unredacted message with {where.name}; nothing was changed",
             name=where.name,
         )
     return found

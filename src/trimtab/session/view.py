@@ -646,7 +646,7 @@ def _working_set_within(core: Core, at: int | None, budget: Any) -> Steps[Workin
     newest = (yield from core.ready()).version
     if core.in_force.context is not None:
         raise ConfigurationError(
-            "the budget of this session is its Context's: fit() shows it with that one, and with no other"
+            "the budget of this session is its Context's: fit() works only with that budget"
         )
     working_set = yield from working_set_at(core, newest if at is None else at)
     reader = working_set.reader

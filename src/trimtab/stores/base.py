@@ -92,7 +92,7 @@ class AppendRequest:
 
     def __post_init__(self) -> None:
         if not self.events:
-            raise ConfigurationError(f"session {self.session!r}: nothing to append")
+            raise ConfigurationError(f"session {self.session!r}: no event to append")
 
     def numbered(self) -> list[Event]:
         """Return the events with their new versions."""
@@ -327,8 +327,8 @@ class ClosedStore(Store):
             CopyError: Always, with what to write instead.
         """
         raise CopyError(
-            f"a {type(self).__name__} holds locks and connections, and is neither copied nor pickled:"
-            " open one where it is used, as open_store('chats.db'); copy_session(store, target, id)"
+            f"a {type(self).__name__} has locks and connections, and cannot be copied or pickled: open one"
+            " where it is used, for example with open_store('chats.db'); copy_session(store, target, id)"
             " copies a session"
         )
 
@@ -402,7 +402,7 @@ class Retry:
         object.__setattr__(self, "attempts", check_whole("attempts", self.attempts, least=1))
         if not 0 <= self.first_seconds <= self.max_seconds:
             raise ConfigurationError(
-                f"first_seconds is 0 or more and at most max_seconds, not {self.first_seconds!r} and"
+                f"first_seconds must be 0 or more and at most max_seconds, not {self.first_seconds!r} and"
                 f" {self.max_seconds!r}",
                 argument="first_seconds",
             )

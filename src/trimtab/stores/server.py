@@ -125,7 +125,7 @@ class Connections(ABC, Generic[C]):
             raise self._our_error(error, said) from (error if said == str(error) else None)
         except UnicodeError:
             # from the resolver, which may quote a password that is not written as a URL wants it
-            raise ConfigurationError(f"{self.name}: its host is no name that a host may have") from None
+            raise ConfigurationError(f"{self.name}: its host is not a valid host name") from None
 
 
 def _call(call: Callable[[], Any]) -> Any:
@@ -231,4 +231,4 @@ def check_seconds(waits: Mapping[str, Any], /) -> None:
     """Refuse a wait, whose name ends with `_seconds`, that is not above 0; None is no limit."""
     for name, seconds in waits.items():
         if name.endswith("_seconds") and seconds is not None and not seconds > 0:
-            raise ConfigurationError(f"{name} is more than 0, not {seconds!r:.80}", argument=name)
+            raise ConfigurationError(f"{name} must be more than 0, not {seconds!r:.80}", argument=name)

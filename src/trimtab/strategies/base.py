@@ -130,11 +130,11 @@ def as_strategy(value: object, /) -> Strategy:
         ConfigurationError: It has no `evict` and `name`.
     """
     if isinstance(value, type) or not callable(getattr(value, "evict", None)):
-        said = f"a strategy is an object with evict(request) and name, not {_what(value)}"
+        said = f"a strategy must be an object with evict(request) and name, not {_what(value)}"
         raise ConfigurationError(said, argument="strategy")
     name = getattr(value, "name", None)
     if not isinstance(name, str) or not name:
-        said = "a strategy has a word for reports under name, as in name = 'mine'"
+        said = "a strategy needs a name for reports, as in name = 'mine'"
         raise ConfigurationError(f"{said}; {reprlib.repr(value)} has {name!r}", argument="strategy")
     return cast("Strategy", value)
 
@@ -573,7 +573,7 @@ def strategy_data(strategy: Strategy, /) -> dict[str, Any]:
     write = getattr(strategy, "to_dict", None)
     if write is None:
         raise ConfigurationError(
-            f"{strategy!r} cannot be written as data: it has no to_dict; give it a name in names= instead"
+            f"{strategy!r} cannot be written as data: it has no to_dict; name it in names= instead"
         )
     data: dict[str, Any] = write()
     return data

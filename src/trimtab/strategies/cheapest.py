@@ -77,7 +77,7 @@ class Cheapest:
         weight = number_of(room_weight)
         if weight is None or weight <= 0:
             raise ConfigurationError(
-                f"room_weight is a number above 0, not {room_weight!r:.60}", argument="room_weight"
+                f"room_weight must be a number above 0, not {room_weight!r:.60}", argument="room_weight"
             )
         put(self, "room_weight", float(weight))
         if expected_calls is not None:
@@ -85,7 +85,7 @@ class Cheapest:
         put(self, "expected_calls", expected_calls)
         if isinstance(cold_at, str | bytes) or not isinstance(cold_at, Iterable):
             raise ConfigurationError(
-                f"cold_at is a list of whole numbers, not {cold_at!r:.60}", argument="cold_at"
+                f"cold_at must be a list of whole numbers, not {cold_at!r:.60}", argument="cold_at"
             )
         put(self, "cold_at", tuple(sorted({check_whole("each of cold_at", one, least=0) for one in cold_at})))
 
@@ -169,8 +169,8 @@ def _price_list(value: Any) -> CachePricing:
         return value
     if not isinstance(value, Mapping):
         raise ConfigurationError(
-            "pricing is a CachePricing, the name of one or of a model, or a mapping of its values,"
-            f" not {type(value).__name__}",
+            "pricing must be a CachePricing, the name of one or of a model, or a mapping of its values, not"
+            f" {type(value).__name__}",
             argument="pricing",
         )
     return CachePricing.from_dict(value)

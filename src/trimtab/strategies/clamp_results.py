@@ -75,7 +75,7 @@ class ClampResults:
         """Check what was given."""
         if (self.max_tokens is None) == (self.max_ratio is None):
             both = "both are given" if self.max_tokens is not None else "neither is given"
-            raise ConfigurationError(f"ClampResults takes max_tokens or max_ratio, and {both}")
+            raise ConfigurationError(f"ClampResults takes either max_tokens or max_ratio, and {both}")
         put = object.__setattr__
         if self.max_tokens is not None:
             put(self, "max_tokens", check_whole("max_tokens", self.max_tokens, least=1))
@@ -86,12 +86,12 @@ class ClampResults:
             if self.max_ratio is None or self.above_ratio < self.max_ratio:
                 raise ConfigurationError(
                     f"above_ratio={self.above_ratio} is the share above which a result is cut to max_ratio:"
-                    f" give a max_ratio of at most {self.above_ratio}",
+                    f" pass a max_ratio of at most {self.above_ratio}",
                     argument="above_ratio",
                 )
         if not isinstance(self.texts, bool) and self.texts != "too_large":
             raise ConfigurationError(
-                f"texts is True, False or 'too_large', not {reprlib.repr(self.texts)}", argument="texts"
+                f"texts must be True, False or 'too_large', not {reprlib.repr(self.texts)}", argument="texts"
             )
         check_flag("keep_newest", self.keep_newest)
 

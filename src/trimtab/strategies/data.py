@@ -130,7 +130,9 @@ def create_strategy(
     if isinstance(data, str):
         data = {"kind": data}
     if not isinstance(data, Mapping):
-        raise ConfigurationError(f"a strategy is a kind or a mapping with 'kind', not {reprlib.repr(data)}")
+        raise ConfigurationError(
+            f"a strategy must be a kind or a mapping with 'kind', not {reprlib.repr(data)}"
+        )
     options = dict(data)
     word = options.pop("kind", None)
     if not isinstance(word, str):
@@ -179,7 +181,7 @@ def _plugin_of(word: str, options: Mapping[str, Any]) -> Strategy:
 
 def _from_name(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
     if options:
-        raise ConfigurationError(f"{word!r} is a strategy from names=; it takes no options here")
+        raise ConfigurationError(f"{word!r} is a strategy from names=, and takes no options here")
     if not callable(getattr(value, "evict", None)):
         raise ConfigurationError(
             f"names[{word!r}] is used as a strategy but has no evict method: {value!r}", argument="names"
@@ -190,7 +192,7 @@ def _from_name(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
 def _preset(word: str, options: Mapping[str, Any]) -> Strategy:
     if options:
         raise ConfigurationError(
-            f"{word!r} has no options: write out its steps, as create_strategy({word!r}).to_dict() has them"
+            f"{word!r} has no options: write out its steps, from create_strategy({word!r}).to_dict()"
         )
     return PRESETS[word]
 

@@ -138,7 +138,8 @@ def fact_extractor_from(function: Callable[[Any], Any], /) -> FactExtractor:
     """
     if isinstance(function, type) or not callable(function):
         raise ConfigurationError(
-            f"a fact extractor is a function of a request, or has extract(request), not {function!r:.80}",
+            "a fact extractor must be a function of a request, or has extract(request), not"
+            f" {function!r:.80}",
             argument="fact_extractor",
         )
     check_parameters("a fact extractor", function, "request")
@@ -192,17 +193,17 @@ async def afacts_by(extractor: FactExtractor, request: FactRequest, /) -> list[F
 
 def _facts_of(word: str, answer: object) -> list[Fact]:
     if not isinstance(answer, Sequence) or isinstance(answer, (str, bytes)):
-        raise SummaryError(f"{word} answered {type(answer).__name__}, and no list of facts")
+        raise SummaryError(f"{word} returned {type(answer).__name__}, not a list of facts")
     for fact in answer:
         if not isinstance(fact, Fact) or not isinstance(fact.text, str):
-            raise SummaryError(f"{word} answered a {type(fact).__name__} among its facts, and no Fact")
+            raise SummaryError(f"{word} returned a {type(fact).__name__} among its facts, not a Fact")
         sources = fact.sources
         is_list = isinstance(sources, Sequence) and not isinstance(sources, str)
         if not is_list or not all(isinstance(one, str) for one in sources):
-            raise SummaryError(f"{word} answered a Fact whose sources are no list of ids")
+            raise SummaryError(f"{word} returned a Fact whose sources are not a list of ids")
         if not isinstance(fact.supersedes, str | None):
             raise SummaryError(
-                f"{word} answered a Fact that supersedes no text: {type(fact.supersedes).__name__}"
+                f"{word} returned a Fact whose supersedes is not a text: {type(fact.supersedes).__name__}"
             )
     return list(answer)
 

@@ -93,12 +93,13 @@ class Relevant:
     ) -> None:
         if query is not None and not isinstance(query, str):
             raise ConfigurationError(
-                f"query is a text, or None for what the user wrote last, not {query!r}", argument="query"
+                f"query must be a text, or None for the user's latest message, not {query!r}",
+                argument="query",
             )
         share = number_of(recent_ratio)
         if share is None or not 0 <= share <= 1:
             raise ConfigurationError(
-                f"recent_ratio is a number from 0 to 1, not {recent_ratio!r}", argument="recent_ratio"
+                f"recent_ratio must be a number from 0 to 1, not {recent_ratio!r}", argument="recent_ratio"
             )
         put = object.__setattr__
         put(self, "query", query)
@@ -296,14 +297,14 @@ def _check_gap(gap: Any) -> str:
     """Return the text of a gap in which the number of messages can be filled in."""
     if not isinstance(gap, str) or not gap.strip():
         raise ConfigurationError(
-            f"gap is a text, as in '[… {{count}} messages left out …]', not {gap!r}", argument="gap"
+            f"gap must be a text, such as '[… {{count}} messages left out …]', not {gap!r}", argument="gap"
         )
     try:
         gap.format(count=1)
     except (LookupError, ValueError, AttributeError, TypeError) as error:
         raise ConfigurationError(
-            f"gap may have {{count}} for the number of messages, and {{{{ for a brace; {gap!r} has something"
-            f" else: {error}",
+            f"gap may have {{count}} for the number of messages, and {{{{ for a brace; {gap!r} has another"
+            f" field: {error}",
             argument="gap",
         ) from error
     return gap

@@ -157,7 +157,7 @@ def weights_of(score: WeightsLike, /) -> Weights:
         number = number_of(weight)
         if number is None or number <= 0:
             raise ConfigurationError(
-                f"score[{name!r}] is a finite number above 0, not {weight!r}", argument="score"
+                f"score[{name!r}] must be a finite number above 0, not {weight!r}", argument="score"
             )
     if not weights:
         raise ConfigurationError(
@@ -179,7 +179,7 @@ def score_data(score: object, name: str | None, /) -> str | dict[str, float]:
     data = score.to_data() if isinstance(score, Weights) else name
     if data is None:
         raise ConfigurationError(
-            "score is a function without a name: make the strategy by create_strategy(..., names={...})",
+            "score is a function without a name: make the strategy with create_strategy(..., names={...})",
             argument="score",
         )
     return data

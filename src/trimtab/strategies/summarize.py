@@ -194,7 +194,7 @@ class Summarize:
         """
         if self.summarizer_name is None:
             raise ConfigurationError(
-                f"{word_of(self.summarizer)} has no name to be written as data; make the strategy by"
+                f"{word_of(self.summarizer)} has no name for data; make the strategy with"
                 " create_strategy({'kind': 'summarize', 'summarizer': 'mine'}, names={'mine': ...})"
             )
         return {
@@ -271,11 +271,11 @@ class Summarize:
         staying = {index for unit in kept for index in unit.indices}  # a message may be in units of both
         indices = sorted({index for unit in covered for index in unit.indices} - staying)
         if not indices:
-            raise SummaryError("it would stand for parts of messages only, the rest of which stays")
+            raise SummaryError("it would replace only parts of messages, whose other parts are kept")
         turns, kind = reversed(range(request.history.count)), request.history.kind
         last_turn = next((index for index in turns if kind(index) in ("user", "assistant")), -1)
         if last_turn < indices[0] and any(unit.open and last_turn in unit.indices for unit in kept):
-            raise SummaryError("it would stand between a call and the result that can still come")
+            raise SummaryError("it would be between a call and a result that can still come")
         return Insertion(
             at=indices[0],
             message=self._message(request, text, len(indices), covered),
@@ -307,11 +307,11 @@ class Summarize:
             return replace(made, planned_tokens=cap, why=f"planned {made.why}")
         name = word_of(self.summarizer)
         if not text.strip():
-            raise SummaryError(f"{name} answered an empty summary")
+            raise SummaryError(f"{name} returned an empty summary")
         made = self._summary(request, covered, kept, text)
         tokens, replaced = request.costs.insertion(made), sum(map(request.size, covered))
         if tokens > cap or tokens >= replaced:
-            most = f"its cap of {cap:,}" if tokens > cap else f"the {replaced:,} it stands for"
+            most = f"its cap of {cap:,}" if tokens > cap else f"the {replaced:,} that it replaces"
             raise SummaryError(f"{name} wrote a summary of {tokens:,} tokens, too many for {most}")
         self._memory.keep(keys[-1], text)
         return made

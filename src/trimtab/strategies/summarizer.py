@@ -162,8 +162,8 @@ def summarizer_from(function: Callable[..., Any], /) -> Summarizer:
     """
     if isinstance(function, type) or not callable(function):
         raise ConfigurationError(
-            "a summarizer is a function of messages, or has summarize(request),"
-            f" not {reprlib.repr(function)}",
+            "a summarizer must be a function of messages, or has summarize(request), not"
+            f" {reprlib.repr(function)}",
             argument="summarizer",
         )
     return FunctionSummarizer(function, takes_existing=_takes_two(function))
@@ -181,7 +181,7 @@ def _takes_two(function: Callable[..., Any]) -> bool:
             continue
         return takes_two
     raise ConfigurationError(
-        f"a summarizer takes (messages) or (messages, existing); this function takes {signature}",
+        f"a summarizer must take (messages) or (messages, existing); this function takes {signature}",
         argument="summarizer",
     )
 
@@ -212,7 +212,7 @@ def _plugin_of(name: str) -> Any:
         known = plugin_names("summarizers")
         near = near_names(name, known)
         raise UnknownNameError(
-            "a summarizer is a function of messages, a Summarizer, or the name of one that a package"
+            "a summarizer must be a function of messages, a Summarizer, or the name of one that a package"
             f" publishes ({', '.join(known) or 'there are none'}), not {name!r}{in_words(near)}",
             name=name,
             near=near,
@@ -353,7 +353,7 @@ def _text_of(summarizer: Summarizer, answer: object) -> str:
     except FormatError:  # no message either
         texts = []
     if not texts:
-        raise SummaryError(f"{word_of(summarizer)} answered {type(answer).__name__}, not text")
+        raise SummaryError(f"{word_of(summarizer)} returned {type(answer).__name__}, not text")
     return "\n".join(texts)
 
 

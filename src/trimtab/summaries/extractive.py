@@ -75,7 +75,7 @@ class ExtractiveSummarizer:
         counter = EstimateCounter() if counter is None else counter
         if not callable(getattr(counter, "count_text", None)):
             raise ConfigurationError(
-                "counter must have count_text(text), as those of counter_for and counter_from_text have,"
+                "counter must have count_text(text), as counters from counter_for and counter_from_text do,"
                 f" not {counter!r}",
                 argument="counter",
             )

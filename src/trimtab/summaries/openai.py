@@ -149,7 +149,7 @@ class ChatEndpoint(Generic[Client, Request]):
         """
         name = type(self).__name__
         raise CopyError(
-            f"{name} holds a client, and is neither copied nor pickled: make it where it is used, as"
+            f"{name} has a client, and cannot be copied or pickled: make it where it is used, with"
             f" {name}({self.name!r})"
         )
 
@@ -176,7 +176,7 @@ class ChatEndpoint(Generic[Client, Request]):
     def _text_of(self, answer: Any) -> str:
         choices = getattr(answer, "choices", None)
         if not choices:
-            raise SummaryError(f"{self.name} answered without a choice")
+            raise SummaryError(f"{self.name} returned no choice")
         message, reason = choices[0].message, choices[0].finish_reason
         if message.refusal:
             raise SummaryError(f"{self.name} refused to write {self._what}")
@@ -187,7 +187,7 @@ class ChatEndpoint(Generic[Client, Request]):
             )
         text: str = (message.content or "").strip()
         if not text:
-            raise SummaryError(f"{self.name} answered no text (finish_reason {reason})")
+            raise SummaryError(f"{self.name} returned no text (finish_reason {reason})")
         return text
 
     def _client_of(self, client: Client | None, given: dict[str, Any], options: dict[str, Any]) -> Client:
@@ -195,7 +195,9 @@ class ChatEndpoint(Generic[Client, Request]):
         kind: type[Client] = getattr(package, self._client_name)
         if client is not None:
             if any(value is not None for value in given.values()):
-                raise ConfigurationError("a client has its own base_url and api_key: give them, or client=")
+                raise ConfigurationError(
+                    "a client has its own base_url and api_key: pass either these or client="
+                )
             if not isinstance(client, kind):
                 raise ConfigurationError(
                     f"{type(self).__name__} takes an openai.{self._client_name}, not {type(client).__name__}"
@@ -205,7 +207,7 @@ class ChatEndpoint(Generic[Client, Request]):
             return kind(**given, **options)
         except package.OpenAIError as error:
             raise ConfigurationError(
-                f"no client for {self.name}: {error} For a server that asks for no key pass api_key='none'."
+                f"no client for {self.name}: {error} For a server that needs no key, pass api_key='none'."
             ) from error
 
 
@@ -227,7 +229,7 @@ class _Facts(ChatEndpoint[Client, FactRequest]):
             return [_fact_of(row, request) for row in json.loads(text)["facts"]]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise SummaryError(
-                f"{self.name} answered what is no list of facts in JSON ({type(error).__name__})"
+                f"{self.name} did not return a list of facts in JSON ({type(error).__name__})"
             ) from error
 
 
@@ -347,7 +349,8 @@ def _budget_of(model: str, budget: Budget | None) -> Budget:
             raise ConfigurationError(f"the window of {model!r} is not known: pass budget=", argument="budget")
     if not isinstance(budget, Budget) or not budget.output_reserve:
         raise ConfigurationError(
-            f"budget must leave room for the answer, as Budget(8_192, output_reserve=1_000), not {budget!r}",
+            "budget must reserve room for the answer, as in Budget(8_192, output_reserve=1_000), not"
+            f" {budget!r}",
             argument="budget",
         )
     return Budget.of(budget, model=model)

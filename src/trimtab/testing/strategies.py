@@ -84,7 +84,9 @@ def check_strategy(
                 _check_one(strategy, sample, counter, limit_tokens, thrifty=thrifty, where=where)
                 tried += 1
     if not tried:
-        raise ConfigurationError("check_strategy tried nothing: no sample has more than must stay anyway")
+        raise ConfigurationError(
+            "check_strategy had nothing to check: in every sample, all units must be kept"
+        )
 
 
 def _checked_name(strategy: Any) -> str:

@@ -96,8 +96,8 @@ def add(
     with open_session_store(url, create=bool(options)) as store:
         messages = messages_in(file, kind=kind)
         if event_ids and len(event_ids) != len(messages):
-            given_ids = f"--event-id is given {plural(len(event_ids), 'time')}"
-            raise Refused(f"{given_ids} for {plural(len(messages), 'message')}: give one for each, or none")
+            given_ids = f"--event-id is passed {plural(len(event_ids), 'time')}"
+            raise Refused(f"{given_ids} for {plural(len(messages), 'message')}: pass one for each, or none")
         one = open_or_begin(store, name, options)
         origins: list[OriginName | None] = [origin] * len(messages)
         events = one.extend(messages, ids=event_ids or None, origins=origins)
@@ -149,7 +149,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
         return None
     for kind in kinds:
         if kind not in KINDS:
-            raise click.BadParameter(f"{kind!r} is none of {', '.join(KINDS)} or all")
+            raise click.BadParameter(f"{kind!r} is not one of {', '.join(KINDS)} or all")
     return kinds
 
 

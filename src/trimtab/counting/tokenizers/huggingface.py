@@ -60,7 +60,7 @@ def counter_from_tokenizer(
     """
     if variables is not None and not isinstance(variables, Mapping):
         raise ConfigurationError(
-            f"variables are a mapping of names to values, not {variables!r:.80}", argument="variables"
+            f"variables must be a mapping of names to values, not {variables!r:.80}", argument="variables"
         )
     if isinstance(tokenizer, str | PathLike):
         found = _from_files(Path(fspath(tokenizer)), chat_template, name)
@@ -74,7 +74,7 @@ def counter_from_tokenizer(
     else:
         raise ConfigurationError(
             "counter_from_tokenizer takes a folder, a tokenizer.json, a tokenizers.Tokenizer or a tokenizer"
-            f" of transformers, not {tokenizer!r:.80}; for a text function take counter_from_text"
+            f" of transformers, not {tokenizer!r:.80}; for a function over texts use counter_from_text"
         )
     render = found.render
     if render is None:
@@ -124,7 +124,7 @@ def _json(file: Path) -> dict[str, Any]:
     try:
         read = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ConfigurationError(f"{file} is no JSON: {error}") from error
+        raise ConfigurationError(f"{file} is not JSON: {error}") from error
     return read if isinstance(read, dict) else {}
 
 

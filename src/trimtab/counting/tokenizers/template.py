@@ -235,7 +235,9 @@ class _Template:
         try:
             self._template = _environment().from_string(text)
         except package.TemplateError as error:
-            raise ConfigurationError(f"the chat template of {name} is no valid template: {error}") from error
+            raise ConfigurationError(
+                f"the chat template of {name} is not a valid template: {error}"
+            ) from error
         self._made_of = (text, name, variables)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -140,7 +140,7 @@ def parts_of_system(system: Any) -> list[Any]:
     entry = as_dict(system)
     if entry is None:
         raise FormatError(
-            f"system text is texts and parts, not {type(system).__name__}: {short_repr(system)}"
+            f"system text must be texts and parts, not {type(system).__name__}: {short_repr(system)}"
         )
     if "parts" not in entry and "role" not in entry:
         return [system]

@@ -69,11 +69,13 @@ class PostgresStore(ServedStore):
         """
         if not 0 < len(schema) <= 63 or any(one in schema for one in "\0%"):
             raise ConfigurationError(
-                f"schema is a name of 1 to 63 characters without %, not {schema!r:.80}", argument="schema"
+                f"schema must be a name of 1 to 63 characters without %, not {schema!r:.80}",
+                argument="schema",
             )
         if not 0 <= min_connections <= max_connections or max_connections < 1:
             raise ConfigurationError(
-                f"connections: {min_connections} to {max_connections}; the least is 0, the most at least 1"
+                f"connections: {min_connections} to {max_connections}; the minimum must be at least 0, and"
+                " the maximum at least 1"
             )
         tables = Tables(schema)
         if answer_timeout_seconds is None:

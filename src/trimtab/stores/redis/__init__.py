@@ -71,16 +71,18 @@ class RedisStore(ServedStore):
         """
         if not 0 < len(prefix) <= 200 or not prefix.isprintable() or "{" in prefix:
             raise ConfigurationError(
-                f"prefix is 1 to 200 printable characters without {{, not {prefix!r:.80}", argument="prefix"
+                f"prefix must be 1 to 200 printable characters without {{, not {prefix!r:.80}",
+                argument="prefix",
             )
         if ":session:" in f"{prefix}:":
             raise ConfigurationError(
-                f"prefix {prefix!r}: keys are PREFIX:session:NAME, so its sessions would also be those of the"
-                f" prefix {prefix.partition(':session')[0]!r}. Take another word than session between colons"
+                f"prefix {prefix!r}: keys are PREFIX:session:NAME, so its sessions would also be those of"
+                f" the prefix {prefix.partition(':session')[0]!r}. Use another word than session between"
+                " colons"
             )
         if max_connections < 1:
             raise ConfigurationError(
-                f"max_connections is 1 or more, not {max_connections!r:.80}", argument="max_connections"
+                f"max_connections must be 1 or more, not {max_connections!r:.80}", argument="max_connections"
             )
         options = ClientOptions(
             cluster=cluster,

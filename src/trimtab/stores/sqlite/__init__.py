@@ -98,11 +98,12 @@ def store_error(error: sqlite3.Error, path: str, /) -> StoreError:
         return CorruptSessionError(f"{where} {_DAMAGED[code]} ({error}). {_RESCUE}")
     if "no such module" in str(error):
         return StoreError(
-            f"{where} has a search index of an older trimtab, which this build of SQLite cannot remove"
-            f" ({error}). Open the file once with a Python whose SQLite has FTS5; nothing was changed"
+            f"{where} has a search index of an older version of trimtab, which this build of SQLite cannot"
+            f" remove ({error}). Open the file once with a Python whose SQLite has FTS5; nothing was"
+            " changed"
         )
     if "decode to UTF-8" in str(error):
-        return CorruptSessionError(f"{where} holds text that is none ({error}). {_RESCUE}")
+        return CorruptSessionError(f"{where} has text that is not valid ({error}). {_RESCUE}")
     return StoreError(f"{where} failed: {type(error).__name__}: {error}")
 
 
@@ -151,7 +152,7 @@ class SQLiteStore(Forked, ThreadedStore):
         seconds = number_of(busy_seconds)
         if seconds is None or seconds < 0:
             raise ConfigurationError(
-                f"busy_seconds is a number of seconds, 0 or more, not {busy_seconds!r}",
+                f"busy_seconds must be a number of seconds, 0 or more, not {busy_seconds!r}",
                 argument="busy_seconds",
             )
         self._busy_seconds = float(seconds)
@@ -335,20 +336,20 @@ class SQLiteStore(Forked, ThreadedStore):
 
     def _open(self) -> sqlite3.Connection:
         if self._lost is not None:
-            raise StoreError(f"this store in memory {self._lost}, and what it held is gone: make a new one")
+            raise StoreError(f"this store in memory {self._lost}, and its sessions are lost: make a new one")
         if self._connection is not None and self._file != _identity(self._path):
             # Not closed: that would take away the log of a file that stands in its place now.
             _ABANDONED.append(self._connection)
             self._connection = None
             raise StoreError(
-                f"the file {self._path} was moved, deleted or replaced while it was open. Nothing was stored;"
-                " the next call opens what is there now"
+                f"the file {self._path} was moved, deleted or replaced while it was open. Nothing was"
+                " stored; the next call opens the current file"
             )
         if _identity(self._path) in _HELD_BY_PARENT:
             raise StoreError(
                 f"this process was forked while another thread was busy with {self._path} for longer than"
-                f" {self._busy_seconds:g} seconds, and cannot use that file. Fork when no session is at work,"
-                " or start processes by spawn"
+                f" {self._busy_seconds:g} seconds, and cannot use that file. Fork when no session is in"
+                " use, or start processes with spawn"
             )
         if self._connection is None:
             connection = sqlite3.connect(
@@ -401,9 +402,10 @@ class SQLiteStore(Forked, ThreadedStore):
             self._run(lambda one: note_erased(one, asked), writes=True)
         except StoreUnavailableError as error:
             raise StoreUnavailableError(
-                f"the text is removed, but the files of {self._path} still hold it: {error.__cause__}. Ask"
-                " again, when nobody reads and there is room for a second copy of the file: the same delete"
-                " or redaction then cleans them, and so does the next process that opens it"
+                f"the text is removed, but the files of {self._path} still contain it: {error.__cause__}."
+                " Retry the delete or redaction when no other process reads the file and the disk has"
+                " room for a second copy: it then cleans the files, and so does the next process that"
+                " opens them"
             ) from error.__cause__
 
     def _before_fork(self) -> None:
@@ -442,14 +444,16 @@ def _check_path(path: Any) -> str:
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ConfigurationError(
-            "path is a text or a Path that names a file, as 'chats.db', or ':memory:'; it is not empty, and"
-            " has no zero character",
+            "path must be a text or a Path of a file, such as 'chats.db', or ':memory:', not empty and"
+            " without a zero character",
             argument="path",
         )
     if text == ":memory:":
         return text
     if text.startswith(("sqlite:", "file:")) or "://" in text:
-        raise ConfigurationError("path names a file, not a URL: pass that to open_store()", argument="path")
+        raise ConfigurationError(
+            "path must be a file, not a URL: pass a URL to open_store()", argument="path"
+        )
     return os.path.abspath(text)
 
 

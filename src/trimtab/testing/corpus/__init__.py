@@ -133,7 +133,7 @@ class Case:
             raise ConfigurationError(f"a case of the corpus: {error}") from error
         if case.counter not in COUNTERS:
             raise ConfigurationError(
-                f"case {case.id}: counter is one of {', '.join(COUNTERS)}, not {case.counter!r}"
+                f"case {case.id}: counter must be one of {', '.join(COUNTERS)}, not {case.counter!r}"
             )
         return case
 
