@@ -244,7 +244,11 @@ def picked(seed: int, count: int) -> dict[str, list[Sentence]]:
     """Pick sentences evenly from the three piles, in order of place; the same seed gives the same."""
     source = random.Random(seed)
     wanted = {pile: count // 3 + (index < count % 3) for index, pile in enumerate(PILES)}
-    return {pile: sorted(source.sample(list(PILES[pile]()), number)) for pile, number in wanted.items()}
+    return {pile: _in_order(source.sample(list(PILES[pile]()), number)) for pile, number in wanted.items()}
+
+
+def _in_order(sentences: list[Sentence]) -> list[Sentence]:
+    return sorted(sentences, key=lambda one: (one.where.partition(":")[0], int(one.where.partition(":")[2])))
 
 
 def main() -> None:

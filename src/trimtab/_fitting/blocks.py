@@ -206,8 +206,8 @@ class Block:
         """Return the fewest tokens it asks for in an input room; at most
         its cap.
 
-        The room is not a cap: a floor larger than the room cannot be kept,
-        and is not lowered to the room.
+        The room does not limit it: a floor larger than the room is
+        returned unchanged, and cannot be kept.
 
         Args:
             room_tokens: Size of the room, in tokens.

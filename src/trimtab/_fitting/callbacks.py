@@ -160,7 +160,7 @@ class TrimContext:
         return sum(element.tokens for element in self.message_elements)
 
     def remove(self, seqs: int | Iterable[int] | None, /) -> Self:
-        """Remove messages from this call, and those that cannot be without them.
+        """Remove messages from this call, with the rest of their units.
 
         Args:
             seqs: One or more `seq` numbers; None means none, and unknown numbers are ignored.

@@ -34,7 +34,7 @@ Write = Callable[[Any, list[Dict]], object]
 class ReadCache(Generic[M, R]):
     """A `read` that remembers what each object reads as, from one fit to the next.
 
-    Use it for objects that are not changed in place: of a changed object the old reading would be sent.
+    Use it for objects that are never changed in place, because their first reading is sent.
     Without it, every fit reads its objects anew.
 
     Args:

@@ -130,7 +130,7 @@ def check_names(value: Any, /) -> Mapping[str, Any]:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise ConfigurationError(
-            f"names maps words to what they mean, as in names={{'mine': mine}}, not {reprlib.repr(value)}",
+            f"names must map names to objects, as in names={{'mine': mine}}, not {reprlib.repr(value)}",
             argument="names",
         )
     return value

@@ -53,7 +53,7 @@ def column_type(schema: Schema, name: str, /) -> DataType:
     kind = schema.field(name).type
     if not is_text(kind) and (kind.num_fields == 0 or not _is_plain(kind)):
         raise ConfigurationError(
-            f"column {name!r} holds {kind}: conversations are JSON text (string, binary), or nested lists,"
+            f"column {name!r} has {kind}: conversations must be JSON text (string, binary), or nested lists,"
             " structs and maps with unique field names"
         )
     return kind

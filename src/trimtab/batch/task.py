@@ -330,7 +330,7 @@ class BatchTask(Options):
             raise ConfigurationError(
                 phrase(
                     option("column", ID),
-                    ": this is the key of the id in lines of JSON: name the key of the conversations",
+                    " is the key of the id in lines of JSON: name the key of the conversations",
                 ),
                 argument="column",
             )

@@ -202,9 +202,7 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
             else:
                 options["budget"] = asked.budget(asked.model)
         elif beside:
-            raise Refused(
-                f"--{beside[0].replace('_', '-')} is reserved in a budget: pass --budget or --model"
-            )
+            raise Refused(f"--{beside[0].replace('_', '-')} needs a budget: pass --budget or --model")
     return BatchTask(operation=operation, **options)
 
 

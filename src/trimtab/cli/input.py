@@ -83,7 +83,7 @@ def _paths(name: str) -> list[str]:
         if PurePath(path).suffix.lower() in _NO_JSON:
             raise click.UsageError(
                 f"{path!r}: conversations are read from JSON and JSONL: write"
-                ' {"messages": [{"role": "user", "content": "..."}, ...]}, one in a file or one a line'
+                ' {"messages": [{"role": "user", "content": "..."}, ...]}, one per file or one per line'
             )
         if PurePath(path).suffix.lower() in _OF_BATCHES:
             raise click.UsageError(f"{path!r}: Parquet and packed lines are read by `trimtab batch`")

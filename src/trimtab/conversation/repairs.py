@@ -35,8 +35,8 @@ class Change:
         index: Position of the message in the input.
         action: The message was evicted, a part of it was removed or added, or its result moved: behind its
             call, or first in its message.
-        rule: The rule that was broken: of a pair (see `validity.PairRule`), of order or of shape, as
-            `validate` names it, "dangling", or "bound_thinking".
+        rule: The broken rule: a name from `validate` (see `validity.PairRule`), "dangling" or
+            "bound_thinking".
         call_id: Id of the call concerned; None for a result without an id, and if there is no call.
     """
 
@@ -47,8 +47,7 @@ class Change:
     first in its message.
     """
     rule: str
-    """The rule that was broken: of a pair (see `validity.PairRule`), of order or of shape, as `validate`
-    names it, "dangling", or "bound_thinking"."""
+    """The broken rule: a name from `validate` (see `validity.PairRule`), "dangling" or "bound_thinking"."""
     call_id: str | None
     """Id of the call concerned; None for a result without an id, and if there is no call."""
 

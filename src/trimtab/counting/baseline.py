@@ -107,7 +107,7 @@ def usage_of(value: object, /) -> Usage:
     shape = next((shape for shape in _SHAPES if _number(report, shape.input) is not None), None)
     if shape is None:
         raise ConfigurationError(
-            f"usage has no input tokens: it has {', '.join(sorted(map(str, report)))[:200] or 'nothing'} and"
+            f"usage has no input tokens: it has {', '.join(sorted(map(str, report)))[:200] or 'nothing'} but"
             f" none of {', '.join(one.input for one in _SHAPES)}. Pass the usage of a whole response (for"
             " a stream, its last event), or the input tokens as a number",
             argument="usage",

@@ -50,7 +50,7 @@ class Prices:
         name_factor: How many times the name of a call is charged.
         parallel_tokens: Per message with two or more calls.
         further_call_tokens: Per call of a message after its first.
-        per_result_tokens: Per result that is a part of a message; in other messages, the base has this.
+        per_result_tokens: Per result that is a part of a message; a result message has this in its base.
         thoughts_counted: Whether readable reasoning is charged; None: messages with reasoning are counted in
             full.
         sealed_chars_per_token: Characters of encrypted reasoning per token; None if it is not charged.

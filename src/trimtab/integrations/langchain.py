@@ -333,7 +333,7 @@ def _part_asked(options: dict[str, Any]) -> _Part:
         )
     if strategy == "first" and not set(end_on).issubset(_KINDS.values()):
         raise ConfigurationError(
-            f"end_on is one of {_KINDS_IN_WORDS} with strategy='first'", argument="end_on"
+            f"end_on must be one of {_KINDS_IN_WORDS} with strategy='first'", argument="end_on"
         )
     return _Part(start_on, end_on, is_partial)
 

@@ -103,7 +103,7 @@ class TrimCapability(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Fit the messages of a step: those the history keeps, or if no later hook is called."""
+        """Fit the messages of a step if the history keeps them or no later hook runs."""
         if self.persist:
             request_context.messages = await self._fit(request_context)
             ctx.messages[:] = request_context.messages

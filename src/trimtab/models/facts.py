@@ -187,7 +187,7 @@ class Margin:
         per_mille: How far above the count, in thousandths of it.
         over_tokens: How far below the count, as a constant; None: as `tokens`.
         over_per_mille: How far below the count, in thousandths of it; None: as `per_mille`.
-        plain_tokens: In place of both constants for a request of plain text only, whose framing is known
+        plain_tokens: Replaces both constants for a request of plain text only, whose framing is known
             better than that of tools, calls, schemas and media; None: the same constants.
     """
 

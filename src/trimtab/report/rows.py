@@ -196,7 +196,7 @@ class EvictedUnit:
         last: Position of the last message.
         message_count: Number of messages.
         tokens: Their size, as far as known.
-        counted: True if this is the whole size; False if it needs more.
+        counted: True if this is the whole size; False if it is a lower bound.
         heaviest: The heaviest of them, as far as sizes are known.
     """
 
@@ -211,7 +211,7 @@ class EvictedUnit:
     tokens: int
     """Their size, as far as known."""
     counted: bool
-    """True if this is the whole size; False if it needs more."""
+    """True if this is the whole size; False if it is a lower bound."""
     heaviest: RunRow
     """The heaviest of them, as far as sizes are known."""
 

@@ -181,7 +181,8 @@ class ServedStore(ClosedStore):
         Raises:
             SessionDeletedError: Another session has its name now.
             StoreUnavailableError: The session is removed, but the server's files still contain its bytes:
-                others read them, or the server has not rewritten them. Call `delete` or `scrub` again.
+                another connection reads them, or the server has not rewritten them. Call `delete` or `scrub`
+                again.
         """
         self._connections.run(self._operations.delete(session, incarnation))
         if self._scrub_on_delete:

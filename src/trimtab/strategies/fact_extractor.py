@@ -138,7 +138,7 @@ def fact_extractor_from(function: Callable[[Any], Any], /) -> FactExtractor:
     """
     if isinstance(function, type) or not callable(function):
         raise ConfigurationError(
-            "a fact extractor must be a function of a request, or has extract(request), not"
+            "a fact extractor must be a function of a request, or have extract(request), not"
             f" {function!r:.80}",
             argument="fact_extractor",
         )

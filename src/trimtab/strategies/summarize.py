@@ -271,7 +271,7 @@ class Summarize:
         staying = {index for unit in kept for index in unit.indices}  # a message may be in units of both
         indices = sorted({index for unit in covered for index in unit.indices} - staying)
         if not indices:
-            raise SummaryError("it would replace only parts of messages, whose other parts are kept")
+            raise SummaryError("it would replace only some parts of messages")
         turns, kind = reversed(range(request.history.count)), request.history.kind
         last_turn = next((index for index in turns if kind(index) in ("user", "assistant")), -1)
         if last_turn < indices[0] and any(unit.open and last_turn in unit.indices for unit in kept):

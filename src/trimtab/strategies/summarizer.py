@@ -162,7 +162,7 @@ def summarizer_from(function: Callable[..., Any], /) -> Summarizer:
     """
     if isinstance(function, type) or not callable(function):
         raise ConfigurationError(
-            "a summarizer must be a function of messages, or has summarize(request), not"
+            "a summarizer must be a function of messages, or have summarize(request), not"
             f" {reprlib.repr(function)}",
             argument="summarizer",
         )

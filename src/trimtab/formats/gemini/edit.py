@@ -107,7 +107,7 @@ def _check_entry(index: int, entry: Any) -> None:
     if found is None or any(key_in(found, key) is not None for key in DATA_KEYS):
         path = f"contents[{index}]"
         raise FormatError(
-            f"{path} is no content but {type(entry).__name__} {short_repr(entry)}: "
+            f"{path} is not a content but {type(entry).__name__} {short_repr(entry)}: "
             'write it as {"role": "user", "parts": [...]}',
             path=path,
         )
