@@ -225,24 +225,24 @@ def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool
     "--strategy",
     metavar="KIND|FILE|JSON",
     shell_complete=complete_from(lambda: KINDS_ALONE, files=True),
-    help=f"What leaves first: a JSON or TOML file, JSON itself, or a kind: {', '.join(KINDS_ALONE)}.",
+    help=f"What is evicted first: a JSON or TOML file, JSON itself, or a kind: {', '.join(KINDS_ALONE)}.",
 )
 @click.option(
     "--steady",
     metavar="[RATIO]",
     callback=_steady_of,
-    help="Cut in strides, so that a prompt cache can read most of the next prompt of a growing chat; RATIO"
-    " of the room stays, 0.5 if none is given.",
+    help="Cut in strides, so a prompt cache can read most of the next prompt of a growing chat; a cut keeps"
+    " RATIO of the room, 0.5 by default.",
 )
 @click.option(
     "--no-cut-newest",
     is_flag=True,
-    help="Leave the newest message or result as it is: what does not fit beside it is an error.",
+    help="Never cut the newest message or result: if the rest does not fit beside it, that is an error.",
 )
 @click.option(
     "--breakpoints",
     is_flag=True,
-    help="Mark what comes out for a prompt cache that stores marked prefixes only.",
+    help="Mark the output for a prompt cache that stores marked prefixes only.",
 )
 @click.option(
     "--policy",
@@ -253,34 +253,36 @@ def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool
 @click.option(
     "--charge-as",
     type=click.Choice(formats()),
-    help="Wire form the messages are sent in, where that is not the one they are in.",
+    help="Wire form the messages are sent in, if it is not their own.",
 )
 @pin_option
 @pending_option
 @click.option(
     "--repair",
     is_flag=True,
-    help="Mend orphaned results, unanswered calls and shapes first; it may come to nothing.",
+    help="Repair orphaned results, unanswered calls and shapes first; no message may remain.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a conversation with faults instead of fitting it.")
-@click.option("--report", "full", is_flag=True, help="The report alone; in text, in full for each of many.")
+@click.option(
+    "--report", "full", is_flag=True, help=("Write only the report; as text, in full for each conversation.")
+)
 @click.option(
     "--no-report",
     "without_report",
     is_flag=True,
-    help="Leave the report out: messages or request, with file and line where there are many.",
+    help="Leave out the report: only messages or request, with file and line if there are several.",
 )
 @click.option(
     "--rows",
     type=click.Choice(ROWS),
     default="runs",
     show_default=True,
-    help="Rows of a report as JSON: one for neighbours that fared alike, or one a message.",
+    help="Rows of a report as JSON: one per run of neighbors with the same fate, or one per message.",
 )
 @click.option(
     "--include-text",
     is_flag=True,
-    help="Show the text of messages that have a line of their own in a report as text or a page.",
+    help="Show the text of messages that have their own line in a report as text or a page.",
 )
 @bare_option
 def fit(
@@ -294,8 +296,8 @@ def fit(
 ) -> Callable[[Any], Answer]:
     """Fit conversations into a budget.
 
-    Writes the messages that stay (or the request body with them) and the report of what was
-    evicted and why. Leading system messages and the latest user message always stay.
+    Writes the kept messages (or the request body with them) and the report of what was evicted and why.
+    Leading system messages and the latest user message are always kept.
     """
     if full + bare + without_report > 1:
         raise Refused("--report, --messages-only and --no-report cannot be combined: pass one")

@@ -64,7 +64,7 @@ Examples:
     "--store",
     "url",
     metavar="URL",
-    help="Look at the sessions of a store instead of a FILE: a file, or a URL.",
+    help="Show the sessions of a store instead of a FILE: a file, or a URL.",
 )
 @click.option(
     "--id",
@@ -72,23 +72,25 @@ Examples:
     "name",
     metavar="ID",
     shell_complete=complete_sessions,
-    help="Name of the session. Default: the page lists those of the store.",
+    help="Name of the session. Default: the page lists the sessions of the store.",
 )
-@click.option("--read-only", is_flag=True, help="Take nothing back in the log of the session.")
+@click.option(
+    "--read-only", is_flag=True, help=("Do not allow decisions in the session's log to be taken back.")
+)
 @click.option(
     "--policy",
     "policies",
     metavar="FILE",
     multiple=True,
     shell_complete=complete_from(list, files=True),
-    help="A policy or a strategy in TOML or JSON, beside the kinds that need none. Read again when edited."
+    help="A policy or a strategy in TOML or JSON, in addition to the built-in ones. Read again when edited."
     " Repeatable.",
 )
 @click.option(
     "--line",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Open this line of a FILE with a conversation a line. Default: the page lists them.",
+    help="Open this line of a FILE with one conversation per line. Default: the page lists them.",
 )
 @click.option(
     "--port",
@@ -103,13 +105,13 @@ Examples:
 @click.option(
     "--allow-remote",
     is_flag=True,
-    help="Let --host be one that other machines reach. Nothing is encrypted on the way.",
+    help="Allow a --host that other machines can reach. The traffic is not encrypted.",
 )
 @format_option
 @choice(
     "--input",
     INPUT_KINDS,
-    "What FILE is: one JSON document, a conversation a line, or a message a line.",
+    "What FILE is: one JSON document, one conversation per line, or one message per line.",
     param="kind",
 )
 @room_options
@@ -127,11 +129,11 @@ def inspect(
 ) -> None:
     """Look at conversations in a browser.
 
-    Shows what is sent, what is left out and why, and what other budgets and policies would send. FILE holds
-    conversations as for `trimtab fit`, or is a folder of such files: of several the page lists all to choose
-    from. With --store it is the sessions of a store, with their timelines.
+    Shows what is sent, what is left out and why, and what other budgets and policies would send. FILE has
+    conversations as for `trimtab fit`, or is a folder of such files; if there are several, the page lists
+    them. With --store it shows the sessions of a store, with their timelines.
 
-    Writes an address of this machine with a token in it, which lets in who has it, until it is stopped.
+    Writes an address on this machine that contains an access token, and serves until it is stopped.
     """
     if (file is None) == (url is None):
         raise click.UsageError("pass either a FILE or --store URL")

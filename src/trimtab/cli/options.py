@@ -122,19 +122,21 @@ def choice(name: str, words: Sequence[str], help: str, *, param: str | None = No
 
 
 output_option = choice("--output", ["json", "text"], "JSON for programs, or text for people.")
-page_option = choice("--output", ["json", "text", "html"], "JSON for programs, text or a page for people.")
+page_option = choice(
+    "--output", ["json", "text", "html"], "JSON for programs, text or an HTML page for people."
+)
 format_option = choice("--format", ["auto", *formats()], "Wire form of the messages.")
 bare_option = click.option(
     "--messages-only",
     "bare",
     is_flag=True,
-    help="Write the messages alone, or the request body; nothing for what is refused.",
+    help="Write only the messages, or the request body; nothing for refused conversations.",
 )
 taker_option = click.option(
     "--model",
     metavar="NAME",
     shell_complete=complete_models,
-    help="Model it is for: what is refused goes by it. Default: the one a body names.",
+    help="Target model, which decides what is refused. Default: the one a body names.",
 )
 pending_option = click.option(
     "--pending-call",
@@ -148,7 +150,7 @@ _input_options = together(
     choice(
         "--input",
         INPUT_KINDS,
-        "What each FILE is: one JSON document, a conversation a line, or a message a line.",
+        "What each FILE is: one JSON document, one conversation per line, or one message per line.",
         param="kind",
     ),
     click.argument("files", metavar="[FILE]...", type=click.Path(allow_dash=True), nargs=-1),
@@ -159,7 +161,7 @@ jobs_option = click.option(
     default=1,
     show_default=True,
     metavar="N",
-    help="Processes that share the conversations; what is written is the same.",
+    help="Number of parallel processes; the output is the same.",
 )
 input_options = together(output_option, _input_options)
 """The files, and how they are read and answered."""
@@ -176,7 +178,7 @@ request_options = together(
     click.option(
         "--counter",
         metavar="estimate|chars:N",
-        help="Count without the tokenizer of the model: by estimate, or a token each N characters.",
+        help="Count without the model's tokenizer: by estimate, or one token per N characters.",
     ),
     click.option("--model", metavar="NAME", shell_complete=complete_models, help="Model to count for."),
 )
@@ -187,17 +189,20 @@ room_options = together(
         "--margin",
         type=_Margin(),
         metavar="N|auto",
-        help="Tokens kept free for counts too low; auto: as many as the counter may be off by.",
+        help="Tokens kept free because counts may be too low; auto: as many as the counter may be off by.",
     ),
     click.option(
-        "--output-reserve", type=_Tokens(min=0), metavar="N", help="Tokens of it kept free for the answer."
+        "--output-reserve",
+        type=_Tokens(min=0),
+        metavar="N",
+        help=("Tokens of the budget kept free for the answer."),
     ),
     click.option(
         "--budget",
         type=_Room(),
         metavar="N",
-        help="Room in tokens, as 8000 or 8k; a share of the model's input limit, as 80%; or tier, below its"
-        " next price tier. Default: by --model.",
+        help="Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; or tier,"
+        " below its next price tier. Default: by --model.",
     ),
 )
 """How much room there is, what is counted in it, and how."""
@@ -207,8 +212,8 @@ budgets_option = click.option(
     type=_Room(),
     metavar="N",
     multiple=True,
-    help="Room in tokens, as 8000 or 8k; a share of the model's input limit, as 80%; or tier, below its next"
-    " price tier. Repeatable.",
+    help="Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; or tier,"
+    " below its next price tier. Repeatable.",
 )
 """Several rooms, for a command that compares them."""
 ROOM = ("budget", "output_reserve", "margin")
@@ -235,7 +240,7 @@ pin_option = click.option(
     "--pin",
     type=_Pin(),
     multiple=True,
-    help="Message that must stay: 3, -1; or a range: 0:4, -2:. Repeatable.",
+    help="Message that must be kept unchanged: 3, -1; or a range: 0:4, -2:. Repeatable.",
 )
 
 

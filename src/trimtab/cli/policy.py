@@ -54,23 +54,23 @@ _SCHEMAS = ("policy", "strategy", "session")
     is_flag=False,
     flag_value=_SCHEMAS[0],
     type=click.Choice(_SCHEMAS),
-    help="Write a JSON Schema instead, for editors: of policies if no word follows.",
+    help="Write a JSON Schema for editors instead: for policies, or for the given kind.",
 )
 @click.option(
     "--name",
     "names",
     metavar="NAME",
     multiple=True,
-    help="Name under which a program gives a function, counter or strategy. Repeatable.",
+    help="Name that a program uses for a function, counter or strategy. Repeatable.",
 )
 @click.argument("file", type=click.Path(), required=False)
 @usage
 def policy(file: str | None, schema: str | None, names: tuple[str, ...]) -> None:
     """Check a policy, and write it as JSON.
 
-    FILE is TOML or JSON: a policy, or the strategy or session that its `kind` says. What is written holds
-    only what differs from the defaults. A policy that names functions of a program (load_policy(FILE,
-    names={...})) is checked with the same names.
+    FILE is TOML or JSON: a policy, or the strategy or session that its `kind` says. Only differences from the
+    defaults are written. For a policy with functions of a program (load_policy(FILE, names={...})), pass the
+    same names.
     """
     if (schema is None) == (file is None):
         raise click.UsageError("pass a FILE to check, or --schema")

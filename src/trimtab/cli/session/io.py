@@ -104,10 +104,10 @@ class _ResultRatio(click.ParamType[Any]):
 
 
 RATIOS = {
-    "target_ratio": (_FRACTION, "Share of its room that a cut leaves; 0.5 by default."),
+    "target_ratio": (_FRACTION, "Share of its room that a cut keeps; 0.5 by default."),
     "recall_ratio": (
         Number("a number from 0 to below 1", lambda number: 0 <= number < 1),
-        "Share of the view for what is recalled for the newest question.",
+        "Share of the view for messages recalled for the newest question.",
     ),
 }
 """Options of `Session` that are shares: what each takes, and what it is."""
@@ -118,7 +118,7 @@ begin_options = together(
         "anchors",
         metavar="TEXT|JSON|@FILE",
         multiple=True,
-        help="Message that never leaves, after the system text. Repeatable.",
+        help="Message after the system text that is never evicted. Repeatable.",
     ),
     click.option(
         "--breakpoints/--no-breakpoints",
@@ -134,7 +134,7 @@ begin_options = together(
         "--max-result-ratio",
         type=_ResultRatio(),
         metavar="RATIO|auto|none",
-        help="Largest share of the budget for one tool result; by default auto: a quarter for one that is"
+        help="Largest share of the budget for one tool result; by default auto: a quarter for a result"
         " larger than the budget.",
     ),
     *(
