@@ -11,6 +11,7 @@ import pytest
 from trimtab import fit, validate
 from trimtab.errors import FormatError
 from trimtab.formats import ForeignConversation, read_foreign
+from trimtab.formats.recordings import reader_of
 
 PIXEL = "iVBORw0KGgo="
 RESULT = {"type": "tool-result", "toolCallId": "a", "toolName": "look"}
@@ -316,10 +317,13 @@ def test_tools_are_read_as_the_sdk_keeps_them() -> None:
     ]
 
 
-def test_a_list_of_chats_is_as_many_conversations() -> None:
-    """With the ids under which they are stored."""
-    chats = [{"id": name, "messages": [{"role": "assistant", "content": [CALL]}]} for name in ("x", "y")]
-    assert [one.name for one in read_foreign(chats) or ()] == ["x", "y"]
+def test_chats_a_line_are_conversations_of_their_own() -> None:
+    """And messages a line are one: only these have roles."""
+    messages = [{"role": "assistant", "content": [CALL]}]
+    assert read_foreign([{"messages": messages}, {"messages": messages}]) is None
+    reader = reader_of(messages)
+    assert reader is not None
+    assert reader.by_line
 
 
 @pytest.mark.parametrize(
