@@ -80,7 +80,7 @@ SPANS = [
 ]
 RECORDINGS = [VERCEL, SPANS, {"resourceSpans": [{"scopeSpans": [{"spans": SPANS}]}]}]
 RECORDINGS += [one for _, one in refused.RECORDINGS]
-JUNK = [
+JUNK: list[Any] = [
     None,
     7,
     -1.5,
