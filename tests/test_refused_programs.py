@@ -191,7 +191,10 @@ def test_one_message_tells_its_program(program: str, messages: list[dict[str, An
             {"role": "tool", "content": [{"type": "tool-result", "toolCallId": "a"}]},
         ),
         ("a message of the Vercel AI SDK", {"role": "assistant", "parts": [{"type": "step-start"}]}),
-        ("a message of the Vercel AI SDK", {"role": "user", "parts": [{"type": "text", "text": "Sky?"}]}),
+        (
+            "a message of the Vercel AI SDK",
+            {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Sky?"}]},
+        ),
         ("a message of the Vercel AI SDK", {"role": "assistant", "content": "x", "toolInvocations": []}),
         (
             "a message of the Vercel AI SDK",

@@ -236,7 +236,9 @@ class _Adapted(Format):
 _CALLS = frozenset({"role", "content", "tool_calls"})
 
 
-def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed: bool = False) -> None:
+def refuse_foreign(
+    messages: Sequence[Any], form: str, *, start: int = 0, listed: bool = False, counted: bool = False
+) -> None:
     """Refuse the first message of which no wire form knows what it is, or whom it is from.
 
     Args:
@@ -244,6 +246,7 @@ def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed
         form: Name of the wire form they are read in.
         start: Position of the first of them in the list that an error is to name.
         listed: The caller lists roles and untyped blocks as violations, or mends them: they pass.
+        counted: The caller counts: roles and untyped blocks cost what they hold.
 
     Raises:
         FormatError: With what it looks like; `.path` says which.
@@ -261,7 +264,10 @@ def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed
                 pass  # no such key, or a role that nothing can be looked up by
         try:
             check_message(
-                message if message.__class__ is dict else entry_of(messages, at), form, listed=listed
+                message if message.__class__ is dict else entry_of(messages, at),
+                form,
+                listed=listed,
+                counted=counted,
             )
         except FormatError as error:
             if error.path:

@@ -60,7 +60,9 @@ def foreign_class(kind: type, /) -> str | None:
     return None
 
 
-def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False) -> None:
+def check_message(
+    message: dict[str, Any], form: str, /, *, listed: bool = False, counted: bool = False
+) -> None:
     """Refuse a message of which no wire form knows what it is, or whom it is from: it would be read wrongly.
 
     Looked at are its keys, its role, and the blocks of its content, of which each names its type.
@@ -69,6 +71,7 @@ def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False
         message: The message.
         form: Name of the wire form it is read in; one of the caller's own may have anything.
         listed: The caller lists roles and untyped blocks as violations, or mends them: they pass.
+        counted: The caller counts: roles and untyped blocks cost what they hold.
 
     Raises:
         FormatError: With what it looks like and what to pass instead.
@@ -78,16 +81,16 @@ def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False
     said = _foreign_dict(message)
     content = message.get("content")
     if said is None and form != "bedrock" and isinstance(content, (list, tuple)):
-        said = _untyped_blocks(content, listed=listed)
+        said = _untyped_blocks(content, listed=listed or counted)
     if said is None and not listed:
-        said = _foreign_role(message, form)
+        said = _foreign_role(message, form, counted=counted)
     if said is not None:
         raise FormatError(said)
 
 
-def _foreign_role(message: dict[str, Any], form: str) -> str | None:
+def _foreign_role(message: dict[str, Any], form: str, *, counted: bool) -> str | None:
     role = message.get("role")
-    if isinstance(role, str) and role in ROLES:
+    if isinstance(role, str) and (counted or role in ROLES):
         if message.get("type") == "message" and "stop_reason" in message and "usage" in message:
             return f"it is a whole answer, not a message: {_ANSWER}"
         return _empty_of(message, form)
@@ -108,7 +111,7 @@ def _foreign_role(message: dict[str, Any], form: str) -> str | None:
 
 
 def _empty_of(message: dict[str, Any], form: str) -> str | None:
-    """Say of a message with a role that what it holds is under no key of its wire form; None: it may be empty."""
+    """Say of a message that it holds something, under no key of its wire form; None: it may be empty."""
     if form == "openai_responses" or not message.keys().isdisjoint(_CONTENT[form]):
         return None
     other = next((key for key, held in message.items() if key not in _BESIDE and held), None)

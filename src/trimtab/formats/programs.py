@@ -80,7 +80,10 @@ def program_of(message: Mapping[str, Any], /) -> str | None:
         return LETTA
     listed = message.get("parts")
     if isinstance(listed, list | tuple):
-        return next((found for part in listed if (found := _of_part(part)) is not None), None)
+        found = next((found for part in listed if (found := _of_part(part)) is not None), None)
+        if found == VERCEL and "id" not in message and message["role"] in ("user", "model"):
+            return None  # a content of Gemini's with a key too many; each message of the SDK has an id
+        return found
     listed = message.get("content")
     if isinstance(listed, list | tuple) and any(map(_is_vercel, listed)):
         return VERCEL
