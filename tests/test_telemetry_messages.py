@@ -87,7 +87,7 @@ def test_instructions_may_be_a_text_and_parts_may_be_none() -> None:
 
 def test_values_of_otlp_are_taken_out_of_their_wrapping() -> None:
     """Lists and mappings that are no JSON in a text, too."""
-    text = {"kvlistValue": {"values": [{"key": "type", "value": {"stringValue": "text"}}]}}
+    text: Any = {"kvlistValue": {"values": [{"key": "type", "value": {"stringValue": "text"}}]}}
     text["kvlistValue"]["values"].append({"key": "content", "value": {"stringValue": "Sky?"}})
     message = {
         "kvlistValue": {

@@ -138,13 +138,15 @@ class _Writer:
             ):  # assistant-ui has both in one
                 yield "result", _result(one, place)
             elif kind == "tool-approval-response":
-                yield from (("result", one) for one in self._denials(one))
+                for denied in self._denials(one):
+                    yield "result", denied
             if kind in ("tool-call", "tool-result"):
                 continue
             if kind in ("file", "image") and role == "assistant":
                 self.unsent[f"{kind}, made by the model"] += 1
             else:
-                yield from (("part", part) for part in self._parts(one, place))
+                for part in self._parts(one, place):
+                    yield "part", part
 
     def _denials(self, response: Mapping[str, Any]) -> Iterator[Dict]:
         """Write the result of a call that was denied, where the SDK had not written one yet."""
