@@ -1,0 +1,218 @@
+"""One row of training data, fitted: whole turns leave, and an answer that is trained on is never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import takewhile
+from typing import Any, cast
+
+from trimtab._fitting.request import budget_of, counter_of, known_budget, refuse_faults, within
+from trimtab.batch.rows import Options, Row, Value, Work, check_counter, columns_of, work_of
+from trimtab.batch.shapes import TrainingRow, read_row, tools_in
+from trimtab.conversation import group, validate
+from trimtab.counting import CountRequest, RequestCounter, TemplateCounter
+from trimtab.errors import BudgetExceededError, ConfigurationError, NoTargetError, option, phrase
+from trimtab.models import known_model_in
+from trimtab.replay.policies import BY_DEFAULT
+
+BEHIND = "behind_target"
+"""Why a message leaves that stands behind the last one that is trained on."""
+
+
+def make_work(options: Options, /, *, load: bool = True) -> Work:
+    """Make what is done with each row, of training data or of requests; see `work_of`.
+
+    Args:
+        options: What is asked.
+        load: Load the tokenizer, too.
+
+    Raises:
+        ConfigurationError: An option does not go with training data.
+    """
+    if options.purpose != "training":
+        return work_of(options, load=load)
+    _check(options)
+    check_counter(options, load=load)
+    return partial(_fit_row, options)
+
+
+def with_beside(work: Work, beside: Mapping[str, Any], /) -> Work:
+    """Return what is done with a row whose tools and system text stand in columns of their own."""
+    return partial(cast("Callable[..., Row]", work), beside=beside) if beside else work
+
+
+def _check(options: Options) -> None:
+    """Refuse what would change a message.
+
+    Raises:
+        ConfigurationError: A policy, or a repair.
+    """
+    for_training = option("purpose", "training")
+    if options.policy is not None and options.policy != BY_DEFAULT:
+        raise ConfigurationError(
+            phrase(
+                option("policy"),
+                " says what is cut, and ",
+                for_training,
+                " cuts no message: whole turns leave, the oldest first. Leave one of the two out",
+            ),
+            argument="policy",
+        )
+    if options.repair:
+        raise ConfigurationError(
+            phrase(
+                option("repair"),
+                " rewrites messages, and ",
+                for_training,
+                " keeps them as they are: repair the rows first, or leave one of the two out",
+            ),
+            argument="repair",
+        )
+
+
+def _fit_row(options: Options, value: Value, *, beside: Mapping[str, Any] | None = None) -> Row:
+    model = known_model_in(value) if options.model is None else options.model
+    row = read_row(value, format=options.format, model=model)
+    for also in (beside or {}, {"system": options.system, "tools": options.tools}):
+        row = _charged(row, also)
+    violations = _violations(row, options, model)
+    last = max((at for at, is_target in enumerate(row.targets) if is_target), default=None)
+    if last is None:
+        raise _no_target(row)
+    weigh, limit_tokens = _scale(row, options, model), _limit(row, options, model, value)
+    kept, total = _kept(row, last, limit_tokens, weigh), len(row.messages)
+    asked, there = columns_of(options), frozenset(kept)
+    reasons = {"over_limit": last + 1 - len(kept), BEHIND: total - last - 1}
+    results = {
+        "tokens_before": weigh(range(total)) if "tokens_before" in asked else None,
+        "tokens_after": weigh(kept),
+        "fates": ["kept" if at in there else "evicted" for at in range(total)],
+        "reasons": [(why, count) for why, count in sorted(reasons.items()) if count],
+        "violations": violations,
+    }
+    return Row(results, None if len(kept) == total else row.write(kept))
+
+
+def _charged(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:
+    """Charge a row for system text and tools it does not have itself; they are not written into it."""
+    has_system = row.system is not None or "system" in map(row.form.kind, row.messages[:1])
+    return replace(
+        row,
+        system=row.system if has_system else also.get("system") or None,
+        tools=row.tools or tools_in(also.get("tools")),
+    )
+
+
+def _violations(row: TrainingRow, options: Options, model: str | None) -> list[dict[str, Any]]:
+    if "violations" not in columns_of(options) and not options.strict:
+        return []
+    found = validate(row.given, format=row.form, model=model, pending_calls=options.pending_calls)
+    if options.strict:
+        refuse_faults(found)
+    return [asdict(one) for one in found]
+
+
+def _no_target(row: TrainingRow) -> NoTargetError:
+    answers = sum(row.form.kind(one) == "assistant" for one in row.messages)
+    why = f"weight 0, or train false, for all {answers}" if answers else "there is none"
+    return NoTargetError(f"no assistant message of the row is trained on: {why}")
+
+
+# How much some of the messages are, and how much they may be.
+
+
+def _limit(row: TrainingRow, options: Options, model: str | None, value: Value) -> int:
+    """Return the room of a row; without a budget the whole window, as a trainer has no answer written."""
+    budget = known_budget(options.budget, model, output_reserve=0)
+    if budget is None:
+        budget = budget_of(None, model, given=value)
+    return within(budget, counter_of(options.counter, model, row.form), row.tools).input_tokens
+
+
+def _scale(row: TrainingRow, options: Options, model: str | None) -> Callable[[Sequence[int]], int]:
+    """Make what counts a row of some of its messages; each answer is remembered.
+
+    A chat template renders them as its trainer does: whole, and without the beginning of a next answer.
+    """
+    counter = counter_of(options.counter, model, row.form)
+    if not row.tools:
+        counter = counter.without_tools()
+    head = row.head
+    system = None if head else row.system
+    known: dict[tuple[int, int], int] = {}
+
+    def weigh(places: Sequence[int]) -> int:
+        key = (len(places), places[-1] if places else -1)
+        if key not in known:
+            messages = [*head, *(row.messages[at] for at in places)]
+            known[key] = _count(counter, messages, system, row)
+        return known[key]
+
+    return weigh
+
+
+def _count(counter: RequestCounter, messages: list[Any], system: Any, row: TrainingRow) -> int:
+    if isinstance(counter, TemplateCounter):
+        return counter.count_whole(
+            messages, system=system, tools=row.tools, extra=row.extra, answer_begins=False
+        )
+    return counter.count_request(CountRequest(messages, system=system, tools=row.tools, extra=row.extra))
+
+
+# Which messages stay.
+
+
+def _kept(
+    row: TrainingRow, last: int, limit_tokens: int, weigh: Callable[[Sequence[int]], int]
+) -> Sequence[int]:
+    """Choose the leading system text and as many whole turns as fit, up to the last target.
+
+    Raises:
+        BudgetExceededError: Not even the turn of the last target fits.
+    """
+    lead = sum(1 for _ in takewhile(lambda one: row.form.kind(one) == "system", row.messages))
+
+    def rest(start: int) -> list[int]:
+        return [*range(lead), *range(start, last + 1)]
+
+    if weigh(whole := rest(lead)) <= limit_tokens:
+        return whole
+    starts = _starts(row, lead, min(last, row.stop))
+    if (needed := weigh(rest(starts[-1]))) > limit_tokens:
+        raise BudgetExceededError(
+            f"the turn of the last message that is trained on needs {needed:,} tokens with what stands in"
+            f" front of every turn, and the limit is {limit_tokens:,}",
+            needed_tokens=needed,
+            limit_tokens=limit_tokens,
+        )
+    over, fits = 0, len(starts) - 1
+    while fits - over > 1:
+        middle = (over + fits) // 2
+        if weigh(rest(starts[middle])) > limit_tokens:
+            over = middle
+        else:
+            fits = middle
+    return rest(starts[fits])
+
+
+def _starts(row: TrainingRow, lead: int, stop: int) -> list[int]:
+    """List where turns begin that may be the first, in order: at words of the user, where no pair is parted.
+
+    Several messages of the user in a row open one turn: what one of them asks is about the others.
+    """
+    kinds = [row.form.kind(one) for one in row.messages]
+    parted = _parted(row)
+    return [lead] + [
+        at
+        for at in range(lead + 1, stop)
+        if kinds[at] == "user" and kinds[at - 1] != "user" and at not in parted
+    ]
+
+
+def _parted(row: TrainingRow) -> Collection[int]:
+    """List the messages in front of which a cut would part a call from its result."""
+    units = group(row.messages, format=row.form)
+    spans = [(unit.indices[0], unit.indices[-1]) for unit in units if len(unit.indices) > 1]
+    return {at for first, end in spans for at in range(first + 1, end + 1)}
