@@ -1,10 +1,12 @@
-"""Training data: whole turns leave, and an answer that is trained on comes out as it went in or not at all."""
+"""Training data: whole turns leave, and an answer that is trained on comes out as it went in, or not."""
 
 from __future__ import annotations
 
 import copy
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from jinja2 import Environment
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from tests.batch.conversations import FILES, conversations
-from tests.chat_vocabulary import CHATML, chat_tokenizer
+from tests.batch.conversations import conversations
+from tests.chat_vocabulary import CHATML, SPECIAL
 from trimtab import cli
 from trimtab.batch import BatchTask, count_table, fit_table, run_batch
 from trimtab.conversation import validate
@@ -275,6 +278,7 @@ def tagged(*pairs: str, **more: Any) -> list[dict[str, Any]]:
 H, G = tagged("human", "gpt")
 ASKED = {"name": "f", "arguments": {"a": 1}}
 CALL = {"from": "function_call", "value": json.dumps(ASKED)}
+SEEN = {"from": "observation", "value": "2"}
 TOOL = {"type": "function", "function": {"name": "f", "description": "y" * 400, "parameters": {}}}
 
 SHAPES: dict[str, tuple[Any, Any]] = {
@@ -294,8 +298,8 @@ SHAPES: dict[str, tuple[Any, Any]] = {
     ),
     "Axolotl, messages with roles": ({"conversations": [U, A, U, A]}, {"conversations": [U, A]}),
     "LLaMA-Factory ShareGPT": (
-        {"conversations": [H, G, H, CALL, *tagged("observation"), G, H], "system": "", "tools": "[]"},
-        {"conversations": [H, CALL, *tagged("observation"), G]},
+        {"conversations": [H, G, H, CALL, SEEN, G, H], "system": "", "tools": "[]"},
+        {"conversations": [H, CALL, SEEN, G]},
     ),
     "LLaMA-Factory Alpaca": (
         {"instruction": "x" * 20, "input": "x" * 20, "output": "x" * 40, "history": [["x" * 60, "y"]]},
@@ -306,21 +310,28 @@ SHAPES: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize(("row", "change"), SHAPES.values(), ids=SHAPES)
-def test_each_shape_is_read_and_comes_back_in_it(row: Any, change: Any, tmp_path: Path) -> None:
-    """All that fits unchanged, less with the rest of the row as it was; as a cell and as a line."""
-    budget = 46 if "LLaMA-Factory ShareGPT" in str(row) or CALL in row.get("conversations", []) else 31
+def test_each_shape_is_read_and_comes_back_in_it(row: Any, change: Any) -> None:
+    """With the rest of the row as it was."""
     kept = {**row, **change}
-    assert fit_row(row, budget) == kept
+    assert fit_row(row, 31) == kept
     assert fit_row(kept, 999) == kept
+
+
+def test_lines_of_each_shape_are_read_without_the_name_of_their_key(tmp_path: Path) -> None:
+    """All in one file, and as JSON in a column of Parquet."""
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text(f"{json.dumps(row)}\n{json.dumps(kept)}\n", "utf-8")
-    task = BatchTask(operation="fit", purpose="training", budget=budget, counter="chars:4", columns=["fates"])
+    source.write_text("".join(f"{json.dumps(row)}\n" for row, _ in SHAPES.values()), "utf-8")
+    task = BatchTask(operation="fit", purpose="training", budget=31, counter="chars:4", columns=["fates"])
     assert run_batch(task, source, target=out, workers=1).failed_rows == 0
-    first, second = (json.loads(line) for line in out.read_text("utf-8").splitlines())
-    for line in (first, second):
-        assert line.pop("error") is None
-        assert "evicted" in line.pop("fates") or line == kept
-    assert (first, second) == (kept, kept)
+    expected = [{**row, **change} for row, change in SHAPES.values()]
+    for line, kept in zip(out.read_text("utf-8").splitlines(), expected, strict=True):
+        found = json.loads(line)
+        assert "evicted" in found.pop("fates")
+        assert found == {**kept, "error": None}
+    numbers = range(1, len(SHAPES) + 1)
+    lines = source.read_bytes().splitlines()
+    table = task.run_lines(lines, numbers, file="in.jsonl", into_lines=False)
+    assert [json.loads(text) for text in table.column("messages").to_pylist()] == expected
 
 
 def test_rows_that_fit_are_untouched_in_each_shape() -> None:
@@ -340,33 +351,48 @@ def test_a_list_of_sharegpt_is_one_too() -> None:
     assert fitted.column("conversations").to_pylist() == [[H, G]]
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ({"prompt": "a", "completion": "b"}, "{'role': 'assistant', 'content': row['completion']}"),
-        ({"prompt": [U], "chosen": [A], "rejected": [A]}, "*row['chosen']]}"),
-        ({"text": "<|im_start|>user"}, "it is a text, of which no turn can leave: write"),
-        ({"segments": [{"label": True, "text": "a"}]}, "Axolotl's input_output"),
-        ({"instruction": "a", "output": ["b", "c"]}, "'output' are texts"),
-        ({"instruction": "a", "output": "b", "history": [["c"]]}, "pairs of two texts: write"),
-        ({"conversations": tagged("human", "function")}, "rename it, or write"),
-        ({"conversations": [H, {"from": "gpt", "value": None}]}, "entry 1 needs a text under 'value'"),
-        ({"conversations": "no list"}, "holds no list of messages"),
-        ({"conversations": [H, G], "tools": "no JSON"}, "the text under 'tools' is not JSON"),
-        ({"conversations": [H, G], "tools": "{}"}, "no list of tools"),
-        ({"conversations": [H, G], "system": 5}, "'system' is a text"),
-    ],
-)
-def test_what_is_not_read_is_refused_with_the_line_to_write(row: Any, said: str, tmp_path: Path) -> None:
+REFUSED: list[tuple[Any, str]] = [
+    ({"prompt": "a", "completion": "b"}, "{'role': 'assistant', 'content': row['completion']}"),
+    ({"prompt": [U], "chosen": [A], "rejected": [A]}, "*row['chosen']]}"),
+    ({"text": "<|im_start|>user"}, "it is a text, of which no turn can leave: write"),
+    ({"segments": [{"label": True, "text": "a"}]}, "Axolotl's input_output"),
+    ({"instruction": "a", "output": ["b", "c"]}, "'output' are texts"),
+    ({"instruction": "a", "output": "b", "history": [["c"]]}, "pairs of two texts: write"),
+    ({"conversations": tagged("human", "function")}, "rename it, or write"),
+    ({"conversations": [H, {"from": "gpt", "value": None}]}, "entry 1 needs a text under 'value'"),
+    ({"conversations": "no list"}, "holds no list of messages"),
+    ({"conversations": [H, G], "tools": "no JSON"}, "the text under 'tools' is not JSON"),
+    ({"conversations": [H, G], "tools": "{}"}, "no list of tools"),
+    ({"conversations": [H, G], "system": 5}, "'system' is a text"),
+]
+
+
+@pytest.mark.parametrize(("row", "said"), REFUSED, ids=[said for _, said in REFUSED])
+def test_what_is_not_read_is_refused_with_the_line_to_write(row: Any, said: str) -> None:
     """By its name, as a cell and as a line."""
     (found,) = fit_rows([row], 999)
     assert found["error"]["type"] == "FormatError"
     assert said in found["error"]["message"]
-    source = tmp_path / "in.jsonl"
-    source.write_text(json.dumps(row), "utf-8")
     task = BatchTask(operation="fit", purpose="training", budget=999, counter="chars:4")
-    (told,) = run_batch(task, source, target=tmp_path / "out.jsonl", workers=1).first_failed.values()
-    assert said in told.message
+    table = task.run_lines([json.dumps(row).encode()], [7], file="in.jsonl", into_lines=True)
+    (error,) = table.column("error").to_pylist()
+    assert (error["row"], said in error["message"]) == (7, True)
+
+
+def test_a_line_of_no_shape_names_its_keys() -> None:
+    """As any line does; a key that is named is looked for alone."""
+    task = BatchTask(operation="fit", purpose="training", budget=999, counter="chars:4")
+    for line, column, said in (
+        ({"dialog": [U, A]}, "messages", "the line has no key 'messages' (it begins with dialog)"),
+        ({"dialog": [U, A], "text": "x"}, "dialog", None),
+        ({"messages": [U, A], "text": "x"}, "messages", None),
+        ({"row": {"conversations": [H, G]}}, "row", None),
+        ({"conversations": [H, G]}, "conversations", None),
+    ):
+        asked = replace(task, column=column)
+        table = asked.run_lines([json.dumps(line).encode()], [1], file="in.jsonl", into_lines=True)
+        (error,) = table.column("error").to_pylist()
+        assert (error and error["message"][: len(said or "")]) == said
 
 
 def test_a_completion_is_what_is_trained_on() -> None:
@@ -378,7 +404,7 @@ def test_a_completion_is_what_is_trained_on() -> None:
 
 
 def test_tools_and_system_text_are_charged_wherever_they_stand() -> None:
-    """In the row, as JSON in a text, in columns of their own, or for all rows; they come back as they were."""
+    """In the row, as JSON in a text, in columns of their own, or for all rows; unchanged in any case."""
     chat = [U, A, U, A]
     for row in (
         {"messages": chat, "tools": [TOOL]},
@@ -388,14 +414,14 @@ def test_tools_and_system_text_are_charged_wherever_they_stand() -> None:
         (found,) = fit_rows([row], 999)
         assert found["tokens_after"] > 130
         assert found["messages"] == row
-        assert fit_row(row, 130) == {**row, next(iter(row)): [U, A]}
+        assert fit_row(row, found["tokens_after"] - 20) == {**row, next(iter(row)): [U, A]}
     assert fit_row({"conversations": [H, G, H, G], "system": "x" * 40}, 39)["conversations"] == [H, G]
     table = pa.table({"messages": [json.dumps(chat)], "tools": [json.dumps([TOOL])], "system": ["x" * 40]})
     fitted = fit_table(table, budget=999, counter="chars:4", purpose="training")
     assert fitted.column("tokens_after")[0].as_py() > 140
     assert fit_table(table, budget=999, counter="chars:4").column("tokens_after")[0].as_py() == 40
     nested = pa.table({"messages": [chat], "tools": [[TOOL]]})
-    fitted = fit_table(nested, budget=130, counter="chars:4", purpose="training")
+    fitted = fit_table(nested, budget=found["tokens_after"] - 20, counter="chars:4", purpose="training")
     assert fitted.column("messages").to_pylist() == [[U, A]]
     (found,) = fit_rows([chat], 999, tools=[TOOL], system="x" * 40)
     assert found["tokens_after"] > 140
@@ -417,12 +443,25 @@ def test_other_wire_forms_are_training_data_too() -> None:
 # Counted by the model's own template.
 
 
+@lru_cache(maxsize=1)
+def _tokenizer() -> Tokenizer:
+    """Make a small one: a worker reads it in no time."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        special_tokens=list(SPECIAL), initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator(["the user and the assistant see a flight to the lake " * 2, "xxxx"], trainer)
+    return made
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a model's tokenizer and its template, as Hugging Face keeps them."""
     made = tmp_path_factory.mktemp("models") / "acme-8b"
     made.mkdir()
-    chat_tokenizer().save(str(made / "tokenizer.json"))
+    _tokenizer().save(str(made / "tokenizer.json"))
     (made / "tokenizer_config.json").write_text(json.dumps({"chat_template": CHATML}), "utf-8")
     (made / "other.jinja").write_text(CHATML, "utf-8")
     return made
@@ -438,18 +477,18 @@ def _rendered(messages: list[Any], tools: Any = None) -> int:
             if isinstance(call["function"]["arguments"], str):
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"])
     text = environment.from_string(CHATML).render(messages=entries, tools=tools, add_generation_prompt=False)
-    return len(chat_tokenizer().encode(text, add_special_tokens=False))
+    return len(_tokenizer().encode(text, add_special_tokens=False))
 
 
-@pytest.mark.parametrize("budget", [150, 1_000, 4_000])
+@pytest.mark.parametrize("budget", [700, 3_000, 12_000])
 def test_counts_by_template_are_the_templates_own(data_dir: Path, folder: Path, budget: int) -> None:
     """Of every row that is kept, with tools and calls, and no beginning of another answer."""
-    chats = [messages for _, messages in conversations(data_dir, 120)]
+    chats = [messages for _, messages in conversations(data_dir, 60)]
     counter = counter_from_tokenizer(folder)
     for tools in (None, [TOOL]):
         rows = fit_rows(chats, budget, counter=counter, tools=tools)
         kept = [row for row in rows if row["error"] is None]
-        assert kept
+        assert len(kept) > 5
         for row in kept:
             assert row["tokens_after"] == _rendered(copy.deepcopy(row["messages"]), tools) <= budget
 
@@ -519,29 +558,39 @@ def test_without_a_budget_the_whole_window_is_room() -> None:
     assert row["error"]["type"] == "ConfigurationError"
 
 
-@pytest.mark.parametrize("columns", [None, ()], ids=["all", "none"])
-@pytest.mark.parametrize("policy", [None, '{"blocks": [{"name": "history"}]}'], ids=["fit", "blocks"])
-def test_without_it_a_run_counts_the_answers_that_it_cut(
-    tmp_path: Path, columns: Any, policy: str | None
-) -> None:
-    """Those of the newest message alone; also where a run goes on, and where no column says it."""
+BLOCKS = '{"blocks": [{"name": "history", "strategy": {"kind": "truncate_text", "keep": "start"}}]}'
+
+
+def _cut_rows(folder: Path) -> Path:
+    """Write ten rows, in two of which the newest message is an answer that is too long."""
     long = say("assistant", "y" * 4_000)
     chats = [[U, long], [U, A], [U, long, U], [long, say("user", "y" * 4_000)], [U, A, U, A, U, long]]
     rows = [json.dumps({"messages": chat}) for chat in [*chats, *[[U, A]] * 5]]
-    source = tmp_path / "in.jsonl"
-    source.write_text("".join(f"{row}\n" for row in rows), "utf-8")
-    task = BatchTask(operation="fit", policy=policy, budget=60, counter="chars:4", columns=columns)
+    (folder / "in.jsonl").write_text("".join(f"{row}\n" for row in rows), "utf-8")
+    return folder / "in.jsonl"
+
+
+@pytest.mark.parametrize("policy", [None, BLOCKS], ids=["fit", "blocks"])
+def test_without_it_a_run_counts_the_answers_that_it_cut(tmp_path: Path, policy: str | None) -> None:
+    """Those of the newest message alone; also where no column says it."""
+    task = BatchTask(operation="fit", policy=policy, budget=60, counter="chars:4", columns=())
+    done = run_batch(task, _cut_rows(tmp_path), target=tmp_path / "out.jsonl", workers=1)
+    assert (done.rows, done.cut_targets) == (10, 2)
+
+
+def test_a_run_that_goes_on_counts_what_was_cut_before(tmp_path: Path) -> None:
+    """It is kept with each piece."""
+    task, out = BatchTask(operation="fit", budget=60, counter="chars:4"), tmp_path / "out.jsonl"
 
     def stop(done: Any) -> None:
         raise InterruptedError
 
+    source = _cut_rows(tmp_path)
     with pytest.raises(InterruptedError):
-        run_batch(task, source, target=tmp_path / "out.jsonl", workers=1, chunk_bytes=4_000, on_progress=stop)
-    done = run_batch(task, source, target=tmp_path / "out.jsonl", workers=1, chunk_bytes=4_000)
+        run_batch(task, source, target=out, workers=1, chunk_bytes=4_000, on_progress=stop)
+    done = run_batch(task, source, target=out, workers=1, chunk_bytes=4_000)
     assert done.resumed_rows
     assert (done.rows, done.cut_targets) == (10, 2)
-    done = run_batch(task, source, target=tmp_path / "again.jsonl", workers=1)
-    assert done.cut_targets == 2
 
 
 def test_a_repair_is_no_cut(tmp_path: Path) -> None:
@@ -563,8 +612,3 @@ def test_parquet_comes_back_as_parquet(tmp_path: Path) -> None:
     found = pq.read_table(tmp_path / "out.parquet")
     assert found.column("messages").to_pylist() == [[U, A], None, [U, A]]
     assert found.column("id").to_pylist() == [1, 2, 3]
-
-
-def test_the_real_files_are_there(data_dir: Path) -> None:
-    """What the chats above are made of."""
-    assert all((data_dir / f"{name}.jsonl").is_file() for name in FILES)

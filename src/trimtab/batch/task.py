@@ -431,12 +431,6 @@ class BatchTask(Options):
         """Tell whether it is a row of a trainer's own shape."""
         return self.purpose == "training" and is_shaped(value, self.column)
 
-    def tally(self) -> dict[str, int]:
-        """Say how often something was done since this was asked last, and begin anew."""
-        found = dict(self._tally)
-        self._tally.clear()
-        return found
-
     def _is_body(self, value: Any) -> bool:
         """Tell whether it is an object with a key under which bodies have their messages."""
         return isinstance(value, Mapping) and not self._body_keys.isdisjoint(value)
@@ -455,6 +449,16 @@ class BatchTask(Options):
             return nested_cell(row.value, kind)
         text = json_text(row.value)
         return text.encode("utf-8") if isinstance(cell, bytes) else text
+
+
+def take_tally(task: BatchTask, /) -> dict[str, int]:
+    """Say how often something was done since this was asked last, and begin anew.
+
+    It is of this process, and what no column says: rows in which the newest answer was shortened.
+    """
+    found = dict(task._tally)
+    task._tally.clear()
+    return found
 
 
 _Place: TypeAlias = tuple[str | None, int]
