@@ -45,7 +45,7 @@ def say(role: str, text: str = "x" * 40, **more: Any) -> dict[str, Any]:
 U, A, S = say("user"), say("assistant"), say("system")
 
 
-def fit_rows(rows: Sequence[Any], budget: int, **options: Any) -> list[dict[str, Any]]:
+def fit_rows(rows: Sequence[Any], budget: Any, **options: Any) -> list[dict[str, Any]]:
     """Fit rows of JSON, and read what comes out."""
     given: dict[str, Any] = {"counter": "chars:4", "purpose": "training", **options}
     fitted = fit_table(pa.table({"messages": [json.dumps(row) for row in rows]}), budget=budget, **given)
@@ -53,7 +53,7 @@ def fit_rows(rows: Sequence[Any], budget: int, **options: Any) -> list[dict[str,
     return [{**row, "messages": row["messages"] and json.loads(row["messages"])} for row in found]
 
 
-def fit_row(row: Any, budget: int, **options: Any) -> Any:
+def fit_row(row: Any, budget: Any, **options: Any) -> Any:
     """Fit one row; gives what is kept, or the kind of its error."""
     (found,) = fit_rows([row], budget, **options)
     return found["messages"] if found["error"] is None else found["error"]["type"]
@@ -412,8 +412,8 @@ def test_tools_and_system_text_are_charged_wherever_they_stand() -> None:
         {"conversations": chat, "tools": json.dumps([TOOL])},
     ):
         (found,) = fit_rows([row], 999)
-        assert found["tokens_after"] > 130
         assert found["messages"] == row
+        assert found["tokens_after"] == _tools_tokens() + 40
         assert fit_row(row, found["tokens_after"] - 20) == {**row, next(iter(row)): [U, A]}
     assert fit_row({"conversations": [H, G, H, G], "system": "x" * 40}, 39)["conversations"] == [H, G]
     table = pa.table({"messages": [json.dumps(chat)], "tools": [json.dumps([TOOL])], "system": ["x" * 40]})
@@ -421,13 +421,18 @@ def test_tools_and_system_text_are_charged_wherever_they_stand() -> None:
     assert fitted.column("tokens_after")[0].as_py() > 140
     assert fit_table(table, budget=999, counter="chars:4").column("tokens_after")[0].as_py() == 40
     nested = pa.table({"messages": [chat], "tools": [[TOOL]]})
-    fitted = fit_table(nested, budget=found["tokens_after"] - 20, counter="chars:4", purpose="training")
+    fitted = fit_table(nested, budget=_tools_tokens() + 30, counter="chars:4", purpose="training")
     assert fitted.column("messages").to_pylist() == [[U, A]]
     (found,) = fit_rows([chat], 999, tools=[TOOL], system="x" * 40)
     assert found["tokens_after"] > 140
     assert found["messages"] == chat
     (own,) = fit_rows([[S, U, A]], 999, system="x" * 4_000)
     assert own["tokens_after"] == 30
+
+
+def _tools_tokens() -> int:
+    tokens = count_table(pa.table({"messages": ["[]"]}), counter="chars:4", tools=[TOOL]).column("tokens")
+    return int(tokens[0].as_py())
 
 
 def test_other_wire_forms_are_training_data_too() -> None:
@@ -553,9 +558,16 @@ def test_strict_sets_faults_aside() -> None:
 def test_without_a_budget_the_whole_window_is_room() -> None:
     """A trainer has no answer written; without a model there is an error before the first row."""
     chat = [U, say("assistant", "word " * 120_000)]
-    assert fit_row(chat, None, counter=None, model="gpt-4o") == chat  # type: ignore[arg-type]
-    (row,) = fit_rows([[U, A]], None)  # type: ignore[arg-type]
-    assert row["error"]["type"] == "ConfigurationError"
+    assert fit_row(chat, None, counter=None, model="gpt-4o") == chat
+    for budget in (None, "80%"):
+        with pytest.raises(ConfigurationError, match="budget"):
+            fit_row({"messages": [U, A], "model": "gpt-4o"}, budget)
+
+
+def test_the_model_of_a_row_is_who_wrote_it() -> None:
+    """Neither its tokenizer counts, nor does its window hold the budget."""
+    row = {"conversations": [H, {"from": "gpt", "value": "word " * 40_000}], "model": "gpt-4"}
+    assert fit_row(row, 60_000) == row
 
 
 BLOCKS = '{"blocks": [{"name": "history", "strategy": {"kind": "truncate_text", "keep": "start"}}]}'

@@ -72,7 +72,7 @@ class Done:
             rows=line["rows"],
             errors=line["errors"],
             first=first,
-            cut_targets=line["cut_targets"],
+            cut_targets=line.get("cut_targets", 0),
         )
 
 

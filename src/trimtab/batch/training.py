@@ -11,10 +11,10 @@ from typing import Any, cast
 from trimtab._fitting.request import budget_of, counter_of, known_budget, refuse_faults, within
 from trimtab.batch.rows import Options, Row, Value, Work, check_counter, columns_of, work_of
 from trimtab.batch.shapes import TrainingRow, read_row, tools_in
+from trimtab.budget import Budget
 from trimtab.conversation import group, validate
 from trimtab.counting import CountRequest, RequestCounter, TemplateCounter
 from trimtab.errors import BudgetExceededError, ConfigurationError, NoTargetError, option, phrase
-from trimtab.models import known_model_in
 from trimtab.replay.policies import BY_DEFAULT
 
 BEHIND = "behind_target"
@@ -35,7 +35,9 @@ def make_work(options: Options, /, *, load: bool = True) -> Work:
         return work_of(options, load=load)
     _check(options)
     check_counter(options, load=load)
-    return partial(_fit_row, options)
+    # A trainer has no answer written: without a budget all of the window is room.
+    budget = known_budget(options.budget, options.model, output_reserve=0)
+    return partial(_fit_row, options, budget_of(None, options.model) if budget is None else budget)
 
 
 def with_beside(work: Work, beside: Mapping[str, Any], /) -> Work:
@@ -72,18 +74,21 @@ def _check(options: Options) -> None:
         )
 
 
-def _fit_row(options: Options, value: Value, *, beside: Mapping[str, Any] | None = None) -> Row:
-    model = known_model_in(value) if options.model is None else options.model
-    row = read_row(value, format=options.format, model=model)
+def _fit_row(
+    options: Options, budget: Budget, value: Value, *, beside: Mapping[str, Any] | None = None
+) -> Row:
+    """Fit one row. A model that it names is who wrote it, and not the one that is trained."""
+    row = read_row(value, format=options.format, model=options.model)
     for also in (beside or {}, {"system": options.system, "tools": options.tools}):
         row = _charged(row, also)
-    violations = _violations(row, options, model)
+    violations = _violations(row, options)
     last = max((at for at, is_target in enumerate(row.targets) if is_target), default=None)
     if last is None:
         raise _no_target(row)
-    weigh, limit_tokens = _scale(row, options, model), _limit(row, options, model, value)
-    kept, total = _kept(row, last, limit_tokens, weigh), len(row.messages)
-    asked, there = columns_of(options), frozenset(kept)
+    counter = counter_of(options.counter, options.model, row.form)
+    weigh = _scale(row, counter if row.tools else counter.without_tools())
+    kept = _kept(row, last, within(budget, counter, row.tools).input_tokens, weigh)
+    asked, there, total = columns_of(options), frozenset(kept), len(row.messages)
     reasons = {"over_limit": last + 1 - len(kept), BEHIND: total - last - 1}
     results = {
         "tokens_before": weigh(range(total)) if "tokens_before" in asked else None,
@@ -105,10 +110,10 @@ def _charged(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:
     )
 
 
-def _violations(row: TrainingRow, options: Options, model: str | None) -> list[dict[str, Any]]:
+def _violations(row: TrainingRow, options: Options) -> list[dict[str, Any]]:
     if "violations" not in columns_of(options) and not options.strict:
         return []
-    found = validate(row.given, format=row.form, model=model, pending_calls=options.pending_calls)
+    found = validate(row.given, format=row.form, model=options.model, pending_calls=options.pending_calls)
     if options.strict:
         refuse_faults(found)
     return [asdict(one) for one in found]
@@ -120,25 +125,11 @@ def _no_target(row: TrainingRow) -> NoTargetError:
     return NoTargetError(f"no assistant message of the row is trained on: {why}")
 
 
-# How much some of the messages are, and how much they may be.
+# How much some of the messages are.
 
 
-def _limit(row: TrainingRow, options: Options, model: str | None, value: Value) -> int:
-    """Return the room of a row; without a budget the whole window, as a trainer has no answer written."""
-    budget = known_budget(options.budget, model, output_reserve=0)
-    if budget is None:
-        budget = budget_of(None, model, given=value)
-    return within(budget, counter_of(options.counter, model, row.form), row.tools).input_tokens
-
-
-def _scale(row: TrainingRow, options: Options, model: str | None) -> Callable[[Sequence[int]], int]:
-    """Make what counts a row of some of its messages; each answer is remembered.
-
-    A chat template renders them as its trainer does: whole, and without the beginning of a next answer.
-    """
-    counter = counter_of(options.counter, model, row.form)
-    if not row.tools:
-        counter = counter.without_tools()
+def _scale(row: TrainingRow, counter: RequestCounter) -> Callable[[Sequence[int]], int]:
+    """Make what counts a row of some of its messages; each answer is remembered."""
     head = row.head
     system = None if head else row.system
     known: dict[tuple[int, int], int] = {}
@@ -154,6 +145,7 @@ def _scale(row: TrainingRow, options: Options, model: str | None) -> Callable[[S
 
 
 def _count(counter: RequestCounter, messages: list[Any], system: Any, row: TrainingRow) -> int:
+    """Count as a trainer does: by a chat template whole, and without the beginning of another answer."""
     if isinstance(counter, TemplateCounter):
         return counter.count_whole(
             messages, system=system, tools=row.tools, extra=row.extra, answer_begins=False
