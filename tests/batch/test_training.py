@@ -6,20 +6,16 @@ import copy
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from jinja2 import Environment
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from tests.batch.conversations import conversations
-from tests.chat_vocabulary import CHATML, SPECIAL
-from trimtab import cli
+from tests.chat_vocabulary import CHATML, small_tokenizer, write_small_model
 from trimtab.batch import BatchTask, count_table, fit_table, run_batch
 from trimtab.conversation import validate
 from trimtab.counting import counter_from_tokenizer
@@ -70,26 +66,6 @@ def test_case_08_is_set_aside_or_loses_the_older_turn() -> None:
     assert aside == "BudgetExceededError"
     assert fewer == {"messages": CASE[2:]}
     assert whole == {"messages": CASE}
-
-
-def test_case_08_by_the_command_line(tmp_path: Path) -> None:
-    """Without the flag the line says what happened; with it the row is set aside, and its reason counted."""
-    source = tmp_path / "in.jsonl"
-    source.write_text(json.dumps({"messages": CASE}) + "\n", "utf-8")
-    options = ["--budget", "180", "--model", "gpt-4o", "--workers", "1", "--output"]
-    found = _run("fit", source, tmp_path / "a.jsonl", *options, "text")
-    said = "1 assistant message was shortened; for training data use --for training"
-    assert (found.exit_code, found.stdout) == (0, f"1 row in 1 file; {said}\n")
-    found = _run("fit", source, tmp_path / "b.jsonl", *options, "json", "--for", "training")
-    summary = json.loads(found.stdout)
-    assert (found.exit_code, summary["errors"]) == (1, {"BudgetExceededError": 1})
-    assert (summary["failed_rows"], summary["cut_targets"]) == (1, 0)
-    assert "the turn of the last message that is trained on needs 337 tokens" in found.stderr
-    assert "messages" not in json.loads((tmp_path / "b.jsonl").read_text("utf-8"))
-
-
-def _run(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(cli.command(), ["batch", *map(str, arguments)])
 
 
 # What stays.
@@ -143,7 +119,7 @@ def test_answers_of_weight_0_are_not_trained_on() -> None:
         assert row["error"]["type"] == "NoTargetError"
         assert row["error"]["message"].endswith("weight 0, or train false, for all 1")
     (row,) = fit_rows([[U]], 99)
-    assert row["error"]["message"] == "no assistant message of the row is trained on: there is none"
+    assert row["error"]["message"] == "no answer of the row is trained on: there is none"
 
 
 def _call(id: str) -> dict[str, Any]:
@@ -448,28 +424,10 @@ def test_other_wire_forms_are_training_data_too() -> None:
 # Counted by the model's own template.
 
 
-@lru_cache(maxsize=1)
-def _tokenizer() -> Tokenizer:
-    """Make a small one: a worker reads it in no time."""
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        special_tokens=list(SPECIAL), initial_alphabet=alphabet, show_progress=False
-    )
-    made.train_from_iterator(["the user and the assistant see a flight to the lake " * 2, "xxxx"], trainer)
-    return made
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a model's tokenizer and its template, as Hugging Face keeps them."""
-    made = tmp_path_factory.mktemp("models") / "acme-8b"
-    made.mkdir()
-    _tokenizer().save(str(made / "tokenizer.json"))
-    (made / "tokenizer_config.json").write_text(json.dumps({"chat_template": CHATML}), "utf-8")
-    (made / "other.jinja").write_text(CHATML, "utf-8")
-    return made
+    """Write a model's tokenizer and its template."""
+    return write_small_model(tmp_path_factory.mktemp("models") / "acme-8b")
 
 
 def _rendered(messages: list[Any], tools: Any = None) -> int:
@@ -482,7 +440,7 @@ def _rendered(messages: list[Any], tools: Any = None) -> int:
             if isinstance(call["function"]["arguments"], str):
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"])
     text = environment.from_string(CHATML).render(messages=entries, tools=tools, add_generation_prompt=False)
-    return len(_tokenizer().encode(text, add_special_tokens=False))
+    return len(small_tokenizer().encode(text, add_special_tokens=False))
 
 
 @pytest.mark.parametrize("budget", [700, 3_000, 12_000])
@@ -498,27 +456,6 @@ def test_counts_by_template_are_the_templates_own(data_dir: Path, folder: Path, 
             assert row["tokens_after"] == _rendered(copy.deepcopy(row["messages"]), tools) <= budget
 
 
-def test_the_command_line_counts_by_a_template(folder: Path, tmp_path: Path) -> None:
-    """Of a folder, of a tokenizer.json, of a template beside one; and not by two counters."""
-    source = tmp_path / "in.jsonl"
-    source.write_text(json.dumps({"messages": [U, A, U, A]}) + "\n", "utf-8")
-    expected = _rendered([U, A])
-    for name in ("", "tokenizer.json", "other.jinja"):
-        out = tmp_path / f"out-{name}.jsonl"
-        found = _run(
-            *("fit", source, out, "--for", "training", "--budget", str(expected + 1)),
-            *("--template", folder / name, "--workers", "1"),
-        )
-        assert found.exit_code == 0, found.output
-        line = json.loads(out.read_text("utf-8"))
-        assert (line["messages"], line["tokens_after"]) == ([U, A], expected)
-    options = ("fit", source, tmp_path / "no.jsonl", "--budget", "99", "--template")
-    found = _run(*options, folder, "--counter", "chars:4")
-    assert (found.exit_code, "give one of them" in found.output) == (2, True)
-    found = _run(*options, folder / "none.jinja")
-    assert (found.exit_code, "cannot be read" in found.output) == (2, True)
-
-
 # What does not go with it, and what is said without it.
 
 
@@ -528,19 +465,14 @@ def test_the_command_line_counts_by_a_template(folder: Path, tmp_path: Path) -> 
     ids=str,
 )
 def test_what_would_change_a_message_is_refused(options: Any) -> None:
-    """Before the first row, and in the words of the command line."""
+    """Before the first row."""
     with pytest.raises(ConfigurationError, match="purpose='training'"):
         fit_rows([[U, A]], 99, **options)
     assert fit_row([U, A], 99, policy="default") == [U, A]
 
 
-def test_the_command_line_refuses_it_in_its_own_words(tmp_path: Path) -> None:
-    """And an operation that does not fit has no purpose."""
-    (tmp_path / "in.jsonl").write_text("", "utf-8")
-    options = ("--for", "training", "--policy", "agent", "--budget", "99")
-    found = _run("fit", tmp_path / "in.jsonl", tmp_path / "out.jsonl", *options)
-    assert found.exit_code == 2
-    assert "--policy says what is cut, and --for training cuts no message" in found.output
+def test_what_has_no_purpose_is_refused() -> None:
+    """An operation that does not fit, and a purpose that is none."""
     with pytest.raises(ConfigurationError, match="does nothing with purpose='training'"):
         BatchTask(operation="count", purpose="training")
     with pytest.raises(ConfigurationError, match="purpose"):

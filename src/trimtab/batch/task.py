@@ -36,12 +36,12 @@ from trimtab.batch.rows import (
     Work,
     columns_of,
 )
-from trimtab.batch.shapes import BESIDE, is_shaped
-from trimtab.batch.training import make_work, with_beside
+from trimtab.batch.targets import make_work, with_beside
 from trimtab.budget import Budget, BudgetLike
 from trimtab.counting import CounterLike
 from trimtab.errors import ConfigurationError, ContextError, FormatError, MissingExtraError, option, phrase
 from trimtab.formats import Format, SystemLike, ToolSchema, detect, formats, get_format
+from trimtab.formats.trainers import BESIDE, is_shaped
 from trimtab.replay import PolicyLike
 
 ROWS_AT_ONCE = 1_024

@@ -10,12 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from trimtab._fitting.request import leading_system
 from trimtab._shared.strict_json import parse
-from trimtab.batch.arrow import json_text
 from trimtab.errors import FormatError
 from trimtab.formats import Format, format_of, get_format, mapping_of, refuse_foreign
-from trimtab.formats.values import Dict
+from trimtab.formats.values import Dict, compact_json
 
 KEYS = ("conversations", "prompt", "completion", "instruction", "input", "output", "history")
 """Under which the shapes of trainers have what is said."""
@@ -52,7 +50,10 @@ class TrainingRow:
     @property
     def head(self) -> list[Any]:
         """System text that the wire form has among the messages and the row has beside them."""
-        return leading_system(self.system, self.form)
+        if self.system is None or not self.form.rules.system_in_messages:
+            return []
+        parts = [self.system] if isinstance(self.system, str) else list(self.system)
+        return [self.form.message("system", parts)]
 
 
 class _Shape(NamedTuple):
@@ -87,7 +88,7 @@ def read_row(value: Any, /, *, format: str | Format, model: str | None) -> Train
         FormatError: It is of none, or of one that is told but not read, with the line that makes one of it.
     """
     if not isinstance(value, Mapping):
-        return _tagged(value, {}) if _is_tagged(value) else _wire(value, format, model)
+        return _of_tags(value, {}) if _is_tagged(value) else _wire(value, format, model)
     if refused := _refusals_of(value):
         raise FormatError(refused[0])
     shape = _shape_of(value)
@@ -215,11 +216,11 @@ def _conversations(value: Mapping[str, Any], key: str = "conversations") -> Trai
         return {**value, key: [entries[at] for at in places]}
 
     if _is_tagged(entries):
-        return _tagged(entries, value, write)
+        return _of_tags(entries, value, write)
     return _row(list(entries), _chat(), write=write, **_beside(value))
 
 
-def _tagged(
+def _of_tags(
     entries: Sequence[Any], value: Mapping[str, Any], write: Callable[[Sequence[int]], Any] | None = None
 ) -> TrainingRow:
     messages: list[Any] = []
@@ -269,7 +270,7 @@ def _calls_in(text: str, at: int) -> list[Dict]:
         {
             "id": f"call_{at}_{number}",
             "type": "function",
-            "function": {"name": one["name"], "arguments": json_text(one.get("arguments", {}))},
+            "function": {"name": one["name"], "arguments": compact_json(one.get("arguments", {}))},
         }
         for number, one in enumerate(listed)
     ]

@@ -8,13 +8,23 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, cast
 
-from trimtab._fitting.request import budget_of, counter_of, known_budget, refuse_faults, within
 from trimtab.batch.rows import Options, Row, Value, Work, check_counter, columns_of, work_of
-from trimtab.batch.shapes import TrainingRow, read_row, tools_in
-from trimtab.budget import Budget
+from trimtab.budget import Budget, window_budget
 from trimtab.conversation import group, validate
-from trimtab.counting import CountRequest, RequestCounter, TemplateCounter
-from trimtab.errors import BudgetExceededError, ConfigurationError, NoTargetError, option, phrase
+from trimtab.counting import CountRequest, EstimateCounter, RequestCounter, TemplateCounter, counter_for
+from trimtab.counting.door import as_counter
+from trimtab.counting.margin import unsure_of
+from trimtab.errors import (
+    ROOM,
+    BudgetExceededError,
+    ConfigurationError,
+    InvalidHistoryError,
+    NoTargetError,
+    option,
+    phrase,
+)
+from trimtab.formats.trainers import TrainingRow, read_row, tools_in
+from trimtab.models import find_facts
 from trimtab.replay.policies import BY_DEFAULT
 
 BEHIND = "behind_target"
@@ -35,9 +45,23 @@ def make_work(options: Options, /, *, load: bool = True) -> Work:
         return work_of(options, load=load)
     _check(options)
     check_counter(options, load=load)
-    # A trainer has no answer written: without a budget all of the window is room.
-    budget = known_budget(options.budget, options.model, output_reserve=0)
-    return partial(_fit_row, options, budget_of(None, options.model) if budget is None else budget)
+    return partial(_fit_row, options, _budget_of(options))
+
+
+def _budget_of(options: Options) -> Budget:
+    """Return the room of a row; without a budget the whole window, as a trainer has no answer written.
+
+    Raises:
+        ConfigurationError: Neither is known.
+    """
+    if options.budget is not None:
+        return Budget.of(options.budget, model=options.model)
+    facts = None if options.model is None else find_facts(options.model)
+    found = None if facts is None else window_budget(facts, output_reserve=0)
+    if found is None:
+        window = "no model is named" if options.model is None else "its model's window is not known"
+        raise ConfigurationError(phrase(f"{window}: pass ", ROOM), argument="budget")
+    return found
 
 
 def with_beside(work: Work, beside: Mapping[str, Any], /) -> Work:
@@ -80,14 +104,15 @@ def _fit_row(
     """Fit one row. A model that it names is who wrote it, and not the one that is trained."""
     row = read_row(value, format=options.format, model=options.model)
     for also in (beside or {}, {"system": options.system, "tools": options.tools}):
-        row = _charged(row, also)
+        row = _add_beside(row, also)
     violations = _violations(row, options)
     last = max((at for at, is_target in enumerate(row.targets) if is_target), default=None)
     if last is None:
         raise _no_target(row)
-    counter = counter_of(options.counter, options.model, row.form)
+    counter = _counter_of(options).with_format(row.form)
+    room = budget.resolved(counter, unsure_tokens=unsure_of(counter, row.tools, ()) or 0)
     weigh = _scale(row, counter if row.tools else counter.without_tools())
-    kept = _kept(row, last, within(budget, counter, row.tools).input_tokens, weigh)
+    kept = _keep(row, last, room.input_tokens, weigh)
     asked, there, total = columns_of(options), frozenset(kept), len(row.messages)
     reasons = {"over_limit": last + 1 - len(kept), BEHIND: total - last - 1}
     results = {
@@ -100,7 +125,13 @@ def _fit_row(
     return Row(results, None if len(kept) == total else row.write(kept))
 
 
-def _charged(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:
+def _counter_of(options: Options) -> RequestCounter:
+    if options.counter is not None:
+        return as_counter(options.counter)
+    return EstimateCounter() if options.model is None else counter_for(options.model)
+
+
+def _add_beside(row: TrainingRow, also: Mapping[str, Any]) -> TrainingRow:
     """Charge a row for system text and tools it does not have itself; they are not written into it."""
     has_system = row.system is not None or "system" in map(row.form.kind, row.messages[:1])
     return replace(
@@ -114,15 +145,18 @@ def _violations(row: TrainingRow, options: Options) -> list[dict[str, Any]]:
     if "violations" not in columns_of(options) and not options.strict:
         return []
     found = validate(row.given, format=row.form, model=options.model, pending_calls=options.pending_calls)
-    if options.strict:
-        refuse_faults(found)
+    faults = tuple(one for one in found if one.fault)
+    if options.strict and faults:
+        raise InvalidHistoryError(
+            f"the row has {len(faults):,} faults: {faults[0].message}", violations=faults
+        )
     return [asdict(one) for one in found]
 
 
 def _no_target(row: TrainingRow) -> NoTargetError:
     answers = sum(row.form.kind(one) == "assistant" for one in row.messages)
     why = f"weight 0, or train false, for all {answers}" if answers else "there is none"
-    return NoTargetError(f"no assistant message of the row is trained on: {why}")
+    return NoTargetError(f"no answer of the row is trained on: {why}")
 
 
 # How much some of the messages are.
@@ -156,7 +190,7 @@ def _count(counter: RequestCounter, messages: list[Any], system: Any, row: Train
 # Which messages stay.
 
 
-def _kept(
+def _keep(
     row: TrainingRow, last: int, limit_tokens: int, weigh: Callable[[Sequence[int]], int]
 ) -> Sequence[int]:
     """Choose the leading system text and as many whole turns as fit, up to the last target.
@@ -174,8 +208,8 @@ def _kept(
     starts = _starts(row, lead, min(last, row.stop))
     if (needed := weigh(rest(starts[-1]))) > limit_tokens:
         raise BudgetExceededError(
-            f"the turn of the last message that is trained on needs {needed:,} tokens with what stands in"
-            f" front of every turn, and the limit is {limit_tokens:,}",
+            f"the turn of the last answer that is trained on needs {needed:,} tokens with system text and"
+            f" tools, and the limit is {limit_tokens:,}",
             needed_tokens=needed,
             limit_tokens=limit_tokens,
         )
@@ -195,15 +229,15 @@ def _starts(row: TrainingRow, lead: int, stop: int) -> list[int]:
     Several messages of the user in a row open one turn: what one of them asks is about the others.
     """
     kinds = [row.form.kind(one) for one in row.messages]
-    parted = _parted(row)
+    inside = _inside_pairs(row)
     return [lead] + [
         at
         for at in range(lead + 1, stop)
-        if kinds[at] == "user" and kinds[at - 1] != "user" and at not in parted
+        if kinds[at] == "user" and kinds[at - 1] != "user" and at not in inside
     ]
 
 
-def _parted(row: TrainingRow) -> Collection[int]:
+def _inside_pairs(row: TrainingRow) -> Collection[int]:
     """List the messages in front of which a cut would part a call from its result."""
     units = group(row.messages, format=row.form)
     spans = [(unit.indices[0], unit.indices[-1]) for unit in units if len(unit.indices) > 1]
