@@ -217,7 +217,7 @@ class TestSent:
         (found,) = read(log)
         assert said(found) == ["user: one", "user: two", "assistant: well"]
         assert [bill.at for bill in found.bills] == [2]
-        assert any("3 errors" in note for note in found.notes)
+        assert any("errors and other lines that were shown and not sent (3)" in note for note in found.notes)
 
     def test_what_the_program_said_in_the_place_of_a_model_was_sent_and_not_billed(self) -> None:
         """As when a session goes on: "No response requested."."""
@@ -261,7 +261,7 @@ class TestSent:
         log.answer("m9", "those, too")
         (found,) = read(log)
         assert said(found)[-2:] == ["user: and the tests", "assistant: those, too"]
-        assert any("1 todo_reminder" in note for note in found.notes)
+        assert any("attachments of type todo_reminder (1)" in note for note in found.notes)
 
     def test_lines_that_are_no_messages_are_gone_by(self) -> None:
         """Those with an id are links of the chain all the same."""
@@ -398,7 +398,7 @@ class TestBranches:
         log.turn(2)
         (found,) = read(log)
         assert len(said(found)) == 4
-        assert any("1 links to lines that are not in the log" in note for note in found.notes)
+        assert any("links to lines that are not in the log" in note for note in found.notes)
 
     def test_lines_that_are_written_twice_are_read_once(self) -> None:
         """As when an older version continued a session in the same file."""
@@ -408,7 +408,7 @@ class TestBranches:
         log.turn(2)
         (found,) = read(log)
         assert len(said(found)) == 4
-        assert any("2 lines that are written twice" in note for note in found.notes)
+        assert any("lines that are written twice (2)" in note for note in found.notes)
 
 
 class TestCompactions:

@@ -115,7 +115,10 @@ class TestItems:
         rollout.line("world_state", {"anything": 1})
         (found,) = read(rollout)
         assert len(said(found)) == 5
-        assert "In none: 1 ghost_snapshot, 1 world_state." in found.notes
+        assert (
+            "Not read as they are: items of type ghost_snapshot (1); lines of type world_state (1)."
+            in found.notes
+        )
 
     def test_an_output_that_was_held_as_an_object_is_its_text(self) -> None:
         """The API takes a text."""
@@ -216,7 +219,7 @@ class TestBills:
         rollout.bill(999)
         (found,) = read(rollout)
         assert [bill.usage["input_tokens"] for bill in found.bills] == [100, 150]
-        assert any("1 bills of calls whose answers" in note for note in found.notes)
+        assert any("bills of calls whose answers are not in the log (1)" in note for note in found.notes)
 
     def test_the_usage_is_as_the_api_wrote_it(self) -> None:
         """Codex puts its details beside it. So it teaches a counter, cached tokens once."""

@@ -122,12 +122,12 @@ Examples:
 @click.command(epilog=EPILOG)
 @on_conversations(passing="are counted", failing="cannot be counted", lengths=True)
 @request_options
-@click.option("--each", "full", is_flag=True, help="Also the tokens of each message.")
+@click.option("--each", "full", is_flag=True, help="Also write the tokens of each message.")
 def count(full: bool, **given: Any) -> Callable[[Any], Answer]:
     """Count the tokens of conversations.
 
-    Messages, tools and framing of the request, as the provider would charge them; says whether
-    the number is exact.
+    Counts messages, tools and framing of the request, as the provider would charge them, and says whether the
+    number is exact.
     """
     asked = RequestOptions(given)
     return lambda value: _count(value, asked, each=full)

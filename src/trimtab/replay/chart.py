@@ -73,17 +73,17 @@ class _Line(NamedTuple):
 def chart_page(
     groups: Mapping[str, Sequence[Replayed]], /, *, title: str = "Replay", max_recordings: int = 20
 ) -> str:
-    """Write a page: which policy is cheaper, sums of each, and charts by call.
+    """Write a page: which policy is cheaper, the sums of each, and charts by call.
 
-    A policy that refused calls, passed the room, or made calls invalid stands below those that did not,
-    with these calls named: what is not sent costs nothing, so it is no cheaper for that.
+    A policy that refused calls, exceeded the room, or made calls invalid is listed below the others, with the
+    number of these calls: a call that is not sent costs nothing, but does not make a policy cheaper.
 
     Args:
-        groups: By the name of a recording what was found under each policy; the policies are the same ones in
-            the same order for all of them.
-        title: Stands over it.
-        max_recordings: Charts are drawn of so many recordings, the first ones of those in which something had
-            to be trimmed; the table is of all.
+        groups: The results under each policy by the name of the recording; the policies and their order are
+            the same for all recordings.
+        title: Heading of the page.
+        max_recordings: Number of recordings with charts: the first ones in which something had to be trimmed;
+            the table covers all recordings.
 
     Example:
         >>> from trimtab.replay import replay

@@ -22,14 +22,14 @@ from trimtab.formats.recordings.base import Bill, ForeignConversation, Reader, S
 from trimtab.formats.recordings.lines import (
     first_lines,
     line_of,
-    list_counts,
+    note_of,
     object_of,
-    plural,
     refuse,
     seconds_of,
     times_of,
 )
 from trimtab.formats.values import Dict, type_name
+from trimtab.report.text import plural
 
 PROGRAM = "Claude Code"
 
@@ -221,7 +221,6 @@ class _Log:
         self.sidechains: list[_Lane] = []
         self.places: dict[str, _Place] = {}
         self.skipped: Counter[str] = Counter()
-        self.attachments: Counter[str] = Counter()
         self.synthetic = 0
 
     def add(self, at: int, value: Any) -> None:
@@ -256,7 +255,7 @@ class _Log:
         segment = lane.segments[-1] if lane.segments else lane.begin()
         if lane.last is not None and (parent is not None or "parentUuid" not in line):
             if parent is not None:
-                self.skipped["links to lines that are not in the log; the line before took their place"] += 1
+                self.skipped["links to lines that are not in the log, read as links to the line before"] += 1
             return lane.last
         return _Place(segment, None, None)
 
@@ -292,7 +291,7 @@ class _Log:
             name = attached.get("type") if isinstance(attached, dict) else None
             if isinstance(attached, dict) and name == "queued_command" and attached.get("prompt"):
                 return self._put(_Node.of("aside", attached["prompt"], line, at, above), above)
-            self.attachments[str(name)] += 1
+            self.skipped[f"attachments of type {name}"] += 1
         elif kind == "system" and line.get("subtype") == "microcompact_boundary":
             self.skipped["marks of cleared results, which are whole here"] += 1
         return _Place(segment, above.node, above.node)
@@ -309,7 +308,7 @@ class _Log:
         content = _content(message, at)
         model = message.get("model")
         if line.get("isVirtual") or line.get("isApiErrorMessage") or _is_error(model, content):
-            self.skipped["errors and other lines that were shown, not sent"] += 1
+            self.skipped["errors and other lines that were shown and not sent"] += 1
             return _Place(segment, above.node, above.node)
         name = message.get("id")
         node = segment.answers.get(name) if isinstance(name, str) else None
@@ -346,7 +345,7 @@ class _Log:
         content = _content(message, at)
         summary = bool(line.get("isCompactSummary"))
         if line.get("isVirtual") or (line.get("isVisibleInTranscriptOnly") and not summary):
-            self.skipped["errors and other lines that were shown, not sent"] += 1
+            self.skipped["errors and other lines that were shown and not sent"] += 1
             return _Place(segment, above.node, above.node)
         if summary and segment.nodes:  # older versions write no boundary
             above = _Place(segment.lane.begin(), None, None)
@@ -380,7 +379,7 @@ class _Log:
                 continue
             name = str(block.get("tool_use_id"))
             if name in node.result_at:
-                self.skipped["results that were written again; the last counts"] += 1
+                self.skipped["results that were written again, of which the last is taken"] += 1
                 node.content[node.result_at[name]] = block
             else:
                 node.result_at[name] = len(node.content)
@@ -675,12 +674,7 @@ def _conversation(way: _Way, lone: bool) -> ForeignConversation:
 
 def _notes(log: _Log) -> list[str]:
     """Say what of a whole log is in no conversation."""
-    notes: list[str] = []
-    if log.skipped:
-        notes.append(f"In none: {list_counts(log.skipped)}.")
-    if log.attachments:
-        kinds = list_counts(log.attachments)
-        notes.append(f"What the program made of attachments is not in the log: {kinds}.")
+    notes = list(note_of(log.skipped))
     if log.synthetic:
         notes.append(
             f"{plural(log.synthetic, 'answer')} in it the program wrote itself, and sent as any other."

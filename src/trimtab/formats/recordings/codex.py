@@ -19,14 +19,14 @@ from trimtab.formats.recordings.base import Bill, ForeignConversation, Reader, S
 from trimtab.formats.recordings.lines import (
     first_lines,
     line_of,
-    list_counts,
+    note_of,
     object_of,
-    plural,
     refuse,
     seconds_of,
     times_of,
 )
 from trimtab.formats.values import Dict
+from trimtab.report.text import plural
 
 PROGRAM = "Codex"
 
@@ -164,7 +164,7 @@ class _Rollout:
             payload = object_of(line, "payload", at, f"a line of type {kind}")
             self._line(kind, payload, at, seconds_of(line.get("timestamp"), at))
         elif "payload" in line:
-            self.skipped[kind] += 1
+            self.skipped[f"lines of type {kind}"] += 1
         else:
             self._item(line, at, None)  # as older versions write them
 
@@ -195,7 +195,7 @@ class _Rollout:
     def _item(self, item: Dict, at: int, time: float | None, *keys: str) -> None:
         item = _item_of(item, at, *keys)
         if item["type"] in _UNSENT:
-            self.skipped[item["type"]] += 1
+            self.skipped[f"items of type {item['type']}"] += 1
             return
         self._put(item, time)
 
@@ -302,8 +302,7 @@ class _Rollout:
         if not states:
             raise FormatError("the rollout has no item of a user or a model")
         made = [self._conversation(state, lone=len(states) == 1) for state in states]
-        if self.skipped:
-            made[0] = replace(made[0], notes=(*made[0].notes, f"In none: {list_counts(self.skipped)}."))
+        made[0] = replace(made[0], notes=(*made[0].notes, *note_of(self.skipped)))
         return made
 
     def _conversation(self, state: _State, *, lone: bool) -> ForeignConversation:

@@ -69,14 +69,10 @@ def times_of(times: Sequence[float | None]) -> tuple[float | None, ...]:
     return tuple(times) if any(time is not None for time in times) else ()
 
 
-def list_counts(counts: Counter[str]) -> str:
-    """Write what was counted, as "2 progress, 1 mode"."""
-    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-
-
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """Write a number with its noun."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+def note_of(counts: Counter[str]) -> tuple[str, ...]:
+    """Say what of a log is not read as it is, as one note; none if all is."""
+    listed = "; ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
+    return (f"Not read as they are: {listed}.",) if listed else ()
 
 
 def _kind(value: Any) -> str:
