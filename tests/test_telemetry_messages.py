@@ -87,8 +87,11 @@ def test_instructions_may_be_a_text_and_parts_may_be_none() -> None:
 
 def test_values_of_otlp_are_taken_out_of_their_wrapping() -> None:
     """Lists and mappings that are no JSON in a text, too."""
-    text: Any = {"kvlistValue": {"values": [{"key": "type", "value": {"stringValue": "text"}}]}}
-    text["kvlistValue"]["values"].append({"key": "content", "value": {"stringValue": "Sky?"}})
+    words = [
+        {"key": "type", "value": {"stringValue": "text"}},
+        {"key": "content", "value": {"stringValue": "Sky?"}},
+    ]
+    text = {"kvlistValue": {"values": words}}
     message = {
         "kvlistValue": {
             "values": [
@@ -97,11 +100,11 @@ def test_values_of_otlp_are_taken_out_of_their_wrapping() -> None:
             ]
         }
     }
-    span = {"attributes": [{"key": "gen_ai.input.messages", "value": {"arrayValue": {"values": [message]}}}]}
-    assert read([span]).body["messages"] == CHAT[:1]
-    span["attributes"].append({"key": "gen_ai.usage.input_tokens", "value": {"intValue": "many"}})
+    recorded = {"key": "gen_ai.input.messages", "value": {"arrayValue": {"values": [message]}}}
+    assert read([{"attributes": [recorded]}]).body["messages"] == CHAT[:1]
+    bill = {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "many"}}
     with pytest.raises(FormatError, match="intValue is no whole number"):
-        read_foreign([span])
+        read_foreign([{"attributes": [recorded, bill]}])
 
 
 @pytest.mark.parametrize(
