@@ -23,6 +23,7 @@ from trimtab._shared.strict_json import BrokenJSONError, parse
 from trimtab.errors import FormatError
 from trimtab.formats import detect, refuse_foreign
 from trimtab.formats.recordings import ForeignConversation, read_foreign, reader_of
+from trimtab.formats.recordings.refusals import said_of_bytes
 from trimtab.report.text import plain
 
 InputKind = Literal["auto", "json", "jsonl", "messages-jsonl"]
@@ -216,6 +217,8 @@ def read_piece(piece: Piece, *, parts: bool = False) -> list[Entry]:
         return [Entry(error=FormatError(piece.refused))]
     try:
         if piece.messages is None:
+            if (said := said_of_bytes(piece.raw)) is not None:
+                raise FormatError(said)
             value = parse(piece.raw, whole=piece.line is None)
         else:
             value = _lines_of(piece.messages)
