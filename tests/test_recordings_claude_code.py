@@ -390,6 +390,20 @@ class TestBranches:
         (found,) = read(log)
         assert said(found) == ["user: look", "assistant: I will", "user: wait", "assistant: yes"]
 
+    def test_a_branch_from_a_stray_line_has_that_line_once(self) -> None:
+        """Who reads what is beside a message must not read it again."""
+        log = ClaudeLog()
+        first = log.turn(1)
+        stray = log.user("the skill says", isMeta=True)
+        log.turn(2)
+        log.user("and says", isMeta=True, parent=stray)
+        log.last = first
+        log.turn(3)
+        newest, branch = read(log)
+        skill = "user: the skill says"
+        assert said(newest)[2:] == [skill, "user: and says", "user: question 3", "assistant: answer 3"]
+        assert said(branch)[2:] == [skill, "user: question 2", "assistant: answer 2"]
+
     def test_a_line_behind_one_that_is_not_there_is_behind_the_line_before(self) -> None:
         """It is told; nothing is lost."""
         log = ClaudeLog()
@@ -493,6 +507,30 @@ class TestCompactions:
         ]
         assert validate(found[0].body) == []
         assert [len(one.bills) for one in found] == [1, 3]
+
+    def test_kept_messages_without_times_are_known_by_their_ids(self) -> None:
+        """Written again, they are no second ones."""
+        log = ClaudeLog()
+        first = log.turn(1)
+        kept = [dict(line) for line in log.lines]
+        log.compact(preservedMessages={"uuids": ["u0", first]})
+        log.lines += [{**kept[0], "parentUuid": log.last}, kept[1]]
+        log.last = first
+        log.turn(2)
+        for line in log.lines:
+            del line["timestamp"]
+        found = read_foreign(log.lines) or []
+        assert [len(one.body["messages"]) for one in found] == [5, 2]
+        assert not any("got no answer" in note for note in found[0].notes)
+
+    def test_what_a_user_says_in_the_moment_of_a_kept_message_is_another(self) -> None:
+        """Times are of milliseconds, and programs are quick."""
+        log = ClaudeLog()
+        first = log.turn(1)
+        log.compact(preservedMessages={"uuids": ["u0", first]})
+        log.turn(2)
+        log.lines[-2]["timestamp"] = log.lines[0]["timestamp"]
+        assert said(read(log)[0])[-2] == "user: question 2"
 
     def test_a_kept_line_that_is_no_message_keeps_none(self) -> None:
         """What is before it was not kept."""

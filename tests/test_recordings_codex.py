@@ -212,6 +212,33 @@ class TestBills:
             (8, 300),
         ]
 
+    def test_a_session_that_a_newer_version_continued_has_bills_of_both_kinds(self) -> None:
+        """A bill right behind an answer that had none is of that answer."""
+        rollout = Rollout()
+        rollout.user("look")
+        rollout.bill(100)
+        rollout.call("a")
+        rollout.result("a")
+        rollout.bill(150)
+        rollout.answer("seen")
+        turn(rollout, 2)
+        (found,) = read(rollout)
+        assert [(bill.at, bill.usage["input_tokens"]) for bill in found.bills] == [
+            *((1, 100), (3, 150)),
+            *((5, 200), (8, 250)),
+        ]
+
+    def test_the_bill_of_an_answer_that_never_came_is_in_no_conversation(self) -> None:
+        """As that of a compaction in the middle of a turn, in older versions."""
+        rollout = Rollout()
+        rollout.user("look")
+        rollout.bill(100)
+        rollout.call("a")
+        rollout.result("a")
+        rollout.bill(200)
+        rollout.line("compacted", {"message": "short"})
+        assert [[bill.at for bill in one.bills] for one in read(rollout)] == [[], [1]]
+
     def test_a_bill_without_an_answer_is_told(self) -> None:
         """As that of a compaction: what was sent for it is not in the log."""
         rollout = Rollout()

@@ -495,7 +495,7 @@ def _conversations(log: _Log) -> list[ForeignConversation]:
     ways = [way for way in ways if way.nodes]
     if not ways:
         raise FormatError("the log has no line of a user or a model that was sent")
-    newest = max(ways, key=lambda way: (way.lane.name == "", way.is_main, way.path[-1].first))
+    newest = max(ways, key=lambda way: (way.lane.name == "", way.path[-1].first))
     rest = sorted((way for way in ways if way is not newest), key=lambda way: way.path[0].first)
     lone = not rest
     made = [_conversation(way, lone) for way in (newest, *rest)]
@@ -516,7 +516,6 @@ class _Way:
     label: str = ""
     unsent: int = 0
     """Lines behind the last answer that no request had."""
-    is_main: bool = False
 
 
 def _ways(lane: _Lane) -> Iterator[_Way]:
@@ -542,7 +541,6 @@ def _ways(lane: _Lane) -> Iterator[_Way]:
             nodes = _what_was_sent(every)
             way = _Way(lane, path, nodes, unanswered if is_main else 0, ", ".join(filter(None, label)))
             way.unsent = len(every) - len(nodes)
-            way.is_main = is_main and segment is live
             yield way
 
 
@@ -597,12 +595,7 @@ def _sort(paths: list[_Path]) -> tuple[dict[int, list[list[_Node]]], list[_Path]
 def _is_interrupted(path: list[_Node], start: _Node | None) -> bool:
     """Tell whether a path is an answer into which a user wrote: the next message came without its line."""
     after = start.next if start is not None and start.kind != "answer" else None
-    return (
-        after is not None
-        and after.kind in ("prompt", "aside")
-        and len(path) == 1
-        and path[0].first < after.first
-    )
+    return after is not None and after.kind in ("prompt", "aside") and len(path) == 1
 
 
 def _upto(node: _Node | None) -> list[_Node]:

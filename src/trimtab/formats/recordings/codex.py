@@ -202,6 +202,8 @@ class _Rollout:
     def _put(self, item: Dict, time: float | None) -> None:
         if _begins_turn(item):
             self.turns.append(len(self.items))
+        if item.get("role") == "user" and self.bills and self.bills[-1].at == self.unbilled:
+            self.unbilled = None  # billed before it came, as in older versions
         if _is_answer(item) and self.unbilled is None:
             self.unbilled = len(self.items)
         self.items.append(item)
