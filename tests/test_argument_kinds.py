@@ -48,7 +48,7 @@ def characters(messages: list[Any]) -> int:
 )
 def test_helpers_over_lists_take_whole_numbers(call: Callable[[Any], Any], number: Any) -> None:
     """What is none is refused by its name, not compared or sliced with."""
-    with pytest.raises(ConfigurationError, match="is a whole number, not"):
+    with pytest.raises(ConfigurationError, match="must be a whole number, not"):
         call(number)
 
 

@@ -47,7 +47,7 @@ class Odd(AdditiveCounter):
 def test_an_additive_counter_is_checked(ask: Callable[[Any], Any], answer: Any) -> None:
     """The error names counter and message, and has the answer."""
     with pytest.raises(
-        CountingError, match=r"odd answered .* for message 1; a count is an integer"
+        CountingError, match=r"odd answered .* for message 1; a count must be an integer"
     ) as caught:
         ask(Odd(lambda: answer))
     assert (caught.value.counter, caught.value.index, caught.value.answer) == ("odd", 1, answer)

@@ -87,7 +87,7 @@ def test_a_model_that_is_given_goes_before_the_one_a_body_names() -> None:
     fitted = fit(body, 99, model="gpt-4o")
     assert fitted.report.notes == ()
     assert fitted.report.tokens_after == fit(body["messages"], 99, model="gpt-4o").report.tokens_after
-    assert "is not known" in fit(body, 99).report.notes[0]
+    assert "is unknown" in fit(body, 99).report.notes[0]
     assert fit(body, 99, counter=WORDS).report.notes == ()
     assert fit({**body, "model": 5}, 99).report.notes == ()
     named = fit({**body, "model": "gpt-4o"}, 99).report

@@ -161,7 +161,7 @@ def test_a_host_may_lower_an_origin_and_never_raise_it() -> None:
         fit(talk, 70, counter=WordCounter(), strategy=strategy, origin=lambda message: "system")
     with pytest.raises(ConfigurationError, match="origin must be one of"):
         fit(talk, 70, counter=WordCounter(), strategy=strategy, origin=lambda message: "stranger")
-    with pytest.raises(ConfigurationError, match="origin is a function"):
+    with pytest.raises(ConfigurationError, match="origin must be a function"):
         fit(talk, 70, counter=WordCounter(), origin="document")  # type: ignore[call-overload]
 
 

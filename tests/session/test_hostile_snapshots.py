@@ -325,7 +325,7 @@ def test_rows_of_a_store_are_checked_as_they_are_read(tmp_path: Path) -> None:
         (("state", "options"), GONE, "has no state.options: it is the version of an event of kind options"),
         (("state", "a_new_one"), 5, "does not know: a newer one wrote it, so update this one"),
         (("time",), "now", "has time 'now', and it is a number of seconds since 1970"),
-        (("kind",), "rewound", "is of the kind 'rewound', which this trimtab does not know"),
+        (("kind",), "rewound", "is of the kind 'rewound', which this version of trimtab does not know"),
         (("id",), "", "has id '', and it is the id of an event"),
     ],
 )
@@ -346,7 +346,7 @@ def test_an_id_that_stands_twice_is_told() -> None:
     """Not as an error of the store that would keep it."""
     data = chat().snapshot()
     twice = changed(data, ("events", 5, "id"), data["events"][4]["id"])
-    with pytest.raises(CorruptSessionError, match=r"event 6 .* has the id of an event before it"):
+    with pytest.raises(CorruptSessionError, match=r"event 6 .* has the has the id of an event before it"):
         Session.restore(sealed(twice), **FUNCTIONS)
 
 

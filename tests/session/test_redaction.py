@@ -349,9 +349,9 @@ def test_a_pattern_is_searched_in_arguments_of_calls_and_in_what_was_popped() ->
 WRONG: dict[str, tuple[Callable[[Session], object], str]] = {
     "neither": (lambda one: one.redact(), "not both"),
     "both": (lambda one: one.redact("a", where="b"), "not both"),
-    "no pattern": (lambda one: one.redact(where="("), "no regular expression"),
+    "no pattern": (lambda one: one.redact(where="("), "not a regular expression"),
     "an empty text": (lambda one: one.redact(where="x*"), "matches an empty text"),
-    "bytes": (lambda one: one.redact(where=re.compile(b"x")), "not of bytes"),  # type: ignore[arg-type]  # wrong
+    "bytes": (lambda one: one.redact(where=re.compile(b"x")), "not bytes"),  # type: ignore[arg-type]  # wrong
     "a number": (lambda one: one.redact(where=5), "not 5"),  # type: ignore[arg-type]  # wrong
     "an empty list": (lambda one: one.redact([]), "at least one event id"),
 }
