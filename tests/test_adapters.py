@@ -40,7 +40,7 @@ def adapter(
         pytest.param({"stategy": "agent"}, "stategy= is not an option.*did you mean strategy", id="typo"),
         pytest.param({"system": "Be brief."}, "system= is not an option", id="said-by-the-call"),
         pytest.param({"strategy": "agnet"}, "no strategy is called 'agnet'", id="strategy"),
-        pytest.param({"strategy": "agent", "steady": True}, "leave steady=True out", id="contradiction"),
+        pytest.param({"strategy": "agent", "steady": True}, "leave out steady=True", id="contradiction"),
         pytest.param({"charge_as": "antropic"}, "did you mean anthropic", id="charge-as"),
         pytest.param({"counter": 7}, "counter must have count", id="counter"),
         pytest.param({"pin": 0}, "pin must be a list of positions", id="pin"),

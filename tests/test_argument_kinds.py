@@ -94,7 +94,7 @@ def test_a_weight_is_a_finite_number(weight: Any) -> None:
         def weight(self, message: Any) -> Any:
             return weight
 
-    with pytest.raises(CountingError, match=r"counter words answered .* as the weight of message \d+"):
+    with pytest.raises(CountingError, match=r"counter words returned .* as the weight of message \d+"):
         fit(talk("u1 a1 " * 100), 50, counter=Weighed(), strategy=SlidingWindow(target_ratio=0.5))
 
 

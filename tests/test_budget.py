@@ -331,10 +331,10 @@ def test_what_left_is_not_in_the_margin() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"margin": 0.1}, "margin is a number of tokens, not a share of them as 0.1"),
+        ({"margin": 0.1}, "margin must be a number of tokens, and 0.1"),
         ({"output_reserve": 0.2}, "output_reserve must be a number of tokens, and"),
         ({"overhead_tokens": 0.5}, "overhead_tokens must be a number of tokens, and"),
-        ({"output_reserve": 9_000}, "no room remains in a window of 8000 tokens beside output_reserve=9,000"),
+        ({"output_reserve": 9_000}, "no room remains in a window of 8000 tokens with output_reserve=9,000"),
         ({"output_reserve": 8_000}, "no room remains"),
         ({"output_reserve": 5_000, "overhead_tokens": 3_000}, "no room remains.*overhead_tokens=3,000"),
         ({"over_limit": 1}, "over_limit must be True or False"),

@@ -161,7 +161,7 @@ def test_the_origin_of_added_messages_is_lowered(url: str) -> None:
     (event,) = said(run("add", *at(url), "--origin", "document", data=HELLO))
     assert lines(run("history", *at(url)))[-1]["data"]["origin"] == "document", event
     refused = run("add", *at(url), "--origin", "system", data=HELLO, code=1).stderr
-    assert "would give this message more say" in refused
+    assert "would raise this message" in refused
 
 
 def test_an_eviction_is_taken_back(any_url: str) -> None:

@@ -84,7 +84,7 @@ def test_a_function_is_taken_for_what_it_reads(counter: Any, tokens: int) -> Non
 @pytest.mark.parametrize(
     ("counter", "why"),
     [
-        pytest.param(lambda what: 7, "it answers 7 for a list of one message and 7 for", id="alike"),
+        pytest.param(lambda what: 7, "it returns 7 for a list of one message and 7 for", id="alike"),
         pytest.param(lambda text: len(text) / 4, "returns a fraction for a text", id="fraction"),
         pytest.param(lambda message: len(message["content"]), "counts a single message", id="message"),
     ],
@@ -180,7 +180,7 @@ def test_other_words_are_refused_with_what_to_write(door: str, words: str, said:
 def test_a_class_of_counters_is_refused_with_what_to_write(door: str) -> None:
     """It has a `count`, but counts nothing."""
     with pytest.raises(
-        ConfigurationError, match=r"counter=CharCounter is a class: .* made by CharCounter\(\.\.\.\)"
+        ConfigurationError, match=r"counter=CharCounter is a class: pass an object, CharCounter\(\.\.\.\)"
     ):
         DOORS[door](CharCounter)
 

@@ -87,7 +87,7 @@ def test_a_model_that_is_given_goes_before_the_one_a_body_names() -> None:
     fitted = fit(body, 99, model="gpt-4o")
     assert fitted.report.notes == ()
     assert fitted.report.tokens_after == fit(body["messages"], 99, model="gpt-4o").report.tokens_after
-    assert "is unknown" in fit(body, 99).report.notes[0]
+    assert "is not known" in fit(body, 99).report.notes[0]
     assert fit(body, 99, counter=WORDS).report.notes == ()
     assert fit({**body, "model": 5}, 99).report.notes == ()
     named = fit({**body, "model": "gpt-4o"}, 99).report
@@ -204,7 +204,7 @@ def test_the_error_says_the_numbers_and_what_to_change() -> None:
     with pytest.raises(BudgetExceededError) as caught:
         fit(talk("u1200"), Budget(1_100, margin=50), counter=WORDS, tools=TOOLS)
     said = str(caught.value)
-    assert "at least 1,201 tokens are needed and 1,050 are there, 151 too few" in said
+    assert "at least 1,201 tokens are needed and 1,050 are available, 151 too few" in said
     assert "Raise the budget" in said
     assert caught.value.attempt is not None
     assert len(caught.value.attempt.messages) == 1

@@ -361,8 +361,8 @@ def test_what_is_nested_too_deep_is_said(path: str) -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("budget=abc", "Budget is a whole number from 1 on"),
-        ("budget=0", "Budget is a whole number from 1 on"),
+        ("budget=abc", "Budget must be a whole number of at least 1"),
+        ("budget=0", "Budget must be a whole number of at least 1"),
         ("policy=/etc/passwd", "is not offered here"),
         ("policy=sliding_windw", "sliding_window"),
         ("json=" + quote('{"kind": "sliding_window", "keep_turnz": true}'), "keep_turnz"),

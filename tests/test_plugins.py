@@ -184,7 +184,7 @@ def test_nothing_is_looked_up_before_a_name_is_not_ours(site: Path) -> None:
         ("as_counter('absent')", "'absent' (vendor:absent of vendor_trimtab, published in trimtab.counters)"),
         ("as_counter('absent')", "could not be loaded: AttributeError"),
         ("as_counter('nowhere')", "could not be loaded: ModuleNotFoundError"),
-        ("as_counter('fails')", "could not be made: OSError: no such disk"),
+        ("as_counter('fails')", "could not be created: OSError: no such disk"),
         ("as_counter('number')", "cannot be called"),
         ("create_strategy({'kind': 'short', 'depth': 2})", "could not be created: TypeError"),
         ("open_store('odd://x')", "does not make a Store: 7"),

@@ -431,7 +431,7 @@ BROKEN: list[tuple[Any, str]] = [
     (of_block(pinned=None), "blocks[1].pinned is true or false, not None"),
     (
         of_block(strategy={"kind": "summarize", "summarizer": "sum_up", "max_summary_tokens": "few"}),
-        "blocks[1].strategy.max_summary_tokens is a whole number of at least 1, or null, not 'few'",
+        "blocks[1].strategy.max_summary_tokens must be a whole number of at least 1, or null, not 'few'",
     ),
     ({"ties": "oldest"}, "ties must be 'newest' or 'first', not 'oldest'"),
     ({"on_trim": "mine"}, "on_trim: no callback is called 'mine'; names= has: "),
@@ -440,16 +440,16 @@ BROKEN: list[tuple[Any, str]] = [
         {"budget": "8kg"},
         "budget is a text as '8k', '80%' of what the model takes of input, or 'tier', not '8kg'",
     ),
-    ({"budget": 0}, "budget is a whole number of at least 1, not 0"),
-    ({"budget": 9.5}, "budget is a whole number of at least 1, not 9.5"),
+    ({"budget": 0}, "budget must be a whole number of at least 1, not 0"),
+    ({"budget": 9.5}, "budget must be a whole number of at least 1, not 9.5"),
     (
         {"budget": True},
-        "budget is a whole number of at least 1, or a table with window, or a text as '8k', '80%' of what"
+        "budget must be a whole number of at least 1, or a table with window, or a text as '8k', '80%' of what"
         " the model takes of input, or 'tier', not True",
     ),
     ({"budget": {}}, "budget.window is missing: a whole number of at least 1"),
     ({"budget": {"window": 9, "margin": -1}}, f"budget.margin is {COUNT}, not -1"),
-    ({"budget": {"window": float("inf")}}, "budget.window is a whole number of at least 1, not inf"),
+    ({"budget": {"window": float("inf")}}, "budget.window must be a whole number of at least 1, not inf"),
     ({"budget": {"windw": 9}}, "budget: no key is called 'windw'; the keys are: window, output_reserve"),
     ({"blocks": {"b": {}}}, "blocks is a list of blocks, not {'b': {}}"),
     ({"blocks": "b"}, "blocks is a list of blocks, not 'b'"),
@@ -517,7 +517,7 @@ BROKEN: list[tuple[Any, str]] = [
     (of_block(strategy="summarize"), "blocks[1].strategy.summarizer is missing: the name of a summarizer"),
     (
         of_block(strategy={"kind": "summarize", "summarizer": "sum_up", "max_summary_tokens": 0}),
-        "blocks[1].strategy.max_summary_tokens is a whole number of at least 1, not 0",
+        "blocks[1].strategy.max_summary_tokens must be a whole number of at least 1, not 0",
     ),
     (
         of_block(strategy={"kind": "summarize", "summarizer": "sum_up", "fallback": "none"}),
@@ -615,7 +615,7 @@ def test_a_misspelt_name_is_answered_with_near_ones(data: Any, near: tuple[str, 
             "not TOML: Cannot overwrite a value (at line 2, column 11)",
         ),
         ("policy.toml", b"[[block]]", "no key is called 'block'; the keys are: schema, "),
-        ("policy.toml", b"budget = 2024-01-01", "budget is a whole number of at least 1, or a table"),
+        ("policy.toml", b"budget = 2024-01-01", "budget must be a whole number of at least 1, or a table"),
         ("missing.toml", None, "No such file or directory"),
     ],
 )

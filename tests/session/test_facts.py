@@ -440,7 +440,7 @@ def test_an_async_extractor_is_awaited_and_add_refuses_it() -> None:
         session = session_with(extractor)
         for at in range(40):
             await session.aadd(user(f"about thing{at} {words(8)}"))
-        with pytest.raises(ConfigurationError, match="fact extractor must be async"):
+        with pytest.raises(ConfigurationError, match="fact extractor is async"):
             session.add(user("hi"))
         return await session.amessages(), extractor
 

@@ -346,7 +346,7 @@ def test_an_id_that_stands_twice_is_told() -> None:
     """Not as an error of the store that would keep it."""
     data = chat().snapshot()
     twice = changed(data, ("events", 5, "id"), data["events"][4]["id"])
-    with pytest.raises(CorruptSessionError, match=r"event 6 .* has the has the id of an event before it"):
+    with pytest.raises(CorruptSessionError, match=r"event 6 .* has the id of an event before it"):
         Session.restore(sealed(twice), **FUNCTIONS)
 
 
