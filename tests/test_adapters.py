@@ -37,17 +37,17 @@ def adapter(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        pytest.param({"stategy": "agent"}, "stategy= is no option.*did you mean strategy", id="typo"),
-        pytest.param({"system": "Be brief."}, "system= is no option", id="said-by-the-call"),
+        pytest.param({"stategy": "agent"}, "stategy= is not an option.*did you mean strategy", id="typo"),
+        pytest.param({"system": "Be brief."}, "system= is not an option", id="said-by-the-call"),
         pytest.param({"strategy": "agnet"}, "no strategy is called 'agnet'", id="strategy"),
-        pytest.param({"strategy": "agent", "steady": True}, "leave steady=True out", id="contradiction"),
+        pytest.param({"strategy": "agent", "steady": True}, "leave out steady=True", id="contradiction"),
         pytest.param({"charge_as": "antropic"}, "did you mean anthropic", id="charge-as"),
         pytest.param({"counter": 7}, "counter must have count", id="counter"),
-        pytest.param({"pin": 0}, "pin is a list of positions", id="pin"),
+        pytest.param({"pin": 0}, "pin must be a list of positions", id="pin"),
         pytest.param({"pin": ["a"]}, "'a' is not a position", id="position"),
-        pytest.param({"breakpoints": 1}, "breakpoints is True, False", id="breakpoints"),
-        pytest.param({"pending_calls": "a"}, "pending_calls is a list", id="pending-calls"),
-        pytest.param({"strict": 1}, "strict is True or False", id="flag"),
+        pytest.param({"breakpoints": 1}, "breakpoints must be True, False", id="breakpoints"),
+        pytest.param({"pending_calls": "a"}, "pending_calls must be a list", id="pending-calls"),
+        pytest.param({"strict": 1}, "strict must be True or False", id="flag"),
         pytest.param({"budget": "150%"}, "above 0% and at most 100%", id="more-than-the-window"),
         pytest.param({"budget": "0%"}, "above 0% and at most 100%", id="nothing-of-the-window"),
     ],
@@ -99,7 +99,7 @@ def test_what_stands_before_a_model_is_read_or_left_out(
     """A host that is known may have a smaller window than the maker; a gateway nobody knows says nothing."""
     shared = adapter("50%", model=None)
     if window_tokens is None:
-        with pytest.raises(ConfigurationError, match="is not known"):
+        with pytest.raises(ConfigurationError, match="is unknown"):
             shared.fit(TALK, model=model)
     else:
         assert shared.fit(TALK, model=model).fitted.report.input_tokens == window_tokens // 2
@@ -195,7 +195,7 @@ def test_a_conversation_that_the_server_keeps_is_told_of_once_for_each_adapter(
     assert all(one.endswith("write store=False") for one in said)
 
 
-ASYNC = r"on_fitted is async, and a call that is not awaited cannot wait for it: give a function that is not"
+ASYNC = r"on_fitted is async, but the call is not: pass a synchronous function"
 
 
 class Log:

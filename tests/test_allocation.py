@@ -115,7 +115,7 @@ def test_what_must_stay_and_does_not_fit(claims: str, block: str, needed: int, l
         ([claim("a5"), claim("a6")], 10, {}, "two claims are named 'a'"),
         ([Claim(name="a", need_tokens=-1)], 10, {}, "claim 'a' has a negative"),
         ([claim("a5")], -1, {}, "room_tokens must be >= 0"),
-        ([claim("a5")], 10, {"ties": "last"}, "ties is 'newest' or 'first', not 'last'"),
+        ([claim("a5")], 10, {"ties": "last"}, "ties must be 'newest' or 'first', not 'last'"),
     ],
 )
 def test_nonsense_is_refused(claims: list[Claim], room: int, options: dict[str, str], words: str) -> None:

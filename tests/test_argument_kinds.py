@@ -48,7 +48,7 @@ def characters(messages: list[Any]) -> int:
 )
 def test_helpers_over_lists_take_whole_numbers(call: Callable[[Any], Any], number: Any) -> None:
     """What is none is refused by its name, not compared or sliced with."""
-    with pytest.raises(ConfigurationError, match="is a whole number, not"):
+    with pytest.raises(ConfigurationError, match="must be a whole number, not"):
         call(number)
 
 
@@ -94,7 +94,7 @@ def test_a_weight_is_a_finite_number(weight: Any) -> None:
         def weight(self, message: Any) -> Any:
             return weight
 
-    with pytest.raises(CountingError, match=r"counter words answered .* as the weight of message \d+"):
+    with pytest.raises(CountingError, match=r"counter words returned .* as the weight of message \d+"):
         fit(talk("u1 a1 " * 100), 50, counter=Weighed(), strategy=SlidingWindow(target_ratio=0.5))
 
 

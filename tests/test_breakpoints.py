@@ -405,9 +405,9 @@ def test_a_block_does_not_make_a_fifth_mark() -> None:
 @pytest.mark.parametrize("value", ["yes", 1, {}, [MARK]])
 def test_what_is_no_mark_is_refused(value: Any) -> None:
     """With what to write instead."""
-    with pytest.raises(ConfigurationError, match="breakpoints is True, False, or the mark"):
+    with pytest.raises(ConfigurationError, match="breakpoints must be True, False, or the mark"):
         fit(chat(1), 500, counter=WordCounter(), breakpoints=value)
-    with pytest.raises(ConfigurationError, match="breakpoints is True, False, or the mark"):
+    with pytest.raises(ConfigurationError, match="breakpoints must be True, False, or the mark"):
         Context(500, breakpoints=value)
 
 

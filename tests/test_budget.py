@@ -331,13 +331,13 @@ def test_what_left_is_not_in_the_margin() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"margin": 0.1}, "margin is a number of tokens, not a share of them as 0.1"),
-        ({"output_reserve": 0.2}, "output_reserve is a number of tokens, not a share"),
-        ({"overhead_tokens": 0.5}, "overhead_tokens is a number of tokens, not a share"),
-        ({"output_reserve": 9_000}, "no room remains in a window of 8000 tokens beside output_reserve=9,000"),
-        ({"output_reserve": 8_000}, "nothing remains"),
-        ({"output_reserve": 5_000, "overhead_tokens": 3_000}, "nothing remains.*overhead_tokens=3,000"),
-        ({"over_limit": 1}, "over_limit is True or False"),
+        ({"margin": 0.1}, "margin must be a number of tokens, and 0.1"),
+        ({"output_reserve": 0.2}, "output_reserve must be a number of tokens, and"),
+        ({"overhead_tokens": 0.5}, "overhead_tokens must be a number of tokens, and"),
+        ({"output_reserve": 9_000}, "no room remains in a window of 8000 tokens with output_reserve=9,000"),
+        ({"output_reserve": 8_000}, "no room remains"),
+        ({"output_reserve": 5_000, "overhead_tokens": 3_000}, "no room remains.*overhead_tokens=3,000"),
+        ({"over_limit": 1}, "over_limit must be True or False"),
     ],
 )
 def test_what_can_be_no_room_is_refused(given: dict[str, Any], said: str) -> None:
@@ -395,5 +395,5 @@ def test_a_share_needs_a_known_model() -> None:
     assert Budget.of("0.001%", model="gpt-4o") == Budget(1)
     with pytest.raises(ConfigurationError, match=r"no model is named: pass model=, or tokens"):
         Budget.of("50%")
-    with pytest.raises(ConfigurationError, match="'claude-99' is not known"):
+    with pytest.raises(ConfigurationError, match="'claude-99' is unknown"):
         Budget.of("50%", model="claude-99")

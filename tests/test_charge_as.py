@@ -111,7 +111,7 @@ def _letters(messages: list[dict[str, Any]]) -> int:
 def test_a_counter_that_knows_nothing_of_it_says_so() -> None:
     """A function counts what it is given; to count it otherwise it would have to be told how."""
     talk = written("u1 a1", "openai_chat")
-    with pytest.raises(ConfigurationError, match="counts messages as they are given"):
+    with pytest.raises(ConfigurationError, match="counts messages as they are passed"):
         fit(
             talk,
             99,

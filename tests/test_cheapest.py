@@ -185,9 +185,13 @@ def test_it_keeps_the_contract_of_strategies() -> None:
         ({"room_weight": float("nan")}, ConfigurationError, "room_weight"),
         ({"room_weight": "much"}, ConfigurationError, "room_weight"),
         ({"expected_calls": 0}, ConfigurationError, "expected_calls"),
-        ({"cold_at": "12"}, ConfigurationError, "cold_at is a list"),
-        ({"cold_at": [-1]}, ConfigurationError, "each of cold_at is a whole number of at least 0, not -1"),
-        ({"cold_at": 3}, ConfigurationError, "cold_at is a list"),
+        ({"cold_at": "12"}, ConfigurationError, "cold_at must be a list"),
+        (
+            {"cold_at": [-1]},
+            ConfigurationError,
+            "each of cold_at must be a whole number of at least 0, not -1",
+        ),
+        ({"cold_at": 3}, ConfigurationError, "cold_at must be a list"),
     ],
 )
 def test_an_option_out_of_range_says_so(options: dict[str, Any], error: type[Exception], why: str) -> None:

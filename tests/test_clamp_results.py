@@ -297,7 +297,7 @@ def test_a_black_box_is_asked_for_its_scale_and_not_about_each_result() -> None:
         ({"max_ratio": 0}, "above 0 and at most 1"),
         ({"max_ratio": 1.5}, "above 0 and at most 1"),
         ({"max_ratio": True}, "above 0 and at most 1"),
-        ({"max_tokens": 5, "texts": 1}, "texts is True, False or 'too_large'"),
+        ({"max_tokens": 5, "texts": 1}, "texts must be True, False or 'too_large'"),
     ],
 )
 def test_a_share_that_is_none_is_refused_when_it_is_made(options: dict[str, Any], said: str) -> None:

@@ -76,7 +76,7 @@ def answers(found: Result) -> list[Any]:
         pytest.param(b"\xef\xbb\xbf" + json.dumps(CHAT).encode(), (), id="byte order mark"),
         pytest.param(b"\n\n" + json.dumps(CHAT, indent=2).encode(), (), id="blank lines first"),
         pytest.param(json.dumps(CHAT), ("--input", "json"), id="said to be JSON"),
-        pytest.param(lines(*CHAT), ("--input", "messages-jsonl"), id="a message a line"),
+        pytest.param(lines(*CHAT), ("--input", "messages-jsonl"), id="one message per line"),
         pytest.param(
             b"\xef\xbb\xbf" + lines(*CHAT), ("--input", "messages-jsonl"), id="a message a line, with a mark"
         ),
@@ -155,8 +155,8 @@ BAD = {
     "number": (b"5", "not 5"),
     "other mapping": (b'{"id": 1, "request": 2}', "'id', 'request'"),
     "empty mapping": (b"{}", "no keys"),
-    "list of conversations": (json.dumps([CHAT, CHAT]).encode(), "one a line"),
-    "list of bodies": (json.dumps([{"messages": CHAT}]).encode(), "one a line"),
+    "list of conversations": (json.dumps([CHAT, CHAT]).encode(), "one per line"),
+    "list of bodies": (json.dumps([{"messages": CHAT}]).encode(), "one per line"),
     "single message": (json.dumps(QUESTION).encode(), "--input messages-jsonl"),
     "single message over lines": (json.dumps(QUESTION, indent=1).encode(), "--input messages-jsonl"),
     "single item": (b'{"type": "custom_tool_call", "input": "x"}', "--input messages-jsonl"),
@@ -510,7 +510,7 @@ USAGE = {
     "no command": ((), "Usage:"),
     "no budget": (("fit",), "--budget"),
     "zero budget": (("fit", "--budget", "0"), "--budget"),
-    "budget is no number": (("fit", "--budget", "8 thousand"), "--budget"),
+    "budget is not a number": (("fit", "--budget", "8 thousand"), "--budget"),
     "negative margin": (("fit", "--budget", "9", "--margin", "-1"), "--margin"),
     "unknown model": (("fit", "--model", "gtp-4o"), "did you mean"),
     "unknown model to count": (("count", "--model", "gtp-4o"), "--counter estimate"),
@@ -520,7 +520,7 @@ USAGE = {
     "steady and a strategy": (("fit", "--budget", "9", "--steady", "--strategy", "drop"), "--strategy"),
     "unknown counter": (("count", "--counter", "words"), "chars:N"),
     "counter of zero": (("count", "--counter", "chars:0"), "above 0"),
-    "counter of words": (("count", "--counter", "chars:x"), "not a number"),
+    "counter of words": (("count", "--counter", "chars:x"), "no number"),
     "no tools file": (("count", "--tools", "no.json"), "No such file"),
     "no system file": (("count", "--system", "@no.txt"), "No such file"),
     "unknown format": (("validate", "--format", "morse"), "openai_chat"),
@@ -547,9 +547,9 @@ FIT = ("fit", "--budget", "99")
 BLOCK = '[[blocks]]\nname = "history"\n'
 MISTAKES: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "strict": ((*FIT, "--strict"), ALL_ORPHANS, "--strict was asked for"),
-    "strict, what mends": ((*FIT, "--strict"), ALL_ORPHANS, "Mend it with `trimtab repair`"),
+    "strict, what mends": ((*FIT, "--strict"), ALL_ORPHANS, "Repair it with `trimtab repair`"),
     "strict, left out": ((*FIT, "--strict"), ALL_ORPHANS, "or leave --strict out"),
-    "no room at all": (("fit",), CHAT, "Give --budget N"),
+    "no room at all": (("fit",), CHAT, "Pass --budget N"),
     "window passed": (("fit", "--model", "gpt-4o", "--budget", "1m"), CHAT, "--budget 1,000,000"),
     "unknown model": (("fit", "--model", "gtp-4o"), CHAT, "--counter estimate"),
     "unknown window": (("fit", "--model", "gpt-99"), CHAT, "--budget N"),
@@ -563,7 +563,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], Any, str]] = {
         CHAT,
         "pass --margin as a number",
     ),
-    "counter unknown": ((*FIT, "--counter", "tiktoken"), CHAT, "--counter is estimate or chars:N"),
+    "counter unknown": ((*FIT, "--counter", "tiktoken"), CHAT, "--counter must be estimate or chars:N"),
     "summarize": ((*FIT, "--strategy", "summarize"), CHAT, "which only a program has"),
     "cascade": ((*FIT, "--strategy", "cascade"), CHAT, "needs steps, as data"),
     "clamp_results": ((*FIT, "--strategy", "clamp_results"), CHAT, "needs a share, as data"),
@@ -572,7 +572,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "must stay": (("fit", "--budget", "3"), CHAT, "Raise the budget"),
     "role unknown": (FIT, [{"role": "weird", "content": "hi"}], "need a wire form of your own"),
     "system twice": ((*FIT, "--system", "x"), {"system": "a", "messages": [QUESTION]}, "by --system and in"),
-    "no conversation": (FIT, {"text": "hi"}, "a conversation is a list of messages"),
+    "no conversation": (FIT, {"text": "hi"}, "a conversation must be a list of messages"),
     "a single message": (FIT, QUESTION, "--input messages-jsonl"),
     "policy and strict": (
         ("fit", "--budget", "99", "--strict", "--policy", BLOCK),
@@ -627,14 +627,17 @@ def test_a_value_that_was_given_is_told_with_its_option(tmp_path: Path) -> None:
     policy = tmp_path / "p.toml"
     policy.write_text(BLOCK, encoding="utf-8")
     model = ("--model", "gpt-4o")
-    assert "Error: --budget tier stays below" in run("fit", "--budget", "tier", *model, data=CHAT).stderr
+    assert (
+        "Error: --budget tier means the room below"
+        in run("fit", "--budget", "tier", *model, data=CHAT).stderr
+    )
     beside = run("fit", "--budget", "9000", "--output-reserve", "9000", *model, data=CHAT)
     assert "beside --output-reserve 9,000 and" in beside.stderr
     both = ("--system", "x", "--policy", str(policy))
     twice = run(*FIT, *both, data={"system": "a", "messages": [QUESTION]})
     assert "by --system and in" in twice.stderr
     new = ("session", "add", "--store", str(tmp_path / "chats.db"), "--id", "a", "--budget", "1m", *model)
-    assert "--budget 1,000,000 passes the window" in run(*new, data=QUESTION).stderr
+    assert "--budget 1,000,000 exceeds the window" in run(*new, data=QUESTION).stderr
     assert "over_limit" not in run(*new, data=QUESTION).stderr
 
 

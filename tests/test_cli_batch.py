@@ -64,7 +64,7 @@ def test_the_answer_says_how_it_went(chats: Path, tmp_path: Path) -> None:
         "outputs": [str(out)],
         "other_files": 0,
     }
-    assert "is there already" in run("count", chats, out, "--counter", "chars:4").stderr
+    assert "exists already" in run("count", chats, out, "--counter", "chars:4").stderr
     assert run("count", chats, out, "--overwrite", "--workers", "1").exit_code == 1
     assert pq.read_table(out).equals(
         _by_kernel(BatchTask(operation="count"), pq.read_table(chats), "chats.parquet")
@@ -228,13 +228,16 @@ def test_the_other_commands_do_theirs(chats: Path, tmp_path: Path, operation: st
     ("arguments", "said"),
     [
         (["count", "nothing.jsonl", "out.jsonl"], "No such file"),
-        (["fit", "{chats}", "{chats}"], "is read and would be written"),
+        (["fit", "{chats}", "{chats}"], "is an input and would be overwritten"),
         (["fit", "{chats}", "out.parquet", "--margin", "5"], "--margin is kept free of a budget"),
         (["fit", "{chats}", "out.parquet", "--policy", "dropp", "--budget", "9"], "is called 'dropp'"),
-        (["count", "{chats}", "{folder}/there.jsonl"], "write over it with --overwrite"),
+        (["count", "{chats}", "{folder}/there.jsonl"], "overwrite it with --overwrite"),
         (["fit", "{chats}", "out.parquet", "--columns", "fate"], "no column 'fate'"),
         (["count", "{chats}", "none.v2"], "('none.v2/')"),
-        (["count", "{folder}/there.jsonl", "out.jsonl", "--column", "id"], "--column id: lines of JSON have"),
+        (
+            ["count", "{folder}/there.jsonl", "out.jsonl", "--column", "id"],
+            "--column id is the key of the id in lines of JSON",
+        ),
         (["count", "{chats}", "out.parquet", "--column", "message"], "there is no column 'message'"),
         (["count", "{chats}", "out.parquet", "--model", "nobody-1"], "unknown model 'nobody-1'"),
     ],

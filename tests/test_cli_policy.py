@@ -119,7 +119,7 @@ def test_parts_fill_the_blocks_of_their_names(policy: Path, parts: Any, kept: li
         ([5], "block 'history': messages[0]: a message must be a mapping"),
         ([PARTS], "a list of objects with parts, not of messages: write one per line (JSONL)"),
         ({"role": "user", "content": "Hi"}, "a single message, not a list of them"),
-        ("Hi", "a conversation is a list of messages"),
+        ("Hi", "a conversation must be a list of messages"),
     ],
 )
 def test_parts_that_go_nowhere_are_an_error_of_the_input(policy: Path, parts: Any, said: str) -> None:
@@ -232,11 +232,11 @@ def test_system_text_is_in_what_is_written_wherever_the_form_keeps_it(
             ["notes", "chat"],
             [QUESTION],
             1,
-            "a conversation is the content of the block 'history', and the policy has none",
+            "a conversation is the content of the block 'history', which the policy does not have",
         ),
         (["messages", "notes"], {"messages": [QUESTION]}, 0, ""),
         (["input"], {"input": "Hi"}, 0, ""),
-        ([], [QUESTION], 2, "there are no blocks to put anything into"),
+        ([], [QUESTION], 2, "the policy has no blocks"),
     ],
 )
 def test_it_is_clear_which_block_a_conversation_fills(
@@ -287,11 +287,15 @@ def test_options_take_the_place_of_what_the_policy_says(
             (),
             "policy.toml: unknown model 'gtp-4o': pass --counter estimate",
         ),
-        (POLICY, ("--model", "gtp-4o", "--counter", "", "--budget", "9"), "--counter is estimate or chars:N"),
-        (POLICY, ("--strategy", "drop"), "--strategy does not go with --policy"),
-        (POLICY, ("--steady",), "--steady does not go with --policy"),
-        (POLICY, ("--pin", "0"), "--pin does not go with --policy"),
-        (POLICY, ("--repair",), "--repair does not go with --policy"),
+        (
+            POLICY,
+            ("--model", "gtp-4o", "--counter", "", "--budget", "9"),
+            "--counter must be estimate or chars:N",
+        ),
+        (POLICY, ("--strategy", "drop"), "--strategy cannot be combined with --policy"),
+        (POLICY, ("--steady",), "--steady cannot be combined with --policy"),
+        (POLICY, ("--pin", "0"), "--pin cannot be combined with --policy"),
+        (POLICY, ("--repair",), "--repair cannot be combined with --policy"),
         (
             POLICY + "on_trim = 'mine'",
             (),

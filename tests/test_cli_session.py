@@ -161,7 +161,7 @@ def test_the_origin_of_added_messages_is_lowered(url: str) -> None:
     (event,) = said(run("add", *at(url), "--origin", "document", data=HELLO))
     assert lines(run("history", *at(url)))[-1]["data"]["origin"] == "document", event
     refused = run("add", *at(url), "--origin", "system", data=HELLO, code=1).stderr
-    assert "would give this message more say" in refused
+    assert "would raise this message" in refused
 
 
 def test_an_eviction_is_taken_back(any_url: str) -> None:
@@ -237,7 +237,7 @@ def test_recall_says_on_standard_error_what_was_not_looked_at(url: str) -> None:
         pytest.param(json.dumps(HELLO, indent=2), (), 1, id="a message over lines"),
         pytest.param(b"\xef\xbb\xbf" + json.dumps([HELLO]).encode(), (), 1, id="a list, with a mark"),
         pytest.param(json.dumps(TALK, indent=1), (), 12, id="a list over lines"),
-        pytest.param("\n".join(map(json.dumps, TALK)), (), 12, id="a message a line"),
+        pytest.param("\n".join(map(json.dumps, TALK)), (), 12, id="one message per line"),
         pytest.param(json.dumps(HELLO) + "\n", ("--input", "messages-jsonl"), 1, id="one line"),
         pytest.param("[\n" + json.dumps(HELLO) + "\n]", ("--input", "json"), 1, id="said to be JSON"),
     ],
@@ -262,9 +262,9 @@ def test_a_file_in_jsonl_may_hold_one_line(url: str, tmp_path: Path) -> None:
         (b"", "nothing in it"),
         (b"[]", "no messages"),
         (b"5", "no message"),
-        (b'["x"]', "[0] is no message"),
-        (json.dumps({"messages": TALK}), "'messages' is no message"),
-        (json.dumps({"choices": []}), "'choices' is no message"),
+        (b'["x"]', "[0] is not a message"),
+        (json.dumps({"messages": TALK}), "'messages' is not a message"),
+        (json.dumps({"choices": []}), "'choices' is not a message"),
         (json.dumps(HELLO) + "\n{oops}", "line 2"),
         (json.dumps(HELLO) + "\n[]", "line 2"),
         (b'{"role": "us', "line 1, column 10"),
@@ -282,7 +282,7 @@ def test_what_is_no_message_is_refused_and_nothing_is_stored(url: str, data: byt
 def test_there_are_as_many_ids_as_messages(url: str) -> None:
     """Half of a list with ids would be stored twice by a script that asks again."""
     found = run("add", *at(url), *BUDGET, "--event-id", "a", data=TALK, code=2).stderr
-    assert "--event-id is passed 1 time for 12 messages: give one for each" in found
+    assert "--event-id is passed 1 time for 12 messages: pass one for each" in found
 
 
 # --- options
@@ -415,8 +415,8 @@ def test_the_limit_of_results_and_the_marks_are_taken_away_and_given_back(url: s
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--strategy", "drop"), "strategy is 'cheapest' or Cheapest(...)"),
-        (("--strategy", "cheapest", "--target-ratio", "0.3"), "give one"),
+        (("--strategy", "drop"), "strategy must be 'cheapest' or Cheapest(...)"),
+        (("--strategy", "cheapest", "--target-ratio", "0.3"), "pass one"),
         (("--strategy", "cheapst"), "did you mean cheapest"),
         (("--max-result-ratio", "all"), "all is not a number above 0 and at most 1, auto or none"),
         (("--max-result-ratio", "0"), "0 is not a number above 0 and at most 1, auto or none"),
@@ -623,7 +623,7 @@ def test_without_a_terminal_nothing_is_lost_unless_it_is_said(url: str, order: t
     """A script says --yes."""
     begin(url)
     before = run("export", *at(url)).stdout
-    assert "give --yes" in run(*order, *at(url), data="y\n", code=2).stderr
+    assert "pass --yes" in run(*order, *at(url), data="y\n", code=2).stderr
     assert run("export", *at(url)).stdout == before
 
 
@@ -667,8 +667,8 @@ def test_a_message_nobody_knows_is_not_redacted(url: str) -> None:
     [
         ((), 2, "--where PATTERN"),
         (("hello", "--where", "x"), 2, "--where PATTERN"),
-        (("--where", "("), 1, "no regular expression"),
-        (("--where", "zebra"), 1, "no message with where='zebra'"),
+        (("--where", "("), 1, "not a regular expression"),
+        (("--where", "zebra"), 1, "no unredacted message with where='zebra'"),
     ],
 )
 def test_what_is_to_be_redacted_is_said_once(
@@ -738,7 +738,7 @@ def test_every_kind_of_event_may_be_asked_for(url: str) -> None:
     ("data", "why"),
     [
         (b"oops", "not JSON"),
-        (b"[]", "a snapshot is a mapping"),
+        (b"[]", "a snapshot must be a mapping"),
         (b'{"version": 99}', "version 99"),
         (b'{"version": 1, "id": "a", "events": [5]}', "cannot be read"),
         (b'{"version": 1, "id": "a", "events": []}', "has options None"),
@@ -833,12 +833,12 @@ WRONG_URLS = {
     "memory://": "ends with the command",
     "sqlite:///:memory:": "ends with the command",
     "mysql://ada:geheim@db/x": "no store has the scheme mysql://",
-    "postgresql:/ada:geheim@db/x": "--store is a file",
-    "geheim": "--store is a file",
+    "postgresql:/ada:geheim@db/x": "--store must be a file",
+    "geheim": "--store must be a file",
     "sqlite://ada:geheim@db": "write sqlite:///relative.db",
     "redis://ada:geheim@db:port/x": "--store",
     "postgresql://ada:ge%zzheim@db/x": "",
-    "postgresql://ada:geh/eim@db/x": "is no number",
+    "postgresql://ada:geh/eim@db/x": "is not a number",
     "postgresql://ada@db/x?password=geheim&oops": "",
 }
 
@@ -1025,7 +1025,7 @@ def test_a_store_may_be_the_name_of_a_file(tmp_path: Path, monkeypatch: pytest.M
     assert said(run("show", *at(str(tmp_path / "chats.db")))) == [HELLO]
     for word in ("chats", "postgres", "host=db password=geheim.db", "db:5432/x.y"):
         refused = run("add", *at(word), "--budget", "4k", data=HELLO, code=2)
-        assert "--store is a file" in refused.stderr
+        assert "--store must be a file" in refused.stderr
         assert "geheim" not in refused.stderr
     run("show", *at("other.db"), code=1)
     assert [path.name for path in tmp_path.iterdir()] == ["chats.db"]

@@ -206,9 +206,9 @@ def test_tiers_and_ranks_do_not_mix(first: Any, second: Any, words_of_error: str
 def test_a_name_is_used_once() -> None:
     """Unless replacing is asked for."""
     made = context().add("a", "x")
-    with pytest.raises(ConfigurationError, match="a block named 'a' is there already"):
+    with pytest.raises(ConfigurationError, match="a block named 'a' exists already"):
         made.add("a", "y")
-    with pytest.raises(ConfigurationError, match="a block named 'a' is there already"):
+    with pytest.raises(ConfigurationError, match="a block named 'a' exists already"):
         made.add_block(Block(name="a", content="y"))
     assert contents(made.add_block(Block(name="a", content="y"), replace=True)) == [("user", "y")]
 
@@ -216,13 +216,13 @@ def test_a_name_is_used_once() -> None:
 @pytest.mark.parametrize(
     ("options", "words_of_error"),
     [
-        ({"ties": "last"}, "ties is 'newest' or 'first'"),
-        ({"model": 5}, "model is the name of a model"),
+        ({"ties": "last"}, "ties must be 'newest' or 'first'"),
+        ({"model": 5}, "model must be the name of a model"),
         ({"counter": len}, "counter=len counts messages"),
-        ({"on_trim": 5}, "on_trim is a function"),
-        ({"system": 5}, "system is a text"),
-        ({"pending_calls": "A"}, "pending_calls is a list"),
-        ({"format": 5}, "format is 'auto'"),
+        ({"on_trim": 5}, "on_trim must be a function"),
+        ({"system": 5}, "system must be a text"),
+        ({"pending_calls": "A"}, "pending_calls must be a list"),
+        ({"format": 5}, "format must be 'auto'"),
         ({"budget": 0}, "budget must be at least 1 token"),
     ],
 )
@@ -288,8 +288,8 @@ def test_a_black_box_charges_its_constant_once(budget: int) -> None:
     ("content", "words_of_error"),
     [
         ({"text": "hi", "attachments": [], "name": "bob"}, "unknown key 'name'"),
-        ({"text": "hi", "attachments": "http://x"}, "attachments is a list of content parts, not str"),
-        ({"text": 5, "attachments": []}, "text is text or None, not int"),
+        ({"text": "hi", "attachments": "http://x"}, "attachments must be a list of content parts, not str"),
+        ({"text": 5, "attachments": []}, "text must be text or None, not int"),
         ([{"text": "hi", "attachments": [], "role_": "user"}], "unknown key 'role_'"),
     ],
 )

@@ -92,7 +92,7 @@ def test_what_the_only_block_holds_stays_before_the_conversation(name: str) -> N
 
 def test_what_a_block_holds_is_no_part_of_what_a_framework_keeps() -> None:
     """It would stand there once more after each call; what the conversation replaces would not."""
-    with pytest.raises(ConfigurationError, match=r"own facts would stand in it once more after each call"):
+    with pytest.raises(ConfigurationError, match=r"own facts would be added again after each call"):
         trimmer(Context(900).add("facts", "Tea.").add("history", []), "openai_chat", [], keeps=True)
     history = Context(900, counter=EstimateCounter()).add("history", said("openai_chat", "Before"))
     kept = trimmer(history, "openai_chat", [], keeps=True).fit(said("openai_chat")).messages
@@ -101,13 +101,13 @@ def test_what_a_block_holds_is_no_part_of_what_a_framework_keeps() -> None:
 
 def test_what_a_framework_would_keep_is_found_beside_the_blocks_and_at_a_call() -> None:
     """System text of a Context becomes a message here, and a Context may be filled when it is in use."""
-    with pytest.raises(ConfigurationError, match=r"own system= would stand in it once more"):
+    with pytest.raises(ConfigurationError, match=r"own system= would be added again"):
         trimmer(context("Be brief.", beside=True), "openai_chat", [], keeps=True)
     held = Context(900, counter=EstimateCounter()).add("facts", []).add("history", [])
     made = trimmer(held, "openai_chat", [], keeps=True)
     assert made.fit(said("openai_chat")).messages == said("openai_chat")
     held.replace("facts", "Tea.")
-    with pytest.raises(ConfigurationError, match=r"own facts would stand in it once more"):
+    with pytest.raises(ConfigurationError, match=r"own facts would be added again"):
         made.fit(said("openai_chat"))
 
 
@@ -129,7 +129,7 @@ def test_system_text_that_an_adapter_has_no_place_for_is_refused(format: str, be
     if format == "openai_responses" and not beside:
         assert len(trimmer(held, format, []).fit(said(format)).messages) == 2
         return
-    with pytest.raises(ConfigurationError, match=r"system text.*Be brief.*Write it where the framework"):
+    with pytest.raises(ConfigurationError, match=r"system text.*Be brief.*Pass it to the framework"):
         trimmer(held, format, [])
 
 
@@ -140,7 +140,7 @@ def test_system_text_that_comes_later_is_refused_at_a_call(format: str) -> None:
     made = trimmer(held, format, seen)
     assert made.fit(said(format), system="Be kind.").messages == said(format)
     held.replace("system", "Be brief.")
-    with pytest.raises(ConfigurationError, match="this adapter hands on messages alone"):
+    with pytest.raises(ConfigurationError, match="this adapter passes on only messages"):
         made.fit(said(format))
     assert len(seen) == 1
 
@@ -247,7 +247,9 @@ def test_leading_system_messages_that_have_no_room_are_an_error_with_its_numbers
         held = blocks(budget, counter=counter_for("gpt-4o"))
         trimmer(held, format, [], hands_system=True).fit(given, tools=tools)
 
-    with pytest.raises(BudgetExceededError, match=r"block 'history' does not fit: what must stay") as failed:
+    with pytest.raises(
+        BudgetExceededError, match=r"block 'history' does not fit: what must be kept"
+    ) as failed:
         fits(60)
     needed = failed.value.needed_tokens
     assert needed is not None

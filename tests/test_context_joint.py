@@ -233,13 +233,13 @@ def test_a_policy_says_how_documents_are_joined() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"join": 1}, r"block 'd': join is the text between documents, such as '\\n\\n', not 1"),
-        ({"wrap": "a b"}, "block 'd': wrap is the name of an element, such as 'document', not 'a b'"),
-        ({"wrap": "<d>"}, "wrap is the name of an element"),
+        ({"join": 1}, r"block 'd': join must be the text between documents, such as '\\n\\n', not 1"),
+        ({"wrap": "a b"}, "block 'd': wrap must be the name of an element, such as 'document', not 'a b'"),
+        ({"wrap": "<d>"}, "wrap must be the name of an element"),
         ({"labels": ["a"]}, "there are 1 labels for 2 texts or messages: pass one for each"),
-        ({"labels": "ab"}, "labels is a list of texts, one for each document, not 'ab'"),
-        ({"labels": ["a", 1]}, "a label is a text, not 1"),
-        ({"join": "", "content": ["a", user("b")]}, "make one message of texts, and a dict is none"),
+        ({"labels": "ab"}, "labels must be a list of texts, one for each document, not 'ab'"),
+        ({"labels": ["a", 1]}, "a label must be a text, not 1"),
+        ({"join": "", "content": ["a", user("b")]}, "join texts into one message, and a dict is not text"),
     ],
 )
 def test_what_cannot_be_joined_is_refused_when_it_is_added(options: dict[str, Any], said: str) -> None:

@@ -244,7 +244,7 @@ def test_an_async_callback_is_refused() -> None:
     async def later(context: TrimContext) -> None:
         """Come too late."""
 
-    with pytest.raises(ConfigurationError, match="on_trim must act at once"):
+    with pytest.raises(ConfigurationError, match="on_trim must be synchronous"):
         Context(9, on_trim=later)
-    with pytest.raises(ConfigurationError, match="on_trim must act at once"):
+    with pytest.raises(ConfigurationError, match="on_trim must be synchronous"):
         Context(9).add("a", "x", on_trim=later)

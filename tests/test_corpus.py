@@ -98,7 +98,7 @@ def test_a_case_comes_back_from_json() -> None:
         assert Case.from_dict(json.loads(json.dumps(case.to_dict()))) == case
     with pytest.raises(ConfigurationError, match="budget_tokens"):
         Case.from_dict({"id": "a", "form": "openai_chat", "request": {}})
-    with pytest.raises(ConfigurationError, match="counter is one of"):
+    with pytest.raises(ConfigurationError, match="counter must be one of"):
         Case.from_dict(
             {"id": "a", "form": "openai_chat", "request": {}, "budget_tokens": 1, "counter": "bytes"}
         )

@@ -84,8 +84,8 @@ def test_a_function_is_taken_for_what_it_reads(counter: Any, tokens: int) -> Non
 @pytest.mark.parametrize(
     ("counter", "why"),
     [
-        pytest.param(lambda what: 7, "it answers 7 for a list of one message and 7 for", id="alike"),
-        pytest.param(lambda text: len(text) / 4, "answers a text with a fraction", id="fraction"),
+        pytest.param(lambda what: 7, "it returns 7 for a list of one message and 7 for", id="alike"),
+        pytest.param(lambda text: len(text) / 4, "returns a fraction for a text", id="fraction"),
         pytest.param(lambda message: len(message["content"]), "counts a single message", id="message"),
     ],
 )
@@ -166,7 +166,7 @@ def test_words_for_counters_mean_the_same_as_in_policies(door: str, words: str, 
     [
         ("chars:0", r"counter=chars:0: chars_per_token must be a number above 0"),
         ("chars:four", r"counter=chars:four: 'four' is not a number"),
-        ("gpt-4o", r"counter='gpt-4o' is none of .*'chars:N' \(as 'chars:4'\).*pass model='gpt-4o'"),
+        ("gpt-4o", r"counter='gpt-4o' is not one of .*'chars:N' \(such as 'chars:4'\).*pass model='gpt-4o'"),
     ],
 )
 @pytest.mark.parametrize("door", DOORS)
@@ -180,7 +180,7 @@ def test_other_words_are_refused_with_what_to_write(door: str, words: str, said:
 def test_a_class_of_counters_is_refused_with_what_to_write(door: str) -> None:
     """It has a `count`, but counts nothing."""
     with pytest.raises(
-        ConfigurationError, match=r"counter=CharCounter is a class: .* made by CharCounter\(\.\.\.\)"
+        ConfigurationError, match=r"counter=CharCounter is a class: pass an object, CharCounter\(\.\.\.\)"
     ):
         DOORS[door](CharCounter)
 
@@ -278,5 +278,5 @@ def test_an_async_counter_of_whole_requests_is_asked_as_it_stands() -> None:
 @pytest.mark.parametrize("counter", [[], [CharCounter()], (), range(3), b"x", deque()])
 def test_a_sequence_is_no_counter(counter: Any) -> None:
     """Its `count` tells how often something is in it: every request came to 0 tokens, and fitted."""
-    with pytest.raises(ConfigurationError, match="counter is one counter, not a"):
+    with pytest.raises(ConfigurationError, match="counter must be a single counter, not a"):
         fit([{"role": "user", "content": "a" * 4_000}], 100, counter=counter)

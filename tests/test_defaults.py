@@ -225,7 +225,7 @@ def test_a_deeper_cut_moves_less_often() -> None:
 @pytest.mark.parametrize("steady", [0, 1, 1.0, -0.5, 2, float("nan"), "0.3", None])
 def test_a_share_that_is_none_is_refused(steady: Any) -> None:
     """Also a whole 1, which is no flag."""
-    with pytest.raises(ConfigurationError, match="steady is True, False, or the share of the room"):
+    with pytest.raises(ConfigurationError, match="steady must be True, False, or the share of the room"):
         fit([user()], ROOM, counter=WORDS, steady=steady)
 
 
@@ -307,9 +307,9 @@ def test_the_default_is_a_cascade_that_can_be_written() -> None:
         ({"max_ratio": 0.5, "above_ratio": 0.25}, "max_ratio of at most 0.25"),
         ({"max_tokens": 5, "above_ratio": 0.25}, "max_ratio of at most 0.25"),
         ({"max_ratio": 0.5, "above_ratio": 2}, "above_ratio must be a number above 0 and at most 1"),
-        ({"max_ratio": 0.5, "texts": "large"}, "texts is True, False or 'too_large'"),
-        ({"max_ratio": 0.5, "texts": 1}, "texts is True, False or 'too_large'"),
-        ({"max_ratio": 0.5, "keep_newest": "yes"}, "keep_newest is True or False"),
+        ({"max_ratio": 0.5, "texts": "large"}, "texts must be True, False or 'too_large'"),
+        ({"max_ratio": 0.5, "texts": 1}, "texts must be True, False or 'too_large'"),
+        ({"max_ratio": 0.5, "keep_newest": "yes"}, "keep_newest must be True or False"),
     ],
     ids=str,
 )

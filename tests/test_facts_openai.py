@@ -92,10 +92,10 @@ def test_what_passes_is_tried_again_and_no_more_than_asked(ask: Any) -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (said("Ada lives in Porto."), "no list of facts"),
-        (said("[]"), "no list of facts"),
-        (said('{"facts": [{"sources": []}]}'), "no list of facts"),
-        (said('{"facts": ["text"]}'), "no list of facts"),
+        (said("Ada lives in Porto."), "a list of facts"),
+        (said("[]"), "a list of facts"),
+        (said('{"facts": [{"sources": []}]}'), "a list of facts"),
+        (said('{"facts": ["text"]}'), "a list of facts"),
         (said('{"facts": [', finish_reason="length"), "cut off at 200"),
         (said(None, refusal="no"), "refused to write facts"),
         (said(""), "no text"),

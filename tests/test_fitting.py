@@ -204,7 +204,7 @@ def test_the_error_says_the_numbers_and_what_to_change() -> None:
     with pytest.raises(BudgetExceededError) as caught:
         fit(talk("u1200"), Budget(1_100, margin=50), counter=WORDS, tools=TOOLS)
     said = str(caught.value)
-    assert "at least 1,201 tokens are needed and 1,050 are there, 151 too few" in said
+    assert "at least 1,201 tokens are needed and 1,050 are available, 151 too few" in said
     assert "Raise the budget" in said
     assert caught.value.attempt is not None
     assert len(caught.value.attempt.messages) == 1

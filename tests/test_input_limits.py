@@ -167,7 +167,7 @@ def test_a_policy_may_say_a_share_before_it_knows_the_model() -> None:
     assert fitted.report.input_tokens == 217_600
     with pytest.raises(ConfigurationError, match="no model is named"):
         policy.replace("history", CHAT).fit()
-    with pytest.raises(ConfigurationError, match="input limit is above 0% and at most 100%"):
+    with pytest.raises(ConfigurationError, match="input limit must be above 0% and at most 100%"):
         Context("180%", model="gpt-5")
 
 
@@ -187,9 +187,11 @@ def test_facts_of_ones_own_win() -> None:
     """One's own server may take more: a model that is registered, or a file that says another window."""
     register_model(ModelFacts(name="my-gpt", window_tokens=400_000))
     assert Budget.of(390_000, model="my-gpt") == Budget(390_000)
-    with pytest.raises(ConfigurationError, match="input_tokens is at most window_tokens, 1,000, or None"):
+    with pytest.raises(
+        ConfigurationError, match="input_tokens must be at most window_tokens, 1,000, or None"
+    ):
         register_model(ModelFacts(name="odd", window_tokens=1_000, input_tokens=2_000))
-    with pytest.raises(ConfigurationError, match="input_tokens is a whole number of tokens above 0"):
+    with pytest.raises(ConfigurationError, match="input_tokens must be a whole number of tokens above 0"):
         register_model(ModelFacts(name="odd", window_tokens=1_000, input_tokens=0))
 
 
@@ -206,9 +208,9 @@ def test_a_file_that_says_a_window_says_the_limit_with_it(tmp_path: Path) -> Non
 
 def test_a_reserve_that_leaves_nothing_of_the_window_is_refused() -> None:
     """With what to do where the window is larger."""
-    with pytest.raises(ConfigurationError, match=r"leave nothing of the 8,192 tokens that 'gpt-4' takes"):
+    with pytest.raises(ConfigurationError, match=r"use up the window of 8,192 tokens that 'gpt-4' takes"):
         fit(CHAT, Budget(20_000, output_reserve=9_000), model="gpt-4", counter=COUNTER)
-    with pytest.raises(ConfigurationError, match="leave nothing"):
+    with pytest.raises(ConfigurationError, match="use up the window"):
         Budget.of(Budget(20_000, output_reserve=8_191, overhead_tokens=1), model="gpt-4")
     assert Budget.of(Budget(20_000, output_reserve=8_191), model="gpt-4").input_tokens == 1
 

@@ -156,7 +156,7 @@ def test_no_page_needs_another_host_or_an_inline_script() -> None:
 def test_a_token_that_could_be_guessed_is_refused() -> None:
     """The error says how one is made."""
     subject = Subject(name="chat", policies=POLICIES, fit=_fit)
-    with pytest.raises(ConfigurationError, match=r"at least 16 characters.*token_urlsafe"):
+    with pytest.raises(ConfigurationError, match=r"at least 16 ASCII characters.*token_urlsafe"):
         make_app(subject, token="short")
 
 
@@ -243,7 +243,7 @@ def test_a_budget_that_nothing_can_be_tried_with_shows_the_view_without_it() -> 
     )
     page = _client(subject).get("/?budget=90").text
     [alert] = _texts(page, r'role="alert">(.*?)</p>')
-    assert "no room beside the 100 kept for the answer" in alert
+    assert "no room beside the 100 reserved for the answer" in alert
     assert "at its own budget" in alert
     assert page.count("<article") == fit(CHAT, room, counter=CharCounter(4)).report.kept_message_count
     assert "of 300 tokens" in page
@@ -361,8 +361,8 @@ def test_what_is_nested_too_deep_is_said(path: str) -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("budget=abc", "Budget is a whole number from 1 on"),
-        ("budget=0", "Budget is a whole number from 1 on"),
+        ("budget=abc", "Budget must be a whole number of at least 1"),
+        ("budget=0", "Budget must be a whole number of at least 1"),
         ("policy=/etc/passwd", "is not offered here"),
         ("policy=sliding_windw", "sliding_window"),
         ("json=" + quote('{"kind": "sliding_window", "keep_turnz": true}'), "keep_turnz"),

@@ -232,7 +232,7 @@ def test_words_under_keys_of_another_form_are_never_dropped() -> None:
     chat = {"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}
     for form in ("anthropic", "bedrock", "gemini"):
         assert get_format(form).mend(chat) is chat
-        with pytest.raises(InvalidHistoryError, match="repair=True cannot mend"):
+        with pytest.raises(InvalidHistoryError, match="repair=True cannot repair"):
             fitted([USER, chat, {"role": "tool", "tool_call_id": "a", "content": "4"}], form)
     assert get_format("gemini").mend(USER) is USER
 

@@ -125,7 +125,7 @@ def test_a_row_of_a_new_name_starts_from_nothing(tmp_path: Path, name: str) -> N
     [
         ("models = 5", "models is a table of names and values, not 5"),
         ("[modles]", "unknown key 'modles'; did you mean models?"),
-        ("[models]\nfiled-wrong = 5", "models.filed-wrong is a table"),
+        ("[models]\nfiled-wrong = 5", "models.filed-wrong must be a table"),
         (
             "[models.filed-wrong]\nwindow = 5",
             "models.filed-wrong: unknown key 'window'; did you mean window_tokens?",
@@ -143,10 +143,10 @@ def test_a_row_of_a_new_name_starts_from_nothing(tmp_path: Path, name: str) -> N
             "[models.filed-wrong]\nwindow_tokens = 0",
             "models.filed-wrong: .*window_tokens is a whole number of tokens above 0",
         ),
-        ("[models.filed-wrong]\ntext_factor = 'x'", "models.filed-wrong.text_factor is a number"),
+        ("[models.filed-wrong]\ntext_factor = 'x'", "models.filed-wrong.text_factor must be a number"),
         ("[models.filed-wrong]\nexact = 1", "models.filed-wrong.exact is true or false, not 1"),
         ("[models.filed-wrong]\nlike = 'nosuch'", "models.filed-wrong.like: unknown model 'nosuch'"),
-        ("[models.filed-wrong]\nlike = 'gpt-99'", "models.filed-wrong.like: model 'gpt-99' is not known"),
+        ("[models.filed-wrong]\nlike = 'gpt-99'", "models.filed-wrong.like: model 'gpt-99' is unknown"),
         ("[models.filed-wrong]\nlike = 5", "models.filed-wrong.like is the name of a known model, not 5"),
         ("[models.filed-wrong]\nlike = ''", "models.filed-wrong.like: unknown model ''"),
         ("[models.filed-wrong]\nname = 'x'", "models.filed-wrong: unknown key 'name'"),
@@ -154,11 +154,14 @@ def test_a_row_of_a_new_name_starts_from_nothing(tmp_path: Path, name: str) -> N
         ("[models.filed-wrong.window_tokens]\na = 5", "window_tokens is a whole number, not {'a': 5}"),
         ("[models.filed-wrong.framing]\nper_call = 5", "models.filed-wrong.framing: unknown key 'per_call'"),
         ("[models.filed-wrong.framing]\ntools_style = 'x'", "framing.tools_style is one of typescript, json"),
-        ("[models.filed-wrong.framing]\nper_call_tokens = 'x'", "framing.per_call_tokens is a whole number"),
+        (
+            "[models.filed-wrong.framing]\nper_call_tokens = 'x'",
+            "framing.per_call_tokens must be a whole number",
+        ),
         ("[models.filed-wrong]\nframing = 5", "models.filed-wrong.framing is a table, not 5"),
-        ("[models.filed-wrong.margins]\ngemini = 5", "models.filed-wrong.margins.gemini is a table"),
+        ("[models.filed-wrong.margins]\ngemini = 5", "models.filed-wrong.margins.gemini must be a table"),
         ("[aliases]\nfiled-wrong = 'nosuch'", "aliases.filed-wrong: unknown model 'nosuch'"),
-        ("[aliases]\nfiled-wrong = 'gpt-99'", "aliases.filed-wrong: model 'gpt-99' is not known"),
+        ("[aliases]\nfiled-wrong = 'gpt-99'", "aliases.filed-wrong: model 'gpt-99' is unknown"),
         ("[aliases]\nfiled-wrong = 5", "aliases.filed-wrong is the name of a model, not 5"),
         ("models = [", "it is no TOML"),
     ],
@@ -181,7 +184,7 @@ def test_a_wrong_file_is_refused_by_row_and_key_and_changes_nothing(
         ("m.json", "{", "it is no JSON"),
         ("M.JSON", "{", "it is no JSON"),
         ("deep.json", "[" * 100_000, "it is no JSON"),
-        ("m.yaml", "", "a file in .toml or .json, not .yaml"),
+        ("m.yaml", "", "end in .toml or .json, not .yaml"),
     ],
 )
 def test_what_is_no_such_file_is_refused(tmp_path: Path, name: str, text: str, said: str) -> None:

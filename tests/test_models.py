@@ -237,12 +237,12 @@ def test_the_margin_of_an_unnamed_model_covers_what_the_known_ones_of_its_maker_
 def test_the_report_says_that_a_model_is_counted_as_another() -> None:
     """With the names that may have been meant."""
     (note,) = fit(SAMPLES["English"], 2_000, model="gpt-4oo").report.notes
-    assert "'gpt-4oo' is not known" in note
+    assert "'gpt-4oo' is unknown" in note
     assert "'gpt-4'" in note
     assert "did you mean gpt-4o" in note
     assert fit(SAMPLES["English"], 2_000, model="gpt-4oo", counter=FixedCounter(5)).report.notes == ()
     context = Context(2_000, model="claude-9").add("question", "Hello")
-    assert "'claude-9' is not known" in context.fit().report.notes[0]
+    assert "'claude-9' is unknown" in context.fit().report.notes[0]
 
 
 def test_measure_says_what_the_report_says_of_a_model_nobody_knows() -> None:
@@ -259,7 +259,7 @@ def test_a_session_says_the_same_of_its_model() -> None:
     """Of one that only tells its maker, and of a window that is smaller than the session's budget."""
     session = Session(budget=2_000, model="claude-9")
     session.add(SAMPLES["English"][0])
-    assert "'claude-9' is not known" in session.fit().report.notes[0]
+    assert "'claude-9' is unknown" in session.fit().report.notes[0]
     session = Session(budget=Budget(100_000, over_limit=True), model="gpt-4")
     session.add(SAMPLES["English"][0])
     assert "a window of 100,000 tokens; that of 'gpt-4' is known to be 8,192" in session.fit().report.notes[0]
@@ -285,9 +285,9 @@ def test_a_bare_budget_passes_no_known_window(over: int) -> None:
             ConfigurationError, match=r"8,193 exceeds the window of 'gpt-4', 8,192 tokens.*Budget\("
         ):
             fit(messages, window + over, model="gpt-4")
-        with pytest.raises(ConfigurationError, match="8,193 passes the window"):
+        with pytest.raises(ConfigurationError, match="8,193 exceeds the window"):
             Context(window + over, model="gpt-4")
-        with pytest.raises(ConfigurationError, match="8,193 passes the window"):
+        with pytest.raises(ConfigurationError, match="8,193 exceeds the window"):
             Context(window, model="gpt-4").add("question", "Hello").fit(window + over)
     else:
         assert fit(messages, window, model="gpt-4").report.notes == ()
@@ -460,7 +460,7 @@ def test_a_margin_grows_with_its_count(tokens: int, least: int, per_mille: int) 
 def test_another_name_of_a_model_is_taken_and_can_be_replaced() -> None:
     """What was registered is what is found."""
     own = ModelFacts(name="gpt-4-0613", window_tokens=999)
-    with pytest.raises(ConfigurationError, match="known already as 'gpt-4'"):
+    with pytest.raises(ConfigurationError, match="exists already as 'gpt-4'"):
         register_model(own)
     register_model(own, replace=True)
     assert facts_for("gpt-4-0613") is own

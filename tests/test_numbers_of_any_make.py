@@ -155,7 +155,7 @@ def test_counters_answer_numbers_of_any_make(make: Make) -> None:
 @pytest.mark.parametrize("answer", [True, -1, 2.5, "9", None, Whole(-1)])
 def test_what_is_no_count_is_a_counting_error(answer: Any) -> None:
     """A number of another make is held to the same."""
-    with pytest.raises(CountingError, match=r"a count is an integer >= 0"):
+    with pytest.raises(CountingError, match=r"a count must be an integer >= 0"):
         fit(talk("u1"), 9, counter=lambda messages: answer if len(messages[0]["content"]) < 9 else 900)
 
 
@@ -232,5 +232,7 @@ def test_a_session_takes_and_writes_numbers_of_any_make(make: Make) -> None:
 @pytest.mark.parametrize("seqs", ["3", ["1"], b"x", 1.0, [1.5], [None], True, [True], Array(0.0), object()])
 def test_what_is_no_number_of_a_message_is_refused(seqs: Any) -> None:
     """In silence it would take out nothing; a number no message has is ignored, and so is None (SPEC D9)."""
-    with pytest.raises(ConfigurationError, match=r"remove takes the numbers of messages, as element\.seq"):
+    with pytest.raises(
+        ConfigurationError, match=r"remove takes the numbers of messages, such as element\.seq"
+    ):
         fit([user(), call("A"), result("A")], 99, counter=WORDS, on_trim=lambda context: context.remove(seqs))

@@ -253,7 +253,9 @@ def test_what_was_put_in_may_have_no_place_in_the_framework() -> None:
     for read in (read_each, read_list):
         fitted = fit(turns, 99, counter=WORDS, system="be", read=read, write=ours)
         assert (fitted.positions, fitted.messages) == ([0, 1, 2], turns)
-        with pytest.raises(ConfigurationError, match=r"None for objects\[1\], of which 1 of 1 messages stay"):
+        with pytest.raises(
+            ConfigurationError, match=r"None for objects\[1\], of which 1 of 1 messages are kept"
+        ):
             fit(turns, 12, counter=WORDS, strategy="truncate_text", read=read, write=ours)
 
 
@@ -333,9 +335,9 @@ def test_it_survives_copying() -> None:
 @pytest.mark.parametrize(
     ("how", "words_of_it"),
     [
-        ({"read": read_each}, "read= and write= are given together"),
+        ({"read": read_each}, "read= and write= must be passed together"),
         ({"write": write}, "read is None"),
-        ({"read": lambda: 1, "write": write}, r"read is called with \(object\)"),
+        ({"read": lambda: 1, "write": write}, r"must be called with \(object\)"),
         ({"read": read_each, "write": lambda one: one}, r"write is called with \(object, messages\)"),
     ],
 )
@@ -370,7 +372,7 @@ def test_single_messages_now_and_lists_later_are_refused() -> None:
     talked = talk(" ".join(["u9 a9"] * 9))
     turns = [Turn((user(),)), Turn(tuple(talk("u1 a1"))), *(Turn((one,)) for one in talked)]
     fitted = fit(turns, 30, counter=WORDS, format="openai_chat", read=read, write=write)
-    with pytest.raises(FormatError, match=r"objects\[1\] reads as a list, and newer objects"):
+    with pytest.raises(FormatError, match=r"objects\[1\] reads as a list, but newer objects"):
         list(fitted.report.messages)
     counted = Counted(read)
     assert len(fit(turns, 999, counter=WORDS, read=counted, write=write).messages) == len(turns)

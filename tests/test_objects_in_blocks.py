@@ -112,7 +112,7 @@ def test_what_a_reader_gives_is_named_by_its_block() -> None:
 @pytest.mark.parametrize("given", [{"read": read_each}, {"write": write}, {"read": 5, "write": write}])
 def test_both_are_given_and_are_functions(given: dict[str, Any]) -> None:
     """Whoever reads an object has to say how one is written."""
-    with pytest.raises(ConfigurationError, match="read= and write= are given together"):
+    with pytest.raises(ConfigurationError, match="read= and write= must be passed together"):
         Context(40, counter=WORDS, **given)
 
 

@@ -211,7 +211,7 @@ def test_a_repair_leaves_what_comes_first_where_nothing_else_could() -> None:
     mended = repair(loop, format=TOY)
     assert (mended.messages, mended.changes) == (loop, ())
     assert {found.rule for found in validate(loop, format=TOY)} == {"wrong_order"}
-    with pytest.raises(InvalidHistoryError, match=r"cannot mend: messages\[0\]"):
+    with pytest.raises(InvalidHistoryError, match=r"cannot repair: messages\[0\]"):
         fit(loop, 100, counter=COUNTER, format=TOY, repair=True)
     assert repair([*loop, user("two")], format=TOY).messages == [user("two")]
 

@@ -157,11 +157,11 @@ def test_a_host_may_lower_an_origin_and_never_raise_it() -> None:
     context = Context(70, counter=WordCounter(), origin=lambda message: "document")
     fitted = context.add("history", talk, strategy=strategy).fit()
     assert 'from="document"' in fitted.messages[0]["content"]
-    with pytest.raises(ConfigurationError, match="would give message 0 more say"):
+    with pytest.raises(ConfigurationError, match="would raise message 0"):
         fit(talk, 70, counter=WordCounter(), strategy=strategy, origin=lambda message: "system")
     with pytest.raises(ConfigurationError, match="origin must be one of"):
         fit(talk, 70, counter=WordCounter(), strategy=strategy, origin=lambda message: "stranger")
-    with pytest.raises(ConfigurationError, match="origin is a function"):
+    with pytest.raises(ConfigurationError, match="origin must be a function"):
         fit(talk, 70, counter=WordCounter(), origin="document")  # type: ignore[call-overload]
 
 

@@ -202,7 +202,7 @@ def test_steady_is_the_default_strategy_with_a_window_in_strides() -> None:
     ("options", "said"),
     [
         ({"steady": True, "strategy": SlidingWindow()}, "target_ratio=0.5"),
-        ({"steady": "yes"}, "steady is True, False, or the share"),
+        ({"steady": "yes"}, "steady must be True, False, or the share"),
     ],
 )
 def test_steady_beside_a_strategy_says_what_to_write(options: dict[str, Any], said: str) -> None:

@@ -185,7 +185,8 @@ def test_a_long_text_has_to_say_more() -> None:
     ]
     assert scores[0] / scores[-1] == pytest.approx(4 * by_bm25[0] / by_bm25[1])
     both, one = relevance(
-        "crane kite", ["a crane and a kite over it", "kite", *["what else is said, and it is longer"] * 9]
+        "crane kite",
+        ["a crane and a kite over it", "kite", *["what else is said, and it is longer"] * 9],
     )[:2]
     assert both > one
 
@@ -221,12 +222,12 @@ async def later(query: str, messages: Sequence[Any]) -> list[float]:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        pytest.param({"query": 3}, "query is a text", id="query"),
+        pytest.param({"query": 3}, "query must be a text", id="query"),
         pytest.param({"recent_ratio": 1.1}, "recent_ratio", id="ratio-above"),
         pytest.param({"recent_ratio": -0.1}, "recent_ratio", id="ratio-below"),
         pytest.param({"recent_ratio": True}, "recent_ratio", id="ratio-flag"),
-        pytest.param({"gap": ""}, "gap is a text", id="gap-empty"),
-        pytest.param({"gap": 3}, "gap is a text", id="gap-number"),
+        pytest.param({"gap": ""}, "gap must be a text", id="gap-empty"),
+        pytest.param({"gap": 3}, "gap must be a text", id="gap-number"),
         pytest.param({"gap": "{number} left"}, "number", id="gap-key"),
         pytest.param({"gap": "{} left"}, "gap may have", id="gap-place"),
         pytest.param({"gap": "{ left"}, "gap may have", id="gap-brace"),

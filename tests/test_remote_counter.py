@@ -281,7 +281,7 @@ def test_a_request_without_messages_is_estimated_and_no_failure() -> None:
     """No provider takes one."""
 
     async def ask(question: CountQuestion) -> int:
-        raise AssertionError("was asked")
+        raise AssertionError("was set")
 
     counter = RemoteCounter(ask, estimate=WORDS)
     assert asyncio.run(counter.count_request(CountRequest([], system="two words"))) == WORDS.count_request(

@@ -288,7 +288,7 @@ def test_a_question_that_is_none_is_refused(question: Any) -> None:
 @pytest.mark.parametrize("wrong", [5, 0, "abc", {"at": 2, "evidence": [0]}])
 def test_questions_of_a_file_are_a_list(wrong: Any) -> None:
     """Anything else is told its shape, not taken apart."""
-    with pytest.raises(FormatError, match=r'questions are a list of \{"at": 12, "evidence": \[3, 5\]\}'):
+    with pytest.raises(FormatError, match=r'questions must be a list of \{"at": 12, "evidence": \[3, 5\]\}'):
         read_recording({"messages": talk(2), "questions": wrong})
     assert read_recording({"messages": talk(2), "questions": None}).questions == ()
 
@@ -456,8 +456,8 @@ def changed(one: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
         ),
         pytest.param(beam(probing_questions="{'a': "), "neither JSON nor a Python value", id="text"),
         pytest.param(beam(probing_questions=[]), "a mapping of lists", id="groups"),
-        pytest.param(beam(probing_questions={"a": 3}), "probing_questions.a is a list", id="group"),
-        pytest.param([locomo(), locomo()], "2 conversations: read_recordings", id="several"),
+        pytest.param(beam(probing_questions={"a": 3}), "probing_questions.a must be a list", id="group"),
+        pytest.param([locomo(), locomo()], "2 conversations: use read_recordings", id="several"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_said_with_its_place(source: Any, where: str) -> None:

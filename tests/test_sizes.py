@@ -161,8 +161,8 @@ class _Later:
     ("counter", "said"),
     [
         (len, "counts messages, not tokens"),
-        (_later, "counts asynchronously"),
-        (_Later(), "counts asynchronously"),
+        (_later, "is async"),
+        (_Later(), "is async"),
         (3, "must have count"),
         ("gpt-4o", "pass model='gpt-4o'"),
     ],

@@ -230,7 +230,7 @@ def test_a_summarizer_is_written_by_its_name(kind: str) -> None:
     assert strategy_data(create_strategy(written, names=names)) == written
     with pytest.raises(UnknownNameError, match="no summarizer is called 'mine'; names= has: mime"):
         create_strategy(data, names={"mime": _summary})
-    with pytest.raises(ConfigurationError, match="has no name to be written as data"):
+    with pytest.raises(ConfigurationError, match="has no name for data"):
         strategy_data(Summarize(_summary))
 
 
@@ -245,7 +245,7 @@ def test_a_strategy_of_ones_own_needs_a_name() -> None:
         def evict(self, request: EvictionRequest, /) -> EvictionResult:
             return EvictionResult(kept=request.units, fits=False)
 
-    with pytest.raises(ConfigurationError, match="a word for reports under name"):
+    with pytest.raises(ConfigurationError, match="a name for reports"):
         create_strategy("mine", names={"mine": Nameless()})
 
 
@@ -267,14 +267,18 @@ def test_a_strategy_of_ones_own_needs_a_name() -> None:
         pytest.param({"kind": "sliding_window", "min_messages": -1}, "min_messages", id="negative"),
         pytest.param({"kind": "sliding_window", "min_messages": True}, "min_messages", id="bool-for-count"),
         pytest.param({"kind": "sliding_window", "protect_roles": "user"}, "protect_roles", id="bare-role"),
-        pytest.param({"kind": "sliding_window", "keep_turns": "x"}, "keep_turns is True", id="turns-word"),
-        pytest.param({"kind": "sliding_window", "keep_turns": 1}, "keep_turns is True", id="turns-1"),
+        pytest.param(
+            {"kind": "sliding_window", "keep_turns": "x"}, "keep_turns must be True", id="turns-word"
+        ),
+        pytest.param({"kind": "sliding_window", "keep_turns": 1}, "keep_turns must be True", id="turns-1"),
         pytest.param({"kind": "sliding_window", "keep_turns": None}, "keep_turns", id="turns-none"),
         pytest.param(
-            {"kind": "sliding_window", "keep_first_user": "false"}, "keep_first_user is True", id="first-word"
+            {"kind": "sliding_window", "keep_first_user": "false"},
+            "keep_first_user must be True",
+            id="first-word",
         ),
         pytest.param(
-            {"kind": "sliding_window", "keep_first_user": 0}, "keep_first_user is True", id="first-0"
+            {"kind": "sliding_window", "keep_first_user": 0}, "keep_first_user must be True", id="first-0"
         ),
         pytest.param({"kind": "clear_tool_results", "keep_results": -1}, "keep_results", id="results"),
         pytest.param({"kind": "clear_tool_results", "placeholder": 3}, "placeholder", id="placeholder"),

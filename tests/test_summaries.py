@@ -140,12 +140,12 @@ def test_a_builtin_without_a_signature_gets_the_messages() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (lambda: "none", r"takes \(messages\) or \(messages, existing\)"),
+        (lambda: "none", r"must take \(messages\) or \(messages, existing\)"),
         (lambda a, b, c: "three", "this function takes"),
         (lambda *, messages: "by name", "this function takes"),
-        (Callee, "a summarizer is a function"),
-        ("text", "a summarizer is a function"),
-        (3, "a summarizer is a function"),
+        (Callee, "a summarizer must be a function"),
+        ("text", "a summarizer must be a function"),
+        (3, "a summarizer must be a function"),
     ],
 )
 def test_what_cannot_be_called_with_messages_is_refused(value: Any, message: str) -> None:

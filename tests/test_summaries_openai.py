@@ -420,8 +420,8 @@ def _async_client() -> Any:
             lambda: OpenAISummarizer("m", base_url="http://127.0.0.1:9/v1", budget=BUDGET),
             "For a server that needs no key, pass api_key='none'",
         ),
-        (lambda: OpenAISummarizer("m", api_key="k", budget=Budget(8_192)), "leave room for the answer"),
-        (lambda: OpenAISummarizer("m", api_key="k", budget=8_192), "leave room for the answer"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: OpenAISummarizer("m", api_key="k", budget=Budget(8_192)), "reserve room for the answer"),
+        (lambda: OpenAISummarizer("m", api_key="k", budget=8_192), "reserve room for the answer"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: OpenAISummarizer("m", api_key="k", budget=BUDGET, timeout_seconds=0), "timeout_seconds"),
         (lambda: OpenAISummarizer("m", api_key="k", budget=BUDGET, max_retries=-1), "max_retries"),
         (lambda: OpenAISummarizer("m", api_key="k", budget=BUDGET, counter=len), "counter=len"),
@@ -441,7 +441,7 @@ def test_an_unknown_model_needs_a_budget() -> None:
     with pytest.raises(UnknownNameError, match="unknown model 'm'"):
         OpenAISummarizer("m", api_key="k")
     register_model(ModelFacts(name="a-model-without-a-window"))
-    with pytest.raises(ConfigurationError, match="the window of 'a-model-without-a-window' is not known"):
+    with pytest.raises(ConfigurationError, match="the window of 'a-model-without-a-window' is unknown"):
         OpenAISummarizer("a-model-without-a-window", api_key="k")
 
 

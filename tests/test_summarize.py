@@ -256,12 +256,15 @@ def test_an_async_summarizer_needs_afit() -> None:
     ("make", "words_of_error"),
     [
         (lambda: Summarize(None), "needs a summarizer"),  # type: ignore[arg-type]  # wrong on purpose
-        (lambda: Summarize("me"), "a summarizer is a function"),  # type: ignore[arg-type]  # wrong on purpose
-        (lambda: Summarize(lambda: "x"), "takes (messages) or (messages, existing)"),  # type: ignore[arg-type]  # wrong on purpose
-        (lambda: Summarize(slow, max_summary_tokens=0), "max_summary_tokens is a whole number of at least 1"),
+        (lambda: Summarize("me"), "a summarizer must be a function"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: Summarize(lambda: "x"), "must take (messages) or (messages, existing)"),  # type: ignore[arg-type]  # wrong on purpose
+        (
+            lambda: Summarize(slow, max_summary_tokens=0),
+            "max_summary_tokens must be a whole number of at least 1",
+        ),
         (
             lambda: Summarize(slow, max_summary_tokens=-1),
-            "max_summary_tokens is a whole number of at least 1",
+            "max_summary_tokens must be a whole number of at least 1",
         ),
         (
             lambda: Summarize(slow, role="tool"),

@@ -307,7 +307,7 @@ def test_a_strategy_needs_a_name_and_its_data_must_be_plain() -> None:
 
 def test_samples_that_always_fit_prove_nothing() -> None:
     """A suite that tried nothing says so."""
-    with pytest.raises(ConfigurationError, match="tried nothing"):
+    with pytest.raises(ConfigurationError, match="had nothing"):
         check_strategy(SlidingWindow(), samples=[[user("")]])
 
 

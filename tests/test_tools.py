@@ -164,7 +164,7 @@ def weather(place: str) -> str:
         ([{"name": "f", "parameters": '{"type": "object"}'}], "tools[0]", "'parameters'"),
         ([{}], "tools[0]", "{}"),
         ([{"functionDeclarations": [SAID, {"nam": 1}]}], "tools[0].functionDeclarations[1]", "{'nam': 1}"),
-        ([weather], "tools[0]", "the function weather: give its schema"),
+        ([weather], "tools[0]", "the function weather: pass its schema"),
         ([3], "tools[0]", "int, 3"),
         ("weather", "tools", "str, 'weather'"),
         ([SCHEMA], "tools[0]", "'properties'"),

@@ -158,7 +158,7 @@ def test_a_piece_that_was_damaged_goes_into_no_file(chats: Path) -> None:
     for damaged in (whole[:-1], whole[:-1] + b"X", b"", b"PAR1", garbage, other):
         part.write_bytes(damaged)
         with pytest.raises(
-            BatchError, match=r"part-00000001 is not what was written there: remove its folder"
+            BatchError, match=r"part-00000001 was changed after it was written: remove its folder"
         ):
             run_batch(COUNT, chats, target=out, workers=1)
     assert not out.exists()
@@ -601,7 +601,7 @@ def test_an_input_that_changes_during_a_run_ends_it(tmp_path: Path, change: str)
             other.write_bytes(LINE.replace(b"tea", b"ale") * (200 if change == "replace" else 9))
             other.replace(source)
 
-    with pytest.raises(BatchError, match=r"in\.jsonl was changed or removed during the run.* start anew"):
+    with pytest.raises(BatchError, match=r"in\.jsonl was changed or removed during the run.* start again"):
         run_batch(COUNT, source, target=out, workers=1, chunk_bytes=300, on_progress=act)
     assert not out.exists()
     source.write_bytes(LINE * 3)
@@ -908,7 +908,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
     """Unless it is asked for."""
     (tmp_path / "in.jsonl").write_bytes(LINE)
     (tmp_path / "out.jsonl").write_bytes(b"mine")
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match="exists already"):
         run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
     assert (tmp_path / "out.jsonl").read_bytes() == b"mine"
     run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1, overwrite=True)
@@ -921,10 +921,10 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
         ("nothing.jsonl", "out.jsonl", "No such file"),
         ("notes.txt", "out.jsonl", "conversations are read from"),
         ("in.jsonl", "out.csv", "results are written as"),
-        ("in.jsonl", "in.jsonl", "is read and would be written"),
+        ("in.jsonl", "in.jsonl", "is an input and would be overwritten"),
         ("folder", "folder/out", "which is read"),
         ("empty", "out", "no file in it"),
-        ("broken.parquet", "out.parquet", "broken.parquet: no Parquet"),
+        ("broken.parquet", "out.parquet", "broken.parquet: not a readable Parquet"),
         ("other.parquet", "out.parquet", "other.parquet: there is no column 'messages'"),
         ("lacks", "out", "z.parquet: there is no column 'messages'"),
         ("twice.parquet", "out.parquet", "several columns 'messages'"),
@@ -1012,7 +1012,7 @@ def test_the_name_of_a_folder_may_have_a_dot(tmp_path: Path, source: str) -> Non
         run_batch(COUNT, tmp_path / source, target=f"{tmp_path}/{target}", workers=1)
         assert b"tokens" in (tmp_path / target / "in.jsonl").read_bytes()
     if source == "in.jsonl":  # a Path drops the end of its name
-        with pytest.raises(ConfigurationError, match="made first, or given as text that ends with /"):
+        with pytest.raises(ConfigurationError, match="it first, or pass it as text that ends with /"):
             run_batch(COUNT, tmp_path / source, target=Path(f"{tmp_path}/run.v5/"), workers=1)
     run_batch(COUNT, tmp_path / "folder", target=tmp_path / "run.v4", workers=1)
     assert (tmp_path / "run.v4" / "in.jsonl").is_file()

@@ -132,7 +132,7 @@ def test_a_result_the_column_has_no_place_for_is_an_error_of_its_row() -> None:
     body = pa.table({"messages": pa.array([{"contents": GEMINI}], type=pa.struct([("contents", kind)]))})
     assert fit_table(table, budget=500).column("error").to_pylist() == [None]
     error = fit_table(body, budget=500, system="be brief").column("error").to_pylist()[0]
-    assert "has no place" in error["message"]
+    assert "cannot store" in error["message"]
 
 
 def test_request_bodies_keep_what_they_hold() -> None:
@@ -327,7 +327,11 @@ def test_a_task_survives_pickling_and_leaves_its_tokenizer_behind() -> None:
     ("table", "options", "said"),
     [
         (_texts(CHAT), {"column": "message"}, "no column 'message'.*did you mean messages"),
-        (_texts(CHAT).append_column("error", pa.array([1])), {}, "column 'error' already: give a prefix"),
+        (
+            _texts(CHAT).append_column("error", pa.array([1])),
+            {},
+            "already has a column 'error': pass a prefix",
+        ),
         (_texts(CHAT), {"column": "id"}, "column 'id' holds int64"),
         (_texts(CHAT), {"model": "nobody-1"}, "nobody-1"),
         (_texts(CHAT), {"format": "gemnii"}, "gemnii"),
@@ -368,14 +372,14 @@ def test_system_parts_are_in_the_form_of_the_rows() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"operation": "count", "system": 3}, "system is a text.*not 3"),
-        ({"operation": "count", "tools": "abc"}, "tools is a list of tool schemas.*'abc'"),
+        ({"operation": "count", "system": 3}, "system must be a text.*not 3"),
+        ({"operation": "count", "tools": "abc"}, "tools must be a list of tool schemas.*'abc'"),
         ({"operation": "count", "tools": [3]}, r"tools\[0\] is int, 3"),
         ({"operation": "fit", "strict": "no"}, "strict is True or False, not 'no'"),
         ({"operation": "fit", "repair": 1}, "repair is True or False, not 1"),
         ({"operation": "fit", "pending_calls": "abc"}, r"write \['abc'\]"),
-        ({"operation": "count", "column": None}, "column is the name of a column, not None"),
-        ({"operation": "count", "prefix": None}, "prefix is a text, '' for none, not None"),
+        ({"operation": "count", "column": None}, "column must be the name of a column, not None"),
+        ({"operation": "count", "prefix": None}, "prefix must be a text, '' for none, not None"),
         (
             {"operation": "count", "policy": "drop"},
             "'count' does not use policy='drop'.*'fit', 'replay'",
@@ -393,9 +397,9 @@ def test_system_parts_are_in_the_form_of_the_rows() -> None:
         ({"operation": "fit", "columns": ["chat"]}, "no column 'chat'"),
         (
             {"operation": "fit", "columns": "fates"},
-            r"columns is a list of names, as columns=\('tokens_before',",
+            r"columns must be a list of names, such as columns=\('tokens_before',",
         ),
-        ({"operation": "fit", "columns": 3}, "columns is a list of names"),
+        ({"operation": "fit", "columns": 3}, "columns must be a list of names"),
     ],
 )
 def test_a_task_with_an_option_that_is_none_is_not_made(options: Any, said: str) -> None:

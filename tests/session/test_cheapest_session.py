@@ -121,7 +121,7 @@ def test_the_one_that_is_given_takes_the_place_of_the_other() -> None:
     by_ratio = Session(counter=WORDS, target_ratio=0.9, store=store, id="s")
     by_ratio.extend(chat(40))
     assert Session(counter=WORDS, strategy="cheapest", store=store, id="s").messages()
-    with pytest.raises(ConfigurationError, match="give one"):
+    with pytest.raises(ConfigurationError, match="pass one"):
         Session(300, counter=WORDS, strategy="cheapest", target_ratio=0.9)
 
 

@@ -273,8 +273,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"budget": True}, "budget|window"),
     ({"summary_mode": "other"}, "'incremental', 'rolling', 'anchored'"),
     ({"summary_role": "tool"}, "'system', 'user'"),
-    ({"max_summary_tokens": 0}, "max_summary_tokens is a whole number of at least 1"),
-    ({"min_recent_tokens": -1}, "min_recent_tokens is a whole number of at least 0"),
+    ({"max_summary_tokens": 0}, "max_summary_tokens must be a whole number of at least 1"),
+    ({"min_recent_tokens": -1}, "min_recent_tokens must be a whole number of at least 0"),
     ({"summarize_threshold_tokens": 0.5}, "summarize_threshold_tokens"),
     ({"summarize_threshold_messages": 0}, "summarize_threshold_messages"),
     ({"max_summary_rounds": -1}, "max_summary_rounds"),
@@ -282,20 +282,20 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"message_overhead": -1}, "message_overhead"),
     ({"summary_timeout_seconds": 0}, "above 0"),
     ({"summary_timeout_seconds": True}, "above 0"),
-    ({"summary_instructions": 5}, "summary_instructions is a text"),
-    ({"background": 1}, "background is True or False"),
-    ({"pending_first": None}, "pending_first is True or False"),
-    ({"anchors": "text"}, "anchors is a list of messages"),
-    ({"anchors": {"role": "user"}}, "anchors is a list of messages"),
+    ({"summary_instructions": 5}, "summary_instructions must be a text"),
+    ({"background": 1}, "background must be True or False"),
+    ({"pending_first": None}, "pending_first must be True or False"),
+    ({"anchors": "text"}, "anchors must be a list of messages"),
+    ({"anchors": {"role": "user"}}, "anchors must be a list of messages"),
     ({"hooks": {"on_nothing": print}}, "there is no hook 'on_nothing'; there are on_budget_exceeded"),
-    ({"hooks": {"on_evict": 5}}, "hook on_evict is a function"),
-    ({"hooks": 5}, "hooks is a SessionHooks or a mapping"),
+    ({"hooks": {"on_evict": 5}}, "hook on_evict must be a synchronous function"),
+    ({"hooks": 5}, "hooks must be a SessionHooks or a mapping"),
     ({"summarizer": 5}, "summarizer"),
     ({"counter": len}, "counts messages, not tokens"),
     ({"counter": int}, "is a class"),
-    ({"store": 5}, "store is a Store"),
-    ({"store": "chats"}, "or the path of a SQLite file, as 'chats.db'; not this text of 5 characters"),
-    ({"store": "chats.db"}, "write id='…'"),
+    ({"store": 5}, "store must be a Store"),
+    ({"store": "chats"}, "or the path of a SQLite file, such as 'chats.db'; not this text of 5 characters"),
+    ({"store": "chats.db"}, "pass id='…'"),
     ({"id": ""}, "1 to 512 characters"),
     ({"format": "nothing"}, "nothing"),
     ({"model": "no-such-model"}, "no-such-model"),
@@ -322,9 +322,9 @@ class _Later:
 
 def test_an_async_hook_is_refused() -> None:
     """Nobody would await it."""
-    with pytest.raises(ConfigurationError, match="answers at once"):
+    with pytest.raises(ConfigurationError, match="synchronous function"):
         Session(500, hooks={"on_evict": _later})
-    with pytest.raises(ConfigurationError, match="answers at once"):
+    with pytest.raises(ConfigurationError, match="synchronous function"):
         Session(500, hooks={"on_evict": _Later()})
 
 
@@ -339,7 +339,7 @@ def test_an_async_hook_is_refused() -> None:
         ("on_trim", print, "Session(on_trim=…, store=session.store, id=session.id)"),
         ("context", None, "session.context"),
         ("id", "other", "fork(id=…)"),
-        ("summary", "none", "only tells"),
+        ("summary", "none", "it is read-only"),
     ],
 )
 def test_an_option_set_as_an_attribute_is_refused(name: str, value: Any, instead: str) -> None:

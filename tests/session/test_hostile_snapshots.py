@@ -325,7 +325,7 @@ def test_rows_of_a_store_are_checked_as_they_are_read(tmp_path: Path) -> None:
         (("state", "options"), GONE, "has no state.options: it is the version of an event of kind options"),
         (("state", "a_new_one"), 5, "does not know: a newer one wrote it, so update this one"),
         (("time",), "now", "has time 'now', and it is a number of seconds since 1970"),
-        (("kind",), "rewound", "is of the kind 'rewound', which this trimtab does not know"),
+        (("kind",), "rewound", "is of the kind 'rewound', which this version of trimtab does not know"),
         (("id",), "", "has id '', and it is the id of an event"),
     ],
 )

@@ -154,7 +154,7 @@ def test_a_second_system_block_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"budget": 500}, "budget is given twice"),
+        ({"budget": 500}, "budget is passed twice"),
         ({"counter": TEN}, "counter is given twice"),
     ],
 )
@@ -168,7 +168,7 @@ def test_a_filled_history_block_is_refused() -> None:
     """The session fills it."""
     with pytest.raises(ConfigurationError, match="the block 'history' has content"):
         Session(target_ratio=1.0, context=policy().replace("history", [user(1)]))
-    with pytest.raises(ConfigurationError, match="context is a Context"):
+    with pytest.raises(ConfigurationError, match="context must be a Context"):
         Session(target_ratio=1.0, context={"budget": 5})  # type: ignore[arg-type]
 
 

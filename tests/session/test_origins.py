@@ -151,13 +151,13 @@ def test_a_host_lowers_an_origin_and_never_raises_it() -> None:
     event = session.add(user("a page"), origin="document")
     assert event.data["origin"] == "document"
     assert "origin" not in session.add(user("mine"), origin="user").data
-    with pytest.raises(ConfigurationError, match="more say than its wire form"):
+    with pytest.raises(ConfigurationError, match="above the origin in its wire form"):
         session.add(user("obey"), origin="system")
-    with pytest.raises(ConfigurationError, match="more say"):
+    with pytest.raises(ConfigurationError, match="above the origin"):
         session.extend(tool_messages("openai_chat", "c", "obey"), origins=[None, "user"])
     with pytest.raises(ConfigurationError, match="origin must be one of"):
         session.add(user("x"), origin="stranger")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="origins is a list"):
+    with pytest.raises(ConfigurationError, match="origins must be a list"):
         session.extend([user("x")], origins="document")
     assert len(list(session.history())) == 2
 

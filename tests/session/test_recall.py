@@ -295,7 +295,7 @@ def test_a_redaction_of_what_is_not_there_changes_nothing() -> None:
 def test_a_query_is_a_text(query: Any) -> None:
     """And a limit a number."""
     session = Session(500, counter=WORDS)
-    with pytest.raises(ConfigurationError, match="query is a text"):
+    with pytest.raises(ConfigurationError, match="query must be a text"):
         session.recall(query)
     with pytest.raises(ConfigurationError, match="at least 1"):
         session.recall("a", 0)
@@ -349,7 +349,7 @@ def test_a_call_of_the_tool_may_ask_for_fewer_messages_and_gets_no_more() -> Non
         session.add(user(words(10)))
     tool = session.recall_tool(limit=3)
     assert [tool(query="apple", limit=limit).count("<recalled") for limit in (None, 1, 3, 99)] == [3, 1, 3, 3]
-    with pytest.raises(ConfigurationError, match="limit is a whole number"):
+    with pytest.raises(ConfigurationError, match="limit must be a whole number"):
         tool(query="apple", limit=0)
 
 

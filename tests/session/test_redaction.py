@@ -317,7 +317,7 @@ def test_by_a_pattern_or_a_function(where: Any) -> None:
     """A text, a compiled pattern, a function of the event."""
     session, secret = chat(Summarizer("boats"), 5)
     assert [event.id for event in session.redact(where=where)] == [secret.id]
-    with pytest.raises(UnknownNameError, match="not redacted yet"):
+    with pytest.raises(UnknownNameError, match="no unredacted message"):
         session.redact(where=where)
 
 
@@ -347,11 +347,11 @@ def test_a_pattern_is_searched_in_arguments_of_calls_and_in_what_was_popped() ->
 
 
 WRONG: dict[str, tuple[Callable[[Session], object], str]] = {
-    "neither": (lambda one: one.redact(), "not both"),
-    "both": (lambda one: one.redact("a", where="b"), "not both"),
-    "no pattern": (lambda one: one.redact(where="("), "no regular expression"),
+    "neither": (lambda one: one.redact(), "either events"),
+    "both": (lambda one: one.redact("a", where="b"), "either events"),
+    "no pattern": (lambda one: one.redact(where="("), "not a regular expression"),
     "an empty text": (lambda one: one.redact(where="x*"), "matches an empty text"),
-    "bytes": (lambda one: one.redact(where=re.compile(b"x")), "not of bytes"),  # type: ignore[arg-type]  # wrong
+    "bytes": (lambda one: one.redact(where=re.compile(b"x")), "not bytes"),  # type: ignore[arg-type]  # wrong
     "a number": (lambda one: one.redact(where=5), "not 5"),  # type: ignore[arg-type]  # wrong
     "an empty list": (lambda one: one.redact([]), "at least one event id"),
 }

@@ -160,7 +160,7 @@ def test_one_without_a_seal_that_is_none_is_refused(data: Any) -> None:
 
 def test_a_function_of_a_wrong_kind_is_no_fault_of_the_snapshot() -> None:
     """The caller hears what to pass."""
-    with pytest.raises(ConfigurationError, match="hooks is") as caught:
+    with pytest.raises(ConfigurationError, match="hooks must be") as caught:
         Session.restore(taken(), summarizer=summarize, counter=WORDS, hooks=5)
     assert not isinstance(caught.value, CorruptSessionError)
 

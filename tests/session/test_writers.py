@@ -301,7 +301,7 @@ def test_what_is_no_event_is_refused(order: Callable[[Session, Any], object], ev
     """With what to pass instead."""
     session = Session(100, counter=WORDS)
     session.add(user("a"))
-    with pytest.raises(ConfigurationError, match="pass an event, as add"):
+    with pytest.raises(ConfigurationError, match="pass an event, from add"):
         order(session, event)
     assert session.version == 2
 
@@ -309,12 +309,12 @@ def test_what_is_no_event_is_refused(order: Callable[[Session, Any], object], ev
 @pytest.mark.parametrize(
     ("add", "message"),
     [
-        pytest.param(lambda session: session.add(user("a"), id=""), "a message's id is a text", id="id"),
+        pytest.param(lambda session: session.add(user("a"), id=""), "a message's id must be a text", id="id"),
         pytest.param(lambda session: session.extend(user("a")), r"write extend\(\[message\]\)", id="one"),
         pytest.param(lambda session: session.extend("a"), r"write extend\(\[message\]\)", id="text"),
         pytest.param(lambda session: session.extend(None), r"write extend\(\[message\]\)", id="nothing"),
         pytest.param(lambda session: session.extend([user("a")], ids="a"), r"write \['a'\]", id="ids"),
-        pytest.param(lambda session: session.extend([user("a")], ids=5), "ids is a list", id="no-ids"),
+        pytest.param(lambda session: session.extend([user("a")], ids=5), "ids must be a list", id="no-ids"),
     ],
 )
 def test_what_is_no_list_of_messages_is_refused(add: Callable[[Session], object], message: str) -> None:

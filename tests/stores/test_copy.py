@@ -219,7 +219,7 @@ def test_a_url_is_a_text() -> None:
     number: Any = 5
     with pytest.raises(ConfigurationError):
         open_store(number)
-    with pytest.raises(ConfigurationError, match="store is a Store"):
+    with pytest.raises(ConfigurationError, match="store must be a Store"):
         Session(1_000, id="s", store=number)
 
 
@@ -233,6 +233,6 @@ def test_a_session_takes_the_place_of_a_store_for_it(tmp_path: Path) -> None:
     assert session.fork(id="b", store=tmp_path / "other").messages() == session.messages()
     assert Session.restore(session.snapshot(), store=tmp_path / "third").id == "a"
     for store in (place, SQLiteStore(place)):
-        with pytest.raises(ConfigurationError, match="write id='…'"):
+        with pytest.raises(ConfigurationError, match="pass id='…'"):
             Session(1_000, store=store)
     assert Session(1_000, store=SQLiteStore(":memory:")).id

@@ -87,11 +87,11 @@ def test_what_cannot_be_cleaned_through_it_says_what_was_done_and_what_to_write(
             session.redact(secret)
         assert not isinstance(caught.value, StoreUnavailableError)
         said = str(caught.value)
-        assert "what was removed is removed" in said
+        assert "the data is removed" in said
         assert "scrub() of a PostgresStore whose DSN reaches the server itself" in said
         assert "scrub_on_delete=False" in said
         assert "4711" not in str([event.data for event in session.history(kinds=None)])
-        with pytest.raises(ConfigurationError, match="what was removed is removed"):
+        with pytest.raises(ConfigurationError, match="the data is removed"):
             store.delete("chat")
         assert store.sessions() == []
         PostgresStore(direct).scrub()

@@ -67,7 +67,7 @@ def _connected(served: Served) -> Iterator[psycopg.Connection[Any]]:
         pytest.param({"schema": "50%"}, "schema", id="percent"),
         pytest.param({"max_connections": 0, "min_connections": 0}, "at least 1", id="no-connections"),
         pytest.param({"min_connections": 11}, "11 to 10", id="more-than-most"),
-        pytest.param({"min_connections": -1}, "the least is 0", id="negative"),
+        pytest.param({"min_connections": -1}, "the minimum must be at least 0", id="negative"),
         pytest.param({"pool_timeout_seconds": 0}, "pool_timeout_seconds", id="no-time"),
         pytest.param({"statement_timeout_seconds": -1}, "statement_timeout_seconds", id="negative-time"),
         pytest.param({"answer_timeout_seconds": 0}, "answer_timeout_seconds", id="no-time-to-answer"),
@@ -190,7 +190,7 @@ def test_tables_of_a_newer_version_are_left_alone(on_postgres: Served) -> None:
     _ask(on_postgres, "INSERT INTO trimtab_migrations (name) VALUES ('999_future')")
     with on_postgres.make() as store:
         for call in (lambda: add(store, 1), lambda: asyncio.run(store.asessions())):
-            with pytest.raises(ConfigurationError, match=r"newer trimtab.*999_future"):
+            with pytest.raises(ConfigurationError, match=r"newer version of trimtab.*999_future"):
                 call()
     assert _ask(on_postgres, "SELECT version FROM trimtab_sessions") == [(1,)]
 

@@ -54,7 +54,7 @@ from trimtab.testing.hooks import (
         pytest.param({"prefix": "app:session:x"}, "those of the prefix 'app'", id="prefix-inside-another"),
         pytest.param({"url": "redis://h?colour=red"}, "unexpected keyword argument 'colour'", id="no-option"),
         pytest.param({"url": "unix:///s?colour=red"}, "'colour'", id="no-option-of-a-file"),
-        pytest.param({"url": "rediss://h?ssl_cert_reqs=perhaps"}, "behind the \\?", id="no-value"),
+        pytest.param({"url": "rediss://h?ssl_cert_reqs=perhaps"}, "options after the \\?", id="no-value"),
         pytest.param({"max_connections": 0}, "max_connections", id="no-connections"),
         pytest.param({"pool_timeout_seconds": 0}, "pool_timeout_seconds", id="no-wait"),
         pytest.param({"command_timeout_seconds": -1}, "command_timeout_seconds", id="negative-time"),
@@ -157,7 +157,7 @@ def test_sessions_kept_by_a_newer_version_are_left_alone(on_redis: Served) -> No
         client.set("trimtab:schema", "5")
         with on_redis.make() as other:
             for call in (lambda: add(other, 1), lambda: asyncio.run(_sessions(other))):
-                with pytest.raises(ConfigurationError, match=r"newer trimtab.*schema 5"):
+                with pytest.raises(ConfigurationError, match=r"newer version of trimtab.*schema 5"):
                     call()
         assert client.hget("trimtab:session:s", "v") == "1"
 
@@ -184,7 +184,7 @@ def test_a_key_of_another_kind_is_corrupt(on_redis: Served) -> None:
     """Somebody else wrote there."""
     with on_redis.make() as store, on_redis.server.client() as client:
         client.set("trimtab:session:s", "text")
-        with pytest.raises(CorruptSessionError, match="a key of ours holds something else"):
+        with pytest.raises(CorruptSessionError, match="one of our keys contains other data"):
             add(store, 0)
 
 

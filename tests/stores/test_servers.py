@@ -162,12 +162,16 @@ def test_a_server_that_does_not_answer_is_unavailable_in_time(served: Served) ->
 
 WRONG = {
     "postgres": {
-        "password": ("trimtab@", "wrong@", "password authentication failed.*set the user and the password"),
+        "password": (
+            "trimtab@",
+            "wrong@",
+            "password authentication failed.*correct the user and the password",
+        ),
         "user": ("postgres:trimtab@", "nobody:x@", "password authentication failed"),
         "database": ("/t", "/absent", "does not exist.*create it"),
     },
     "redis": {
-        "password": (":trimtab@", ":wrong@", "set the user and the password"),
+        "password": (":trimtab@", ":wrong@", "correct the user and the password"),
         "database": ("/0", "/99", "number of a database"),
     },
 }

@@ -205,7 +205,10 @@ _EDITS: dict[str, tuple[str, int | None]] = {
     "version": ("UPDATE trimtab_events SET version = 6 WHERE version = 3", 6),
     "session": ("UPDATE trimtab_events SET session = 't' WHERE version = 3", 3),
     # SQLite gives no row at all then, so that it is not known which one it was.
-    "text that is none": ("UPDATE trimtab_events SET kind = CAST(x'ff' AS TEXT) WHERE version = 3", None),
+    "text that is not valid": (
+        "UPDATE trimtab_events SET kind = CAST(x'ff' AS TEXT) WHERE version = 3",
+        None,
+    ),
 }
 """What somebody may do with the sqlite3 command, and the event that the error names."""
 

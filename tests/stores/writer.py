@@ -61,7 +61,7 @@ def crash(url: str, session: str, seed: str) -> None:
         try:
             Retry(attempts=40, max_seconds=0.5).call(lambda: store.delete(scrap))
         except ConfigurationError as error:  # behind a pooler the files are not cleaned
-            if "what was removed is removed" not in str(error):
+            if "the data is removed" not in str(error):
                 raise
 
     def reopen() -> None:

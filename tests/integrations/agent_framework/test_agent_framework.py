@@ -483,9 +483,9 @@ def test_a_budget_is_said_in_every_way(kind: Any) -> None:
     assert {one.report.input_tokens for one in seen} == {640}
     with pytest.raises(BudgetExceededError):
         sent([NOW], kind(5, model="gpt-4o"))
-    with pytest.raises(ConfigurationError, match="is not known"):
+    with pytest.raises(ConfigurationError, match="is unknown"):
         sent([NOW], kind("80%", model="mine"))
-    with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+    with pytest.raises(ConfigurationError, match="budget must be a number of tokens"):
         kind(["80%"])
 
 

@@ -98,7 +98,7 @@ def test_what_is_no_client_of_bedrock_is_refused() -> None:
     other = boto3.client("bedrock", region_name="us-east-1")
     for wrong in (other, "bedrock-runtime", object()):
         with pytest.raises(
-            ConfigurationError, match=r"client is what boto3.client\('bedrock-runtime'\) makes"
+            ConfigurationError, match=r"client must be from boto3\.client\('bedrock-runtime'\)"
         ):
             with_budget(wrong, 600)
 

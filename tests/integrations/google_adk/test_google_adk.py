@@ -384,9 +384,9 @@ def test_a_budget_is_said_in_every_way() -> None:
         fitted(_talk(3), TrimPlugin("1%", on_fitted=seen.append), model=model)
     assert [one.report.input_tokens for one in seen] == [1_280, 1_280, 1_280, 1_280]
     for model in ("mine", "groq/llama-3.3-70b-versatile"):  # nobody knows the window of that host
-        with pytest.raises(ConfigurationError, match="is not known"):
+        with pytest.raises(ConfigurationError, match="is unknown"):
             fitted(_talk(3), TrimPlugin("80%"), model=model)
-    with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+    with pytest.raises(ConfigurationError, match="budget must be a number of tokens"):
         TrimPlugin(["80%"])  # type: ignore[arg-type]
 
 
@@ -408,7 +408,7 @@ def test_a_policy_needs_no_system_text_and_that_of_a_context_is_refused() -> Non
     talk = _talk(1)
     assert fitted(list(talk), TrimPlugin("examples/policy.toml")) == talk
     context = Context(Budget(900), model="gpt-4o").add("system", "Be brief.").add("history", [])
-    with pytest.raises(ConfigurationError, match="Write it where the framework takes its instructions"):
+    with pytest.raises(ConfigurationError, match="Pass it to the framework as instructions"):
         TrimPlugin(context)
 
 

@@ -271,7 +271,7 @@ def test_a_budget_is_said_in_every_way() -> None:
     assert {one.report.input_tokens for one in seen} == {640}
     with pytest.raises(BudgetExceededError):
         sent([NOW], TrimHook(5, model="gpt-4o"))
-    with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+    with pytest.raises(ConfigurationError, match="budget must be a number of tokens"):
         TrimHook(["80%"])  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="no place for marks"):
         TrimHook(640, breakpoints=True)

@@ -358,9 +358,9 @@ def test_the_words_of_langchains_function_are_taken_or_refused_by_name() -> None
     assert [one.id for one in oldest[:3]] == ["s", "q0", "a0"]
     counted = trim_messages(talk, max_tokens=40, token_counter=len)
     assert len(counted) <= 40 < len(talk)
-    with pytest.raises(ConfigurationError, match="give one of them"):
+    with pytest.raises(ConfigurationError, match="pass one of them"):
         trim_messages(talk, 300, max_tokens=300)
-    with pytest.raises(ConfigurationError, match="token_counter is LangChain's word for counter"):
+    with pytest.raises(ConfigurationError, match="token_counter is LangChain's name for counter"):
         trim_messages(talk, 300, token_counter=len, counter=len)
     with pytest.raises(BudgetExceededError):
         trim_messages(talk, 5, model="gpt-4o")
@@ -377,7 +377,7 @@ def test_without_messages_it_is_a_runnable_that_trims_what_it_is_given() -> None
     chain = ChatPromptTemplate.from_messages([MessagesPlaceholder("talk")]) | trim
     assert [one.id for one in chain.invoke({"talk": talk})] == alone
     assert len(seen) == 3
-    with pytest.raises(ConfigurationError, match="start_on lacks 'human'"):
+    with pytest.raises(ConfigurationError, match="start_on must include 'human'"):
         trim_messages(max_tokens=300, start_on="ai")
 
 
@@ -416,7 +416,7 @@ def test_a_model_that_nobody_knows_counts_itself() -> None:
     assert seen[0].report.tokens_after == 10 * len(kept) <= 400
     known = Counting(responses=["ok"], model_name="gpt-4o")
     assert trim_messages(talk, 400, token_counter=known) == trim_messages(talk, 400, model="gpt-4o")
-    with pytest.raises(ConfigurationError, match="that of 'mine' is not known"):
+    with pytest.raises(ConfigurationError, match="that of 'mine' is unknown"):
         trim_messages(talk, "80%", token_counter=Counting(responses=["ok"]))
 
 
@@ -455,9 +455,9 @@ def test_a_budget_is_said_in_every_way() -> None:
     for budget in (640, 640.9, Budget(700, output_reserve=60), "0.5%"):
         trim_messages(talk, budget, model="gpt-4o", on_fitted=seen.append)
     assert {one.report.input_tokens for one in seen} == {640}
-    with pytest.raises(ConfigurationError, match="that of 'mine' is not known"):
+    with pytest.raises(ConfigurationError, match="that of 'mine' is unknown"):
         trim_messages(talk, "80%", model="mine")
-    with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+    with pytest.raises(ConfigurationError, match="budget must be a number of tokens"):
         trim_messages(talk, ["80%"])  # type: ignore[arg-type]
 
 

@@ -136,17 +136,17 @@ def test_an_approximate_count_is_named_so() -> None:
     ("options", "line"),
     [
         ({"start_on": "human", "strategy": "first"}, "start_on is only valid with strategy='last'"),
-        ({"start_on": "ai"}, "start_on lacks 'human'"),
+        ({"start_on": "ai"}, "start_on must include 'human'"),
         ({"start_on": "user"}, "'user' is not a kind of LangChain message: use one of 'human', 'ai'"),
-        ({"end_on": 3}, "end_on=3 is no kind"),
-        ({"end_on": dict}, "is no kind of LangChain's messages"),
+        ({"end_on": 3}, "end_on=3 is not a kind"),
+        ({"end_on": dict}, "is not a kind of LangChain message"),
         ({"end_on": "function"}, "end_on: there is no FunctionMessage"),
         ({"start_on": "human", "pin": [1]}, "start_on and pin"),
         ({"allow_partial": True, "strategy": "agent"}, "allow_partial is only valid with strategy='last'"),
         ({"allow_partial": 1}, "allow_partial"),
-        ({"strategy": "first", "pin": [1]}, "pin: not with strategy='first'"),
-        ({"text_splitter": list, "allow_partial": True}, "text_splitter is langchain-core's"),
-        ({"include_system": False}, "a system message never leaves"),
+        ({"strategy": "first", "pin": [1]}, "pin: not supported with strategy='first'"),
+        ({"text_splitter": list, "allow_partial": True}, "text_splitter is not supported"),
+        ({"include_system": False}, "a system message is never evicted"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_line_to_write(options: dict[str, Any], line: str) -> None:
@@ -162,7 +162,7 @@ def test_a_kind_of_ones_own_is_no_end_of_the_beginning() -> None:
         pass
 
     assert _ids(1_000, end_on=(Mine, "tool")).endswith("a2 r2")
-    with pytest.raises(ConfigurationError, match=r"end_on is one of 'human', .* with strategy='first'"):
+    with pytest.raises(ConfigurationError, match=r"end_on must be one of 'human', .* with strategy='first'"):
         _ids(1_000, end_on=Mine, strategy="first")
 
 
@@ -178,5 +178,5 @@ def test_a_conversation_without_what_it_begins_with_is_refused_and_system_text_a
 def test_the_beginning_of_a_context_is_that_of_its_blocks() -> None:
     """They say themselves what leaves."""
     context = Context(100).add("history", [])
-    with pytest.raises(ConfigurationError, match="the blocks of a Context say these themselves"):
+    with pytest.raises(ConfigurationError, match="the blocks of a Context set these themselves"):
         trim_messages(_talk(), context, counter=TEN, strategy="first")

@@ -362,5 +362,5 @@ def test_calls_that_are_over_are_forgotten(listener: Listener) -> None:
 
 def test_a_baseline_of_ones_own_is_refused() -> None:
     """It is of one conversation, and a handler is asked about many."""
-    with pytest.raises(ConfigurationError, match="counter is a UsageBaseline, which is of one conversation"):
+    with pytest.raises(ConfigurationError, match="counter is a UsageBaseline, which is for one conversation"):
         TrimHandler(5_000, counter=UsageBaseline(EstimateCounter()))

@@ -285,7 +285,7 @@ def test_a_long_message_is_read_part_by_part() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"session": "ada"}, "give query"),
+        ({"session": "ada"}, "pass either query"),
         ({"session": "ada", "query": "order", "id": "x"}, "one of them"),
         ({"session": "adda", "query": "order"}, "did you mean 'ada'"),
         ({"session": "ada", "id": "nobody"}, "'nobody'"),
@@ -396,8 +396,8 @@ def test_a_log_is_read_page_by_page(store: Store) -> None:
         ("trimtab://sessions/adda", "did you mean 'ada'"),
         ("trimtab://sessions/ada?budget=99", "100 to 8,000"),
         ("trimtab://sessions/ada?budget=8001", "--max-tokens"),
-        ("trimtab://sessions/ada?budget=many", "budget is a whole number"),
-        ("trimtab://sessions/ada/log?after=-1", "after is a whole number"),
+        ("trimtab://sessions/ada?budget=many", "budget must be a whole number"),
+        ("trimtab://sessions/ada/log?after=-1", "after must be a whole number"),
         ("trimtab://sesions", "Unknown resource"),
     ],
 )

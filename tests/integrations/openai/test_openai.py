@@ -297,13 +297,13 @@ def test_a_budget_is_said_in_every_way() -> None:
         for budget in (640, 640.9, Budget(700, output_reserve=60), "0.5%"):
             with_budget(client_of(served), budget, on_fitted=seen.append).chat.completions.create(**OK)
         assert {one.report.input_tokens for one in seen} == {640}
-        with pytest.raises(ConfigurationError, match="is not known"):
+        with pytest.raises(ConfigurationError, match="is unknown"):
             with_budget(client_of(served), "80%").chat.completions.create(**{**OK, "model": "m"})
         with_budget(client_of(served), on_fitted=seen.append).chat.completions.create(
             **OK, max_completion_tokens=28_000
         )
         assert seen[-1].report.input_tokens == 100_000
-        with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+        with pytest.raises(ConfigurationError, match="budget must be a number of tokens"):
             with_budget(client_of(served), ["80%"])  # type: ignore[arg-type]
         nothing: Any = object()
         with pytest.raises(ConfigurationError, match=r"openai\.OpenAI or AsyncOpenAI"):

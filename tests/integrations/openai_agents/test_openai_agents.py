@@ -310,7 +310,7 @@ def test_a_budget_is_said_in_every_way() -> None:
         sent(_talk(3), trim_filter("80%"))
     with pytest.raises(BudgetExceededError):
         sent(_talk(3), trim_filter(5, model="gpt-4o"))
-    with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+    with pytest.raises(ConfigurationError, match="budget must be a number of tokens"):
         trim_filter(["80%"])  # type: ignore[arg-type]
 
 

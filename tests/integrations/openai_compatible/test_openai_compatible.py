@@ -134,7 +134,9 @@ def _result_of(loop: Loop, call: Any) -> dict[str, Any]:
 def test_what_is_no_such_client_is_refused_and_what_cannot_fit_is_not_sent() -> None:
     """With what to give."""
     for wrong in ("groq", object(), Groq):
-        with pytest.raises(ConfigurationError, match=r"made as OpenAI's.*trimtab\.integrations\.openai"):
+        with pytest.raises(
+            ConfigurationError, match=r"same generator as OpenAI's.*trimtab\.integrations\.openai"
+        ):
             with_budget(wrong, 600)
     with provider() as served:
         with pytest.raises(BudgetExceededError):

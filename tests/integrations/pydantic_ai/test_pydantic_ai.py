@@ -367,11 +367,11 @@ def test_a_budget_is_said_in_every_way() -> None:
     for budget in (640, 640.9, Budget(700, output_reserve=60), "0.5%"):
         sent(_talk(30), TrimCapability(budget, model="gpt-4o", on_fitted=seen.append))
     assert {one.report.input_tokens for one in seen} == {640}
-    with pytest.raises(ConfigurationError, match="is not known"):
+    with pytest.raises(ConfigurationError, match="is unknown"):
         sent(_talk(3), TrimCapability("80%"))
     with pytest.raises(BudgetExceededError):
         sent(_talk(3), TrimCapability(5, model="gpt-4o"))
-    with pytest.raises(ConfigurationError, match="budget is a number of tokens"):
+    with pytest.raises(ConfigurationError, match="budget must be a number of tokens"):
         TrimCapability(["80%"])  # type: ignore[arg-type]
 
 

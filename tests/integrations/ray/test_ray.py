@@ -176,7 +176,7 @@ def test_what_a_node_refuses_is_the_same_error(nodes: Nodes, chats: Path) -> Non
         run_batch(TASK, chats.with_name("nan.parquet"), target=chats.with_name("out.jsonl"), engine="ray")
     packed = chats.with_name("packed.jsonl.gz")
     packed.write_bytes(gzip.compress(json.dumps(chat(1)).encode()))
-    with pytest.raises(ConfigurationError, match="packed file"):
+    with pytest.raises(ConfigurationError, match="compressed file"):
         run_batch(TASK, packed, target=chats.with_name("out.parquet"), engine="ray")
 
 

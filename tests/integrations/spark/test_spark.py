@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("Spark runs on Java, and there is none", allow_module_level=True)
+    pytest.skip("Spark runs on Java, and there is no session", allow_module_level=True)
 
 import pyarrow as pa
 import pyarrow.parquet as pq
