@@ -7,7 +7,7 @@ Read are lists of messages and request bodies in every wire form, TRL's `prompt`
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from trimtab._shared.strict_json import parse
@@ -181,7 +181,7 @@ def _prompt_and_completion(value: Mapping[str, Any]) -> TrainingRow:
 
     row = _row([*prompt, *completion], _chat(), write=write, stop=border, **_beside(value))
     targets = [at >= border and is_one for at, is_one in enumerate(row.targets)]
-    return TrainingRow(**{**vars(row), "targets": targets})
+    return replace(row, targets=targets)
 
 
 # ShareGPT, as Axolotl and LLaMA-Factory have it.
