@@ -122,6 +122,17 @@ def test_answers_of_weight_0_are_not_trained_on() -> None:
     assert row["error"]["message"] == "no answer of the row is trained on: there is none"
 
 
+def test_what_tells_the_trainer_alone_something_costs_nothing() -> None:
+    """By a template, too: it is in no text that a model reads, and comes back with its message."""
+    counter = counter_from_tokenizer(small_tokenizer(), chat_template=CHATML)
+    marked = [U, say("assistant", weight=1, train=True, train_detail=[{"begin_offset": 0}])]
+    for options in ({}, {"counter": counter}):
+        (plain,) = fit_rows([[U, A]], 999, **options)
+        (found,) = fit_rows([marked], 999, **options)
+        assert found["tokens_after"] == plain["tokens_after"]
+        assert found["messages"] == marked
+
+
 def _call(id: str) -> dict[str, Any]:
     function = {"name": "f", "arguments": "{}"}
     return say("assistant", tool_calls=[{"id": id, "type": "function", "function": function}])

@@ -417,9 +417,9 @@ class BatchTask(Options):
         conversation = conversation_in(value[key])
         row = work(conversation)
         if row.value is None or row.value == conversation:
-            return row._replace(value=None)
+            return Row(row.results, None, row.cuts_target)
         made = json_text(row.value) if isinstance(value[key], str) else row.value
-        return row._replace(value={**value, key: made})
+        return Row(row.results, {**value, key: made}, row.cuts_target)
 
     def _has_conversation(self, line: Mapping[str, Any]) -> bool:
         """Tell whether a line has a conversation under its key, or is one."""
@@ -430,6 +430,15 @@ class BatchTask(Options):
     def _is_shaped(self, value: object) -> bool:
         """Tell whether it is a row of a trainer's own shape."""
         return self.purpose == "training" and is_shaped(value, self.column)
+
+    def take_tally(self) -> dict[str, int]:
+        """Say how often something was done since this was asked last, and begin anew.
+
+        It is of this process, and what no column says: `cut_targets`, rows whose newest answer was shortened.
+        """
+        found = dict(self._tally)
+        self._tally.clear()
+        return found
 
     def _is_body(self, value: Any) -> bool:
         """Tell whether it is an object with a key under which bodies have their messages."""
@@ -449,16 +458,6 @@ class BatchTask(Options):
             return nested_cell(row.value, kind)
         text = json_text(row.value)
         return text.encode("utf-8") if isinstance(cell, bytes) else text
-
-
-def take_tally(task: BatchTask, /) -> dict[str, int]:
-    """Say how often something was done since this was asked last, and begin anew.
-
-    It is of this process, and what no column says: rows in which the newest answer was shortened.
-    """
-    found = dict(task._tally)
-    task._tally.clear()
-    return found
 
 
 _Place: TypeAlias = tuple[str | None, int]

@@ -49,6 +49,7 @@ EPILOG = """\b
 Examples:
   trimtab batch fit chats.parquet fitted.parquet --budget 8k --model NAME
   trimtab batch fit chats/ fitted/ --policy policy.toml --workers 8
+  trimtab batch fit in.jsonl out.jsonl --for training --budget 4k --model NAME
 """
 COUNT_EPILOG = """\b
 Examples:

@@ -7,7 +7,7 @@ Read are lists of messages and request bodies in every wire form, TRL's `prompt`
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from trimtab._shared.strict_json import parse
@@ -26,7 +26,7 @@ class TrainingRow:
     """One row, read.
 
     Args:
-        messages: What is said in it, in a wire form.
+        messages: What is said in it, in a wire form, as it is counted.
         form: The wire form.
         targets: Which of the messages are trained on.
         write: Makes the row of some of the messages, given by their positions in ascending order.
@@ -138,7 +138,18 @@ def _row(
     refuse_foreign(entries, form.name, listed=True)
     targets = [form.kind(one) == "assistant" and is_target(one) for one in entries]
     held: dict[str, Any] = {"given": messages, "stop": len(messages), **more}
-    return TrainingRow(messages=messages, form=form, targets=targets, write=write, **held)
+    counted = [_without_marks(one) for one in messages]
+    return TrainingRow(messages=counted, form=form, targets=targets, write=write, **held)
+
+
+def _without_marks(message: Any) -> Any:
+    """Leave out what tells the trainer alone something, and nobody is shown."""
+    if not isinstance(message, Mapping) or not any(key in message for key in _MARKS):
+        return message
+    return {key: value for key, value in message.items() if key not in _MARKS}
+
+
+_MARKS = ("weight", "train", "train_detail")
 
 
 def tools_in(value: Any, /) -> Any:
@@ -181,7 +192,7 @@ def _prompt_and_completion(value: Mapping[str, Any]) -> TrainingRow:
 
     row = _row([*prompt, *completion], _chat(), write=write, stop=border, **_beside(value))
     targets = [at >= border and is_one for at, is_one in enumerate(row.targets)]
-    return TrainingRow(**{**vars(row), "targets": targets})
+    return replace(row, targets=targets)
 
 
 # ShareGPT, as Axolotl and LLaMA-Factory have it.
