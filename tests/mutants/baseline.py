@@ -51,7 +51,7 @@ BASELINE = (
         ("Learned._worst", "len(others) < _FEW", "not others"),
         ("Learned._worst", "min(worst, _SURPRISE", "max(worst, _SURPRISE"),
         ("Learned.margin_of_request", "abs(tokens - billed_tokens)", "tokens"),
-        ("Learned.margin_of_request", "min(margin, _LEAST_TOKENS + tokens", "max(0, margin or tokens"),
+        ("Learned.margin_of_request", "min(margin, LEAST_TOKENS + tokens", "max(0, margin or tokens"),
         (
             "Learned.margin_of_request",
             "margin if inside is None or self.deviations else min(inside, margin)",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from trimtab._shared.checks import check_tools
 from trimtab._shared.lazy import later
@@ -36,11 +36,12 @@ from trimtab.counting.tokenizers import (
 )
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.models import ModelFacts, exact_features_for, facts_for, known_model_in
+from trimtab.models import ModelFacts, exact_features_for, facts_for, find_facts, known_model_in
 
 if TYPE_CHECKING:
     from trimtab.counting.awaited import AsyncRequestCounter
     from trimtab.counting.baseline import UsageBaseline
+    from trimtab.counting.calibration import CalibratedCounter, CalibrationLike
     from trimtab.counting.measurement import Count
     from trimtab.counting.remote import CountQuestion, RemoteCounter
     from trimtab.counting.tokenizers.huggingface import counter_from_tokenizer
@@ -52,6 +53,7 @@ else:
         globals(),
         {
             "AsyncRequestCounter": "trimtab.counting.awaited",
+            "CalibratedCounter": "trimtab.counting.calibration",
             "Count": "trimtab.counting.measurement",
             "CountQuestion": "trimtab.counting.remote",
             "MistralCounter": "trimtab.counting.tokenizers.mistral",
@@ -67,6 +69,7 @@ __all__ = [
     "TOKENIZERS",
     "AdditiveCounter",
     "AsyncRequestCounter",
+    "CalibratedCounter",
     "CharCounter",
     "Count",
     "CountQuestion",
@@ -91,7 +94,17 @@ __all__ = [
 ]
 
 
-def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter | MistralCounter:
+@overload
+def counter_for(
+    model: str, /, *, tokenizer: str | None = None, calibration: None = None
+) -> TextCounter | MistralCounter: ...
+@overload
+def counter_for(
+    model: str, /, *, tokenizer: str | None = None, calibration: CalibrationLike
+) -> CalibratedCounter: ...
+def counter_for(
+    model: str, /, *, tokenizer: str | None = None, calibration: CalibrationLike | None = None
+) -> TextCounter | MistralCounter | CalibratedCounter:
     """Return the counter of a model: exact if its tokenizer is public, or estimates.
 
     Loads the tokenizer on the first call; counters of models with the same encoding share what
@@ -100,10 +113,14 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
     Args:
         model: A name `trimtab.models` knows, with or without a date or a provider's prefix.
         tokenizer: One of `TOKENIZERS`, the package that splits text; None takes the first installed.
+        calibration: What `trimtab count --bills --learn` wrote, a file or its data: counts are corrected by
+            what the model's bills taught, and never exact. The model may be one that only the file knows.
 
     Raises:
         UnknownNameError: Nobody registered the model, or there is no such tokenizer.
         MissingExtraError: No tokenizer package is installed.
+        ConfigurationError: The calibration is of other models, of another counter, of too few calls, or
+            cannot be read.
 
     Example:
         >>> counter_for("gpt-4o").count([{"role": "user", "content": "What is a token?"}])
@@ -113,7 +130,15 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
         raise ConfigurationError(
             f"tokenizer is one of {', '.join(TOKENIZERS)}, not {tokenizer!r:.80}", argument="tokenizer"
         )
-    return _counter_by(facts_for(model), tokenizer, replacements())
+    if calibration is None:
+        return _counter_by(facts_for(model), tokenizer, replacements())
+    from trimtab.counting.calibration import CalibratedCounter, calibration_of
+
+    facts = find_facts(model)
+    learned = calibration_of(model if facts is None else facts.name, calibration)
+    if facts is None or learned.counter == "estimate":
+        return CalibratedCounter(EstimateCounter(), learned)
+    return CalibratedCounter(_counter_by(facts, tokenizer, replacements()), learned)
 
 
 # Threads that meet here may get a counter each; what counters remember is shared all the same.

@@ -374,6 +374,14 @@ class AdditiveCounter(RequestCounter):
         """
         return None
 
+    def dropped_tokens(self, pieces: Pieces, /) -> int:
+        """Count what of a message is not charged any more once its turn is over.
+
+        Args:
+            pieces: What the message holds.
+        """
+        return 0
+
 
 UNLIMITED_TOKENS = 1 << 62
 """More room than any conversation takes."""

@@ -220,9 +220,8 @@ def _parts(
     """Tell what a request is made of, by the names that `Count` has for it."""
     counter: AdditiveCounter = found.counter
     sizes = [found.of(index) for index in range(len(found.messages))]
-    if isinstance(counter, TextCounter):
-        for index, tokens in _finished_thoughts(counter, form, found.messages, pieces):
-            sizes[index] = max(0, sizes[index] - tokens)
+    for index, tokens in _finished_thoughts(counter, form, found.messages, pieces):
+        sizes[index] = max(0, sizes[index] - tokens)
     read = (one for index, one in enumerate(pieces) if index not in found.unread)
     media = [counter.media_tokens(medium) for one in read for medium in one.media]
     media_tokens = None if None in media else sum(tokens or 0 for tokens in media)
@@ -243,7 +242,7 @@ def _parts(
 
 
 def _finished_thoughts(
-    counter: TextCounter, form: Format, entries: list[Dict], pieces: list[Pieces]
+    counter: AdditiveCounter, form: Format, entries: list[Dict], pieces: list[Pieces]
 ) -> list[tuple[int, int]]:
     """List (index, tokens) of reasoning before the newest user message, where that is charged no more.
 

@@ -372,11 +372,6 @@ class TextCounter(AdditiveCounter):
         return tokens
 
     def dropped_tokens(self, pieces: Pieces, /) -> int:
-        """Count what of a message is not charged any more once its turn is over.
-
-        Args:
-            pieces: What the message holds.
-        """
         framing, counts = self.framing, self._cache.young
         tokens = 0 if framing.past_thoughts_charged else self.thought_tokens(pieces)
         if framing.tagged_thoughts_dropped and any(_THOUGHT_END in text for text in pieces.texts):

@@ -41,6 +41,8 @@ class ForeignConversation:
         times: When each message was written, in seconds since 1970; None for one without a time. Empty if the
             recording has no times.
         bills: The usage of each call, in order, where the recording has it.
+        complete: Whether `body` has the system text and tools of its calls. False where the program does not
+            record them: each bill is above the count of what is recorded by what they cost.
         notes: What of the recording is not in `body`, and why.
     """
 
@@ -50,6 +52,7 @@ class ForeignConversation:
     body: Dict
     times: tuple[float | None, ...] = ()
     bills: tuple[Bill, ...] = ()
+    complete: bool = True
     notes: tuple[str, ...] = ()
 
 
