@@ -483,10 +483,12 @@ def _learn(tally: BillsTally, path: str) -> bool:
 
 def _write(path: str, text: str | None) -> None:
     """Write a file; without a text only find out whether it can be."""
+    file = Path(path)
+    is_there = file.exists()
     try:
-        if text is None:
-            Path(path).open("a", encoding="utf-8").close()
-        else:
-            Path(path).write_text(text, encoding="utf-8")
+        with file.open("a" if text is None else "w", encoding="utf-8") as opened:
+            opened.write(text or "")
+        if text is None and not is_there:
+            file.unlink()
     except OSError as error:
         raise Refused(f"--learn {path}: {error.strerror or error}") from error

@@ -20,7 +20,7 @@ from trimtab._shared.strict_json import parse
 from trimtab.counting.base import AdditiveCounter, counter_name
 from trimtab.counting.baseline import LEAST_TOKENS, Factor, Learned, nearest
 from trimtab.counting.estimate import EstimateCounter
-from trimtab.errors import ConfigurationError, FormatError
+from trimtab.errors import ConfigurationError, FormatError, option, phrase
 from trimtab.formats import Format, Media, Pieces
 
 LEAST_CALLS = 5
@@ -271,10 +271,7 @@ class CalibratedCounter(AdditiveCounter):
             ConfigurationError: It was learned of another counter.
         """
         if learned.counter != label_of(counter):
-            raise ConfigurationError(
-                f"the calibration was learned of the counter {learned.counter!r}, not of {label_of(counter)!r}",
-                argument="calibration",
-            )
+            raise _error(f" was learned of the counter {learned.counter!r}, not of {label_of(counter)!r}")
         self._counter = counter
         self._format = counter.format
         self.learned = learned
@@ -392,13 +389,13 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
     Raises:
         ConfigurationError: It cannot be read, or is of other models.
     """
-    where = "calibration" if isinstance(given, Mapping) else f"calibration {given}"
-    data = given if isinstance(given, Mapping) else _read(given, where)
+    data = given if isinstance(given, Mapping) else _read(given)
+    where = "" if isinstance(given, Mapping) else f" {given}"
     if (data.get("schema"), data.get("version")) != (SCHEMA, VERSION):
-        raise _error(f"{where}: it is no {SCHEMA} of version {VERSION}")
+        raise _error(f"{where} is no {SCHEMA} of version {VERSION}")
     models = data.get("models")
     if not isinstance(models, Mapping):
-        raise _error(f"{where}: it has no models")
+        raise _error(f"{where} has no models")
     if model not in models:
         raise _error(f"{where} is of {', '.join(map(str, models)) or 'no model'}, not of {model!r}")
     try:
@@ -407,17 +404,17 @@ def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
         raise _error(f"{where}, {model}: {error}") from error
 
 
-def _read(path: str | PathLike[str], where: str) -> Mapping[str, Any]:
+def _read(path: str | PathLike[str]) -> Mapping[str, Any]:
     try:
         data = parse(Path(path).read_bytes(), whole=True)
     except OSError as error:
-        raise _error(f"{where}: {error.strerror or error}") from error
+        raise _error(f" {path}: {error.strerror or error}") from error
     except FormatError as error:
-        raise _error(f"{where}: {error}") from error
+        raise _error(f" {path}: {error}") from error
     if not isinstance(data, Mapping):
-        raise _error(f"{where}: it is no mapping")
+        raise _error(f" {path}: a mapping is expected, not {data!r:.40}")
     return data
 
 
 def _error(message: str) -> ConfigurationError:
-    return ConfigurationError(message, argument="calibration")
+    return ConfigurationError(phrase(option("calibration"), message), argument="calibration")
