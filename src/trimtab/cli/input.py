@@ -21,6 +21,9 @@ import click
 from trimtab._shared.files import BYTE_ORDER_MARK, CODECS, LINE_SUFFIXES, PARQUET_SUFFIXES, visible_paths
 from trimtab._shared.strict_json import BrokenJSONError, parse
 from trimtab.errors import FormatError
+from trimtab.formats import detect, refuse_foreign
+from trimtab.formats.recordings import ForeignConversation, read_foreign, reader_of
+from trimtab.report.text import plain
 
 InputKind = Literal["auto", "json", "jsonl", "messages-jsonl"]
 INPUT_KINDS: tuple[InputKind, ...] = ("auto", "json", "jsonl", "messages-jsonl")
@@ -135,6 +138,18 @@ class Entry:
     value: Any = None
     """A list of messages, a mapping that holds one, or (if asked for) one with parts of a request."""
     error: FormatError | None = None
+    foreign: ForeignConversation | None = None
+    """What else another program wrote of it; the value is its body."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from others of the same recording; "" where there is no other."""
+        return "" if self.foreign is None else self.foreign.name
+
+    def notes_at(self, label: str) -> str:
+        """Say what of a recording is not in the conversation, a line each; "" where all of it is."""
+        notes = () if self.foreign is None else self.foreign.notes
+        return "\n".join(f"trimtab: {plain(label)}: {plain(note)}" for note in notes)
 
 
 class _Line(NamedTuple):
@@ -145,13 +160,13 @@ class _Line(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One conversation as it stands in the input: bytes that nobody has read yet."""
+    """One conversation of the input, or one recording with several: bytes that nobody has read yet."""
 
     raw: bytes = b""
     line: int | None = None
     """Its line in JSONL, from 1; None if the input is this conversation."""
     messages: tuple[_Line, ...] | None = None
-    """A message each, where the lines of the input are one conversation."""
+    """A message each, or an event, where the lines of the input are one conversation or recording."""
     refused: str = ""
     """Why it is none, where that shows before it is read."""
 
@@ -160,11 +175,13 @@ def entries(
     file: BinaryIO, *, kind: InputKind = "auto", name: str = "", parts: bool = False
 ) -> Iterator[Entry]:
     """Read conversations one by one; see `pieces` and `read_piece`."""
-    return (read_piece(piece, parts=parts) for piece in pieces(file, kind=kind, name=name))
+    return (entry for piece in pieces(file, kind=kind, name=name) for entry in read_piece(piece, parts=parts))
 
 
 def pieces(file: BinaryIO, *, kind: InputKind = "auto", name: str = "") -> Iterator[Piece]:
     """Take conversations from a file one by one; with kind "jsonl" no line waits for the one after it.
+
+    Lines that another program wrote of one session are one piece.
 
     Args:
         file: The bytes; read once, forward.
@@ -178,30 +195,40 @@ def pieces(file: BinaryIO, *, kind: InputKind = "auto", name: str = "") -> Itera
         yield Piece((raw + file.read()).removeprefix(BYTE_ORDER_MARK))
         return
     lines = chain(head, _number_lines(file, raw.count(b"\n") + 1))
-    if kind == "messages-jsonl":
+    values = [_value(line) for line in head]
+    recorder = reader_of(values)
+    if kind == "messages-jsonl" or (recorder is not None and recorder.by_line):
         yield Piece(messages=tuple(lines))
-    elif len(head) == _HEAD_LINES and all(_is_message(_value(line)) for line in head):
-        yield Piece(refused=_single_message("the lines look like single messages"))
+    elif len(head) == _HEAD_LINES and all(map(_is_message, values)):
+        yield Piece(refused=_single_message("the lines look like single messages", values))
     else:
         yield from (Piece(line.raw, line.number) for line in lines)
 
 
-def read_piece(piece: Piece, *, parts: bool = False) -> Entry:
-    """Read one conversation.
+def read_piece(piece: Piece, *, parts: bool = False) -> list[Entry]:
+    """Read one conversation, or all of a recording.
 
     Args:
-        piece: What stands in the input.
+        piece: What the input has of it.
         parts: Any mapping will do that is no message: the caller knows what its keys are.
     """
     if piece.refused:
-        return Entry(error=FormatError(piece.refused))
-    if piece.messages is not None:
-        return _one_conversation(piece.messages)
+        return [Entry(error=FormatError(piece.refused))]
     try:
-        value = parse(piece.raw, whole=piece.line is None)
-        return Entry(line=piece.line, value=_conversation(value, parts=parts))
+        if piece.messages is None:
+            value = parse(piece.raw, whole=piece.line is None)
+        else:
+            value = _lines_of(piece.messages)
+        found = read_foreign(value)
+        if found is not None:
+            return [Entry(line=piece.line, value=one.body, foreign=one) for one in found]
+        if piece.messages is None:
+            value = _conversation(value, parts=parts)
+        else:
+            _check_messages(piece.messages, value)
+        return [Entry(line=piece.line, value=value)]
     except FormatError as error:
-        return Entry(line=piece.line, error=error)
+        return [Entry(line=piece.line, error=error)]
 
 
 def _head(file: BinaryIO) -> tuple[bytes, list[_Line]]:
@@ -266,7 +293,7 @@ def _conversation(value: Any, *, parts: bool = False) -> Any:
     if isinstance(value, list) and value and all(map(_is_conversation, value)):
         raise FormatError("a list of conversations, not of messages: write one a line and use --input jsonl")
     if _is_message(value):
-        raise FormatError(_single_message("a single message, not a list of them"))
+        raise FormatError(_single_message("a single message, not a list of them", [value]))
     if not _is_conversation(value) and not (parts and isinstance(value, Mapping)):
         what = f"a mapping with {_keys(value)}" if isinstance(value, Mapping) else f"{value!r:.40}"
         raise FormatError(
@@ -299,20 +326,29 @@ def _keys(value: Mapping[str, Any]) -> str:
     return names or "no keys"
 
 
-def _single_message(what: str) -> str:
+def _single_message(what: str, values: list[Mapping[str, Any]]) -> str:
+    """Say that messages were given one by one, and how lines of messages are read, if these are such."""
+    try:
+        refuse_foreign(values, detect(values).name)
+    except FormatError as error:
+        return f"{what}: {error}"
     return f"{what}; if all lines together are one conversation, a message a line, use --input messages-jsonl"
 
 
-def _one_conversation(lines: Iterable[_Line]) -> Entry:
-    """Read lines that are a message each as one conversation; the first bad line ends it."""
-    messages: list[Any] = []
+def _lines_of(lines: Iterable[_Line]) -> list[Any]:
+    """Parse lines; the first bad one ends it."""
+    values = list[Any]()
     for number, raw in lines:
         try:
-            value = parse(raw)
+            values.append(parse(raw))
         except BrokenJSONError as error:
-            return Entry(error=FormatError(f"line {number}: {error}"))
+            raise FormatError(f"line {number}: {error}") from None
+    return values
+
+
+def _check_messages(lines: Iterable[_Line], values: Iterable[Any]) -> None:
+    """Insist on a message a line."""
+    for line, value in zip(lines, values, strict=True):
         if not isinstance(value, Mapping) or _is_body(value):
             what = "a whole conversation (use --input jsonl)" if _is_conversation(value) else f"{value!r:.40}"
-            return Entry(error=FormatError(f"line {number}: a message is a mapping, not {what}"))
-        messages.append(value)
-    return Entry(value=messages)
+            raise FormatError(f"line {line.number}: a message is a mapping, not {what}")

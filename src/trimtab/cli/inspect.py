@@ -215,7 +215,7 @@ class _Files:
 
     def __init__(self, path: str, given: Mapping[str, Any], *, parts: bool) -> None:
         self._name, self._given, self._parts = path, given, parts
-        self._places = dict[str, tuple[str, int | None]]()
+        self._places = dict[str, tuple[str, int | None, str]]()
         self._held = dict[str, Any]()
         """What was said on standard input, which is read once."""
         self._items = list[Any]()
@@ -248,8 +248,9 @@ class _Files:
     def _list(self, path: str, entry: Entry, *, many: bool) -> None:
         words = [os.path.relpath(path, self._name) if os.path.isdir(self._name) else path] if many else []
         words += [] if entry.line is None else [f"line {entry.line:,}"]
+        words += [entry.name] if entry.name else []
         name = ", ".join(words) or path
-        self._places[name] = path, entry.line
+        self._places[name] = path, entry.line, entry.name
         if path == STANDARD_INPUT:
             self._held[name] = entry.value
         self._items.append(_item_of(name, entry, self._given, parts=self._parts))
@@ -269,8 +270,9 @@ class _Files:
         """Read a conversation again, which may have been edited since it was listed."""
         if name in self._held:
             return self._held[name]
-        path, line = self._places[name]
-        found = next(self._read([path], line), None)
+        path, line, conversation = self._places[name]
+        read = self._read([path], line)
+        found = next((one for one in read if one[1].name == conversation), None)
         if found is None:
             raise FormatError(f"{name} is not there any more")
         if found[1].error is not None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, NoReturn, ParamSpec
 
 import click
@@ -21,6 +22,7 @@ from trimtab._shared.checks import error_name
 from trimtab._shared.strict_json import dump
 from trimtab.cli.input import (
     STANDARD_INPUT,
+    Entry,
     Files,
     InputKind,
     Piece,
@@ -77,22 +79,24 @@ class Place(NamedTuple):
     """None: the file is this conversation."""
     source: str = ""
     """What the file is called, also where there is one only."""
+    conversation: str = ""
+    """What tells it from others of the same recording; "" where there is no other."""
 
     @property
     def is_only(self) -> bool:
         """Whether there are no others."""
-        return self.file is None and self.line is None
+        return self.file is None and self.line is None and not self.conversation
 
     @property
     def data(self) -> dict[str, Any]:
         """What an answer for programs begins with."""
-        told = {"file": self.file, "line": self.line}
+        told = {"file": self.file, "line": self.line, "conversation": self.conversation or None}
         return {key: value for key, value in told.items() if value is not None}
 
     def label(self, file: str = "") -> str:
         """Name it for people; `file` where the input is one."""
         line = () if self.line is None else (f"line {self.line}",)
-        return ", ".join(filter(None, (self.file or file, *line)))
+        return ", ".join(filter(None, (self.file or file, *line, self.conversation)))
 
 
 Render = Callable[[Answer, Place], bytes]
@@ -224,7 +228,7 @@ def on_conversations(
             )
             progress = Progress(len(found.paths))
             asked = _read_all(found, progress, functools.partial(pieces, kind=kind))
-            replies: Iterator[Reply] = map(_replier(answer, form), asked)
+            replies: Iterator[Reply] = chain.from_iterable(map(_replier(answer, form), asked))
             if jobs > 1:
                 from trimtab.cli.jobs import share_out  # not above: one process needs no others
 
@@ -301,18 +305,21 @@ def leave_pipe() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked], Reply]:
-    """Make what answers one conversation and writes the answer; among many an error is its answer."""
+def _replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked], list[Reply]]:
+    """Make what answers conversations and writes the answers; among many an error is its answer."""
     render = form.render
 
-    def reply(asked: Asked) -> Reply:
-        place = asked.place
+    def replies(asked: Asked) -> list[Reply]:
+        return [reply(asked.place, entry) for entry in read_piece(asked.piece, parts=form.parts)]
+
+    def reply(place: Place, entry: Entry) -> Reply:
+        place = place._replace(conversation=entry.name)
         try:
-            entry = read_piece(asked.piece, parts=form.parts)
             if entry.error is not None:
                 raise entry.error
             found = answer(entry.value)
-            return Reply(render(found, place), found.ok, found.tokens() if form.with_tokens else 0)
+            said = entry.notes_at(place.label(place.source))
+            return Reply(render(found, place), found.ok, found.tokens() if form.with_tokens else 0, said)
         except Refused as error:
             return Reply(refused=error.message)
         except (ContextError, RecursionError) as error:
@@ -325,7 +332,7 @@ def _replier(answer: Callable[[Any], Answer], form: Form, /) -> Callable[[Asked]
         said = f"trimtab: {plain(place.label(place.source))}: {plain(in_options(why))}"
         return Reply(render(failed, place), said=said)
 
-    return reply
+    return replies
 
 
 def _make(
@@ -333,8 +340,8 @@ def _make(
 ) -> Callable[[list[Asked]], list[Reply]]:
     """Make in another process what a command makes of its options, for many conversations at once."""
     command: Any = inspect.unwrap(vars(import_module(module))[name].callback)
-    reply = _replier(command(**given), form)
-    return lambda share: list(map(reply, share))
+    replies = _replier(command(**given), form)
+    return lambda share: [reply for asked in share for reply in replies(asked)]
 
 
 def _size(asked: Asked) -> int:

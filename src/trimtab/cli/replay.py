@@ -268,11 +268,16 @@ def _work(files: Sequence[str], kind: InputKind, given: Mapping[str, Any]) -> It
                 )
                 continue
             for one in read:
-                place = Place(named, one.line)
+                place = Place(named, one.line, conversation=one.name)
+                where = place.label(label)
                 if one.error is not None:
-                    yield _Found(place.label(label), place, [], in_options(one.error))
+                    yield _Found(where, place, [], in_options(one.error))
+                elif one.foreign is not None:
+                    if notes := one.notes_at(where):
+                        click.echo(notes, err=True)
+                    yield _Work(where, place, one.foreign)
                 else:
-                    yield from _conversations(_Work(place.label(label), place, one.value))
+                    yield from _conversations(_Work(where, place, one.value))
 
 
 def _conversations(work: _Work) -> Iterator[_Work | _Found]:

@@ -114,7 +114,7 @@ def _read(tally: Tally, budgets: _Budgets, asked: RequestOptions, files: Files, 
         with open_input(path) as file:
             progress.begin(file)
             for entry in entries(file, kind=kind, name="" if is_stdin else path):
-                place = Place(label, entry.line)
+                place = Place(label, entry.line, conversation=entry.name)
                 try:
                     if entry.error is not None:
                         raise entry.error

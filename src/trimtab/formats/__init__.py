@@ -37,15 +37,24 @@ from trimtab.formats.values import Dict, Path, as_list, entry_of, item_of, mappi
 
 if TYPE_CHECKING:
     from trimtab.formats.api_errors import Refusal, read_refusal
+    from trimtab.formats.recordings import Bill, ForeignConversation, read_foreign
 else:
-    # What is asked for when a provider has refused a request.
-    __getattr__ = later(globals(), dict.fromkeys(("Refusal", "read_refusal"), "trimtab.formats.api_errors"))
+    __getattr__ = later(
+        globals(),
+        {
+            # What is asked for when a provider has refused a request.
+            **dict.fromkeys(("Refusal", "read_refusal"), "trimtab.formats.api_errors"),
+            **dict.fromkeys(("Bill", "ForeignConversation", "read_foreign"), "trimtab.formats.recordings"),
+        },
+    )
 
 __all__ = [
     "Anthropic",
     "Bedrock",
+    "Bill",
     "Dict",
     "Fault",
+    "ForeignConversation",
     "Format",
     "Gemini",
     "Kind",
@@ -70,6 +79,7 @@ __all__ = [
     "formats",
     "get_format",
     "mapping_of",
+    "read_foreign",
     "read_refusal",
     "read_tools",
     "register_format",

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from trimtab._fitting.request import leading_system
 from trimtab._shared.checks import BODY_KEYS, is_number, is_whole
 from trimtab.errors import ConfigurationError, FormatError
-from trimtab.formats import Format, format_of
+from trimtab.formats import ForeignConversation, Format, format_of, read_foreign
 from trimtab.formats.values import entry_of
 from trimtab.replay.datasets import Conversation, conversations_in
 from trimtab.replay.spans import calls_in_spans, is_spans
@@ -131,6 +131,10 @@ def read_recording(
     if isinstance(source, Recording):
         return _with_check(replace(source, questions=asked or source.questions), ConfigurationError)
     source, notes = _only_one(source)
+    if isinstance(source, ForeignConversation):
+        notes, times = source.notes, source.times or times
+        format = source.format if format == "auto" else format
+        source = source.body
     messages: Messages | None = None  # of the whole conversation, where its calls have to be found
     calls = list[ModelCall]()
     wrong_times: _Refusal = FormatError if times is None else ConfigurationError
@@ -173,8 +177,9 @@ def read_recordings(source: Any, /, **options: Any) -> dict[str, Recording]:
     """Read all conversations of a source, by their names.
 
     Args:
-        source: A file of LoCoMo or BEAM as parsed from JSON, which has questions with known evidence, or
-            whatever `read_recording` reads, which is one conversation and has no name.
+        source: A file of LoCoMo or BEAM as parsed from JSON, which has questions with known evidence; a
+            recording of another program, as `read_foreign` of `trimtab.formats` takes it; or whatever
+            `read_recording` reads, which is one conversation and has no name.
         **options: As for `read_recording`.
 
     Raises:
@@ -191,22 +196,24 @@ def read_recordings(source: Any, /, **options: Any) -> dict[str, Recording]:
         (Question(evidence=(0,), at=None, text="How is Ann's cat called?", answer='Tom'),)
     """
     conversations = conversations_in(source)
-    if conversations is None:
-        return {"": read_recording(source, **options)}
-    return {
-        name: replace(read_recording(one.body, **options), notes=one.notes)
-        for name, one in conversations.items()
-    }
+    if conversations is not None:
+        return {
+            name: replace(read_recording(one.body, **options), notes=one.notes)
+            for name, one in conversations.items()
+        }
+    if (foreign := read_foreign(source)) is not None:
+        return {one.name: read_recording(one, **options) for one in foreign}
+    return {"": read_recording(source, **options)}
 
 
 def _only_one(source: Any) -> Conversation:
-    """Take the conversation out of a file of LoCoMo or BEAM that has no other."""
-    found = conversations_in(source)
-    if found is None:
-        return Conversation(source)
+    """Take the conversation out of a file of LoCoMo or BEAM, or out of a recording, that has no other."""
+    conversations = conversations_in(source)
+    foreign = read_foreign(source) if conversations is None else None
+    found = [*conversations.values()] if conversations else [Conversation(one) for one in foreign or ()]
     if len(found) > 1:
         raise FormatError(f"it holds {len(found):,} conversations: read_recordings reads all of them")
-    return next(iter(found.values()))
+    return found[0] if found else Conversation(source)
 
 
 def _with_check(recording: Recording, refusal: _Refusal) -> Recording:

@@ -34,7 +34,7 @@ from trimtab.context import Fitted
 from trimtab.counting import EstimateCounter
 from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import Format, Request, format_of
-from trimtab.report.text import clip, plain
+from trimtab.report.text import clip, plain, plural
 from trimtab.session import Session
 from trimtab.session.options import session_budget
 from trimtab.session.text import event_text
@@ -54,9 +54,15 @@ def messages_in(file: BinaryIO | None, *, kind: InputKind) -> list[Any]:
     raw = read_bytes(file)
     name = getattr(file, "name", "")
     if kind == "messages-jsonl" or (kind == "auto" and _is_lines(raw, name if isinstance(name, str) else "")):
-        (entry,) = entries(io.BytesIO(raw), kind="messages-jsonl")
+        entry, *others = entries(io.BytesIO(raw), kind="messages-jsonl")
         if entry.error is not None:
             raise entry.error
+        if entry.foreign is not None:
+            raise FormatError(
+                f"it is a recording of {entry.foreign.program} with"
+                f" {plural(1 + len(others), 'conversation')}: add the messages of one, as `read_foreign` of"
+                " trimtab.formats reads them"
+            )
         messages = entry.value
     else:
         value = parse(raw, whole=True)

@@ -36,7 +36,7 @@ class ForeignConversation:
         name: What tells it from the other conversations of the recording: the session, and which branch,
             sidechain or part of it; "" where there is no other.
         format: Name of the wire form of `body`.
-        body: A request body with all messages, and the model, system text and tools that were recorded. `fit`,
+        body: A request body with all messages, and the model, system text and tools of the recording. `fit`,
             `measure`, `validate` and `replay` take it as it is.
         times: When each message was written, in seconds since 1970; None for one without a time. Empty if the
             recording has no times.
@@ -63,6 +63,6 @@ class Reader(NamedTuple):
     owns: Callable[[Source], bool]
     """Whether a recording is of this program; of a file of lines it may be shown the first few alone."""
     read: Callable[[Source], list[ForeignConversation]]
-    """Read its conversations; raises FormatError, with the place, for what is not as the program writes it."""
+    """Read its conversations; raises FormatError, with the place, for what the program never writes."""
     by_line: bool = False
     """The lines of a file are one recording; else each line is one."""
