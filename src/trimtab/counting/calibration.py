@@ -127,8 +127,9 @@ def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, 
     """Learn from the bills of one model.
 
     Factor and constant are medians, each found with the other as it is, and taken only if deviations fall
-    and their median does not rise: no call decides alone, and counts that are right stay as they are. Bills more than four times off are of
-    something else, and set aside. A short history says little of the factor, as `Learned` has it.
+    and their median does not rise: no call decides alone, and counts that are right stay as they are. Bills
+    more than four times off are of something else, and set aside. A short history says little of the factor,
+    as `Learned` has it.
 
     Args:
         whole: Calls that are recorded whole.
