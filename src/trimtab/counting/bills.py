@@ -12,7 +12,7 @@ from trimtab.counting.base import AdditiveCounter
 from trimtab.counting.baseline import holds_usage, usage_of
 from trimtab.counting.calibration import Point, growth, label_of
 from trimtab.counting.margin import known_margin, known_over_margin
-from trimtab.counting.measurement import count_of_request
+from trimtab.counting.measurement import Counted, count_of_request
 from trimtab.errors import ConfigurationError
 from trimtab.formats import Format, get_format
 from trimtab.formats.recordings import Bill, ForeignConversation
@@ -186,7 +186,7 @@ def compare_with_bills(
     """
     form = get_format(conversation.format)
     found = Compared()
-    counters = dict[str, AdditiveCounter]()
+    counters, latest = dict[str, AdditiveCounter](), dict[str, Counted]()
     for number, bill in enumerate(conversation.bills, 1):
         try:
             billed_tokens = usage_of(bill.usage).input_tokens
@@ -195,14 +195,16 @@ def compare_with_bills(
             continue
         named = counter_of(bill.model)
         counters.setdefault(named.name, named.counter.with_format(form))
-        total = count_of_request(
+        counted = latest[named.name] = count_of_request(
             _sent(conversation, bill, form, named.known),
             named.counter,
             format=form,
             model=named.known,
             system=system,
             tools=tools,
-        ).total
+            earlier=latest.get(named.name),
+        )
+        total = counted.total
         whole = BilledCount(
             billed_tokens=billed_tokens,
             counted_tokens=total.tokens,

@@ -32,7 +32,7 @@ _DIGITS = 6
 _LEAST_GROWTH_TOKENS = 200
 """A call that was billed so little more than the first is not judged: framing is a large share of that."""
 _MOST_TURNS, _LEAST_GAIN = 20, 0.99
-"""Turns in which factor and constant are found at most, each of which has to take a hundredth off."""
+"""Turns in which factor and constant are found at most, each of which takes a hundredth off at least."""
 _INSIDE_SHARE = 0.97
 """Bills a margin holds for: as many as `Count` promises."""
 _SAFETY = 1.25
@@ -195,18 +195,35 @@ class _Line(NamedTuple):
 
 
 def _line_of(judged: Sequence[_Judged]) -> _Line:
-    """Find factor and constant by turns, as long as it helps."""
-    best = _Line(1.0, 0)
+    """Find factor and constant; counts stay as they are where the correction would not help."""
+    plain = _Line(1.0, 0)
+    tried = [_by_turns(start, judged) for start in (plain, _Line(_slope_of(judged), 0))]
+    helpful = [line for line in tried if line.deviation(judged) <= plain.deviation(judged)]
+    best = min(helpful, key=lambda line: line.off(judged), default=plain)
+    return best if best.off(judged) < _LEAST_GAIN * plain.off(judged) else plain
+
+
+def _by_turns(line: _Line, judged: Sequence[_Judged]) -> _Line:
+    """Find constant and factor, each with the other as it is, as long as it helps."""
     for _ in range(_MOST_TURNS):
-        factor = _factor_of(judged, best.constant)
-        constant = _constant_of(judged, factor)
-        tried = (_Line(factor, constant), _Line(factor, best.constant), _Line(best.factor, constant))
-        better = [line for line in tried if line.deviation(judged) <= best.deviation(judged)]
-        found = min(better, key=lambda line: line.off(judged), default=best)
-        if found.off(judged) >= best.off(judged) * _LEAST_GAIN:
+        constant = _constant_of(judged, line.factor)
+        found = _Line(_factor_of(judged, constant), constant)
+        better = min((_Line(line.factor, constant), found), key=lambda one: one.off(judged))
+        if better.off(judged) >= _LEAST_GAIN * line.off(judged):
             break
-        best = found
-    return best
+        line = better
+    return line
+
+
+def _slope_of(judged: Sequence[_Judged]) -> float:
+    """Give the median of what pairs of whole calls differ by, each paired with that half way on by size."""
+    whole = sorted(one.point for one in judged if one.constants)
+    slopes = [
+        ((large.billed_tokens - small.billed_tokens) / grown, grown / (LEAST_TOKENS + large.billed_tokens))
+        for small, large in zip(whole, whole[len(whole) // 2 :], strict=False)
+        if (grown := large.counted_tokens - small.counted_tokens)
+    ]
+    return _shrunk(_weighted_median(slopes), judged) if slopes else 1.0
 
 
 def _factor_of(judged: Sequence[_Judged], constant: int) -> float:
@@ -215,9 +232,13 @@ def _factor_of(judged: Sequence[_Judged], constant: int) -> float:
     for one in judged:
         counted, billed = one.point
         slopes.append(((billed - constant * one.constants) / counted, one.weight * counted))
-    slope = max(0.0, _weighted_median(slopes))
+    return _shrunk(_weighted_median(slopes), judged)
+
+
+def _shrunk(slope: float, judged: Sequence[_Judged]) -> float:
+    """Draw a factor towards 1, the more the fewer tokens it is of."""
     tokens = sum(one.point.counted_tokens for one in judged)
-    billed, counted = Learned(counted_tokens=tokens, reported_tokens=round(slope * tokens)).factor
+    billed, counted = Learned(counted_tokens=tokens, reported_tokens=round(max(0.0, slope) * tokens)).factor
     return round(billed / counted, _DIGITS)
 
 
