@@ -210,14 +210,14 @@ def _model_row(name: str, tally: ModelTally) -> dict[str, Any]:
         "judged_calls": tally.judged,
         "unknown_calls": tally.unknown,
         "within_margin": tally.within,
-        "median_deviation": _rounded(tally.median_deviation),
-        "bias": _rounded(tally.bias),
+        "median_deviation": _digits(tally.median_deviation),
+        "bias": _digits(tally.bias),
         "worst": None if tally.worst is None else _row(tally.worst),
         "unrecorded_tokens": round(median(tally.unrecorded)) if tally.unrecorded else None,
     }
 
 
-def _rounded(number: float | None) -> float | None:
+def _digits(number: float | None) -> float | None:
     return None if number is None else round(number, 6)
 
 
@@ -245,8 +245,8 @@ def as_text(tally: BillsTally, files: int) -> bytes:
 
 
 def _cells(name: str, tally: ModelTally) -> list[str]:
-    cells = [plain(name), f"{tally.calls:,}", f"{tally.judged:,}", percent(tally.median_deviation)]
-    return [*cells, percent(tally.bias, signed=True), f"{tally.within:,}", *_worst_cells(tally.worst)]
+    cells = [plain(name), f"{tally.calls:,}", f"{tally.judged:,}", fraction_text(tally.median_deviation)]
+    return [*cells, fraction_text(tally.bias, signed=True), f"{tally.within:,}", *_worst_cells(tally.worst)]
 
 
 def _worst_cells(worst: Call | None) -> list[str]:
@@ -255,7 +255,7 @@ def _worst_cells(worst: Call | None) -> list[str]:
     compared, number = worst.call.compared, worst.call.number
     margin = "-" if compared.margin_tokens is None else f"{compared.margin_tokens:,}"
     where = worst.place.label(worst.place.source) + (f", call {number:,}" if number > 1 else "")
-    cells = [percent(compared.deviation, signed=True), f"{compared.billed_tokens:,}"]
+    cells = [fraction_text(compared.deviation, signed=True), f"{compared.billed_tokens:,}"]
     return [*cells, f"{compared.counted_tokens:,}", margin, plain(where)]
 
 
@@ -279,6 +279,6 @@ def _notes(name: str, tally: ModelTally) -> Iterator[str]:
         )
 
 
-def percent(number: float | None, *, signed: bool = False) -> str:
+def fraction_text(number: float | None, *, signed: bool = False) -> str:
     """Write a fraction for people."""
     return "-" if number is None else f"{100 * number:{'+' if signed else ''}.1f} %"

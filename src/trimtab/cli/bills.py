@@ -20,7 +20,7 @@ from trimtab.cli.bill_tallies import (
     Found,
     Unusable,
     as_text,
-    percent,
+    fraction_text,
     rows,
     summary,
 )
@@ -78,7 +78,7 @@ class Job:
 
     def _compare(self, one: ForeignConversation, found: Found, place: Any) -> None:
         asked = self._asked
-        compared = compare_with_bills(one, self._named, system=asked.system, tools=asked.tools)
+        compared = compare_with_bills(one, self._model_of, system=asked.system, tools=asked.tools)
         found.conversations += bool(one.bills)
         found.calls += (
             Call(place, call, compared.unrecorded_tokens.get(call.model)) for call in compared.calls
@@ -103,7 +103,7 @@ class Job:
             bill = Bill(at=length, usage=billed.usage, model=told)
             yield ForeignConversation(program="", format=form.name, body=billed.body, bills=(bill,))
 
-    def _named(self, model: str | None) -> Named:
+    def _model_of(self, model: str | None) -> Named:
         """Find what counts for the model of a bill: the one that was asked for comes first."""
         name = self._asked.model or model
         facts = None if name is None else find_facts(name)
@@ -139,7 +139,7 @@ def in_pairs(asked: Iterable[Asked]) -> Iterator[Asked]:
         name, is_request = value["custom_id"], isinstance(value.get("body"), Mapping)
         own, other = (requests, answers) if is_request else (answers, requests)
         if name in own:
-            yield _refused(one, f"two lines of batch files are called {name!r:.80}: give one pair of files")
+            yield _refusal(one, f"two lines of batch files are called {name!r:.80}: give one pair of files")
         elif name in other:
             first, told = other.pop(name)
             request, answer = (value, told) if is_request else (told, value)
@@ -148,8 +148,8 @@ def in_pairs(asked: Iterable[Asked]) -> Iterator[Asked]:
             yield place._replace(piece=place.piece._replace(raw=dump(pair)))
         else:
             own[name] = (one, value)
-    yield from (_refused(one, f"no batch file answers {name!r:.80}") for name, (one, _) in requests.items())
-    yield from (_refused(one, f"no batch file asks {name!r:.80}") for name, (one, _) in answers.items())
+    yield from (_refusal(one, f"no batch file answers {name!r:.80}") for name, (one, _) in requests.items())
+    yield from (_refusal(one, f"no batch file asks {name!r:.80}") for name, (one, _) in answers.items())
 
 
 def _batch_line(piece: Piece) -> Mapping[str, Any] | None:
@@ -165,7 +165,7 @@ def _batch_line(piece: Piece) -> Mapping[str, Any] | None:
     return value if is_line else None
 
 
-def _refused(asked: Asked, why: str) -> Asked:
+def _refusal(asked: Asked, why: str) -> Asked:
     return asked._replace(piece=Piece(line=asked.piece.line, refused=why))
 
 
@@ -287,7 +287,7 @@ def _learn(tally: BillsTally, path: str) -> bool:
         click.echo(
             f"trimtab: --learn: {plain(name)}: factor {made.factor:.3f}, constant {made.constant_tokens:,}"
             f" tokens, from {plural(made.calls, 'call')}{apart}; median deviation"
-            f" {percent(made.deviation_before)} before, {percent(made.deviation_after)} after",
+            f" {fraction_text(made.deviation_before)} before, {fraction_text(made.deviation_after)} after",
             err=True,
         )
     if few:

@@ -117,7 +117,7 @@ Examples:
   trimtab count chat.json --model NAME
   trimtab count 'chats/*.jsonl' --output text
   trimtab fit chats.jsonl --budget 8k | trimtab count
-  trimtab count --bills ~/.claude/projects --output text
+  trimtab count --bills logs/ --output text
   trimtab count --bills calls.jsonl --learn calibration.json
 """
 

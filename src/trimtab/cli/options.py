@@ -317,9 +317,9 @@ class RequestOptions:
                 raise ConfigurationError(f"--counter {error}") from error
             if made is None:
                 raise ConfigurationError(f"--counter is estimate or chars:N (as chars:4), not {words!r}")
-            return self._calibrated(made, model)
+            return self._calibrate(made, model)
         if self._counter is not None or model is None:
-            return self._calibrated(self._counter, model)
+            return self._calibrate(self._counter, model)
         try:
             return counter_for(model, calibration=self._calibration)
         except UnknownNameError as error:
@@ -328,7 +328,7 @@ class RequestOptions:
             hint = f"{error}, or give --counter estimate"
             raise MissingExtraError(hint, extra=error.extra, package=error.package) from error
 
-    def _calibrated(self, counter: AdditiveCounter | None, model: str | None) -> AdditiveCounter | None:
+    def _calibrate(self, counter: AdditiveCounter | None, model: str | None) -> AdditiveCounter | None:
         """Correct the counts of a counter that is not the model's own by the file of `--calibration`."""
         if self._calibration is None or counter is None or model is None:
             return counter

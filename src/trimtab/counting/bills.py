@@ -196,7 +196,7 @@ def compare_with_bills(
         named = counter_of(bill.model)
         counters.setdefault(named.name, named.counter.with_format(form))
         counted = latest[named.name] = count_of_request(
-            _sent(conversation, bill, form, named.known),
+            _body_of(conversation, bill, form, named.known),
             named.counter,
             format=form,
             model=named.known,
@@ -228,7 +228,7 @@ def compare_with_bills(
     return found
 
 
-def _sent(conversation: ForeignConversation, bill: Bill, form: Format, model: str | None) -> Any:
+def _body_of(conversation: ForeignConversation, bill: Bill, form: Format, model: str | None) -> Any:
     """Give the body of one call: the messages there were before its answer."""
     request = form.for_model(model).read_request(conversation.body)
     if bill.at >= len(request.messages):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
 from statistics import median
@@ -72,7 +72,7 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as plain data."""
-        return {name: getattr(self, name) for name in _FIELDS}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Self:
@@ -102,7 +102,7 @@ class Calibration:
         return made
 
 
-_FIELDS = tuple(Calibration.__slots__)
+_FIELDS = tuple(field.name for field in fields(Calibration))
 
 
 # -- learning
@@ -223,7 +223,7 @@ def _slope_of(judged: Sequence[_Judged]) -> float:
         for small, large in zip(whole, whole[len(whole) // 2 :], strict=False)
         if (grown := large.counted_tokens - small.counted_tokens)
     ]
-    return _shrunk(_weighted_median(slopes), judged) if slopes else 1.0
+    return _shrink(_weighted_median(slopes), judged) if slopes else 1.0
 
 
 def _factor_of(judged: Sequence[_Judged], constant: int) -> float:
@@ -232,10 +232,10 @@ def _factor_of(judged: Sequence[_Judged], constant: int) -> float:
     for one in judged:
         counted, billed = one.point
         slopes.append(((billed - constant * one.constants) / counted, one.weight * counted))
-    return _shrunk(_weighted_median(slopes), judged)
+    return _shrink(_weighted_median(slopes), judged)
 
 
-def _shrunk(slope: float, judged: Sequence[_Judged]) -> float:
+def _shrink(slope: float, judged: Sequence[_Judged]) -> float:
     """Draw a factor towards 1, the more the fewer tokens it is of."""
     tokens = sum(one.point.counted_tokens for one in judged)
     billed, counted = Learned(counted_tokens=tokens, reported_tokens=round(max(0.0, slope) * tokens)).factor
@@ -278,20 +278,18 @@ class CalibratedCounter(AdditiveCounter):
     """A counter whose counts are corrected by what bills of its model taught.
 
     `counter_for(model, calibration=...)` makes it of what `trimtab count --bills --learn` wrote. It is never
-    exact. Its margin is what the bills leave open; of few bills as much of the counter's own is kept as five
-    are of them.
+    exact. Its margin is what the bills leave open, and of few bills also a part of the counter's own: all of
+    it for five bills, a tenth for fifty.
+
+    Args:
+        counter: Whose counts are corrected.
+        learned: What its model's bills taught.
+
+    Raises:
+        ConfigurationError: It was learned of another counter.
     """
 
     def __init__(self, counter: AdditiveCounter, learned: Calibration, /) -> None:
-        """Take a counter and what was learned of it.
-
-        Args:
-            counter: Whose counts are corrected.
-            learned: What its model's bills taught.
-
-        Raises:
-            ConfigurationError: It was learned of another counter.
-        """
         if learned.counter != label_of(counter):
             raise _error(f" was learned of the counter {learned.counter!r}, not of {label_of(counter)!r}")
         self._counter = counter
@@ -301,6 +299,8 @@ class CalibratedCounter(AdditiveCounter):
         self.name = f"{counter_name(counter)}, calibrated by {learned.calls:,} calls"
 
     def _with(self, counter: AdditiveCounter) -> Self:
+        if counter is self._counter:
+            return self
         twin = copy(self)
         twin._counter, twin._format = counter, counter.format
         return twin
@@ -315,25 +315,25 @@ class CalibratedCounter(AdditiveCounter):
         return self._with(self._counter.without_tools())
 
     def count_text(self, text: str, /) -> int:
-        return self._corrected(self._counter.count_text(text))
+        return self._correct(self._counter.count_text(text))
 
     def count_message(self, message: Any, /) -> int:
-        return self._corrected(self._counter.count_message(message))
+        return self._correct(self._counter.count_message(message))
 
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
         counted = self._counter.fixed_tokens(system, tools, has_system=has_system, extra=extra)
-        return max(0, self._corrected(counted) + self.learned.constant_tokens)
+        return max(0, self._correct(counted) + self.learned.constant_tokens)
 
     def media_tokens(self, media: Media, /) -> int | None:
         tokens = self._counter.media_tokens(media)
-        return None if tokens is None else self._corrected(tokens)
+        return None if tokens is None else self._correct(tokens)
 
     def dropped_tokens(self, pieces: Pieces, /) -> int:
-        return self._corrected(self._counter.dropped_tokens(pieces))
+        return self._correct(self._counter.dropped_tokens(pieces))
 
-    def _corrected(self, tokens: int) -> int:
+    def _correct(self, tokens: int) -> int:
         billed, counted = self.learned.ratio
         return nearest(tokens * billed, counted)
 

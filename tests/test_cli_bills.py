@@ -256,7 +256,9 @@ def test_too_short_a_conversation_is_not_judged(
     rows, summary = answers(run(path))
     assert [row["basis"] for row in rows] == [None] * calls
     assert summary["models"][0]["judged_calls"] == 0
-    assert "not judged: system text and tools are not in the recording" in run(path, "--output", "text").stdout
+    assert (
+        "not judged: system text and tools are not in the recording" in run(path, "--output", "text").stdout
+    )
 
 
 def test_a_growth_of_a_few_tokens_is_not_judged() -> None:
@@ -271,9 +273,7 @@ def test_a_growth_of_a_few_tokens_is_not_judged() -> None:
     assert found.unrecorded_tokens == {"m": 1_199 - measure(body, model="gpt-4o").tokens}
 
 
-def test_models_of_a_conversation_are_judged_apart(
-    agent: list[ForeignConversation], tmp_path: Path
-) -> None:
+def test_models_of_a_conversation_are_judged_apart(agent: list[ForeignConversation], tmp_path: Path) -> None:
     """What is not recorded costs each model other tokens."""
     one, two = a_session("gpt-4o", hidden=9_000), a_session("gpt-4", hidden=7_000)
     mixed = [pair[at % 2] for at, pair in enumerate(zip(one.bills, two.bills, strict=True))]
@@ -292,9 +292,7 @@ def test_a_usage_of_something_else_is_set_aside(agent: list[ForeignConversation]
     compacted = {"input_tokens": 23, "iterations": [{"type": "compaction", "input_tokens": 9}]}
     session = a_session("gpt-4o")
     bills = (Bill(at=1, usage=compacted), Bill(at=1, usage={"input_tokens": 0}), *session.bills)
-    agent.append(
-        ForeignConversation(program="agent", format=session.format, body=session.body, bills=bills)
-    )
+    agent.append(ForeignConversation(program="agent", format=session.format, body=session.body, bills=bills))
     result = run(write(tmp_path / "log.jsonl", [{"agent": 1}, {}]))
     rows, summary = answers(result)
     assert result.exit_code == 0
@@ -344,7 +342,19 @@ def test_text_has_a_row_for_each_model_with_its_worst_call(tmp_path: Path) -> No
     lines = run(path, "--output", "text").stdout.splitlines()
     assert lines[0] == "4 calls in 4 conversations of 1 file: counts beside their bills"
     cells = [line.split() for line in lines[2:5]]
-    assert cells[0] == "model calls judged median bias within worst billed counted margin where".split()
+    assert cells[0] == [
+        "model",
+        "calls",
+        "judged",
+        "median",
+        "bias",
+        "within",
+        "worst",
+        "billed",
+        "counted",
+        "margin",
+        "where",
+    ]
     low = round(tokens * 0.8)
     worst = [f"{100 * (tokens - low) / low:+.1f}", "%", str(low), str(tokens), "0", f"{path},", "line", "3"]
     high = round(tokens * 1.25)
