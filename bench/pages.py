@@ -20,26 +20,39 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
+ALIKE = (
+    (r"^\w+, (?=\d+ messages \(fit\))", "an adapter, "),
+    (r"^(PriorityBased|Relevant), \w+", r"\1, other forms"),
+)
+"""Names of rows that are one row of the page, which has their range."""
+
 
 def performance(found: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the table of ratios: a way to call, what it costs at each budget, its aim."""
     yield f"Measured on {_today()}, Python {found['python']}, {found['machine']}.\n"
     yield "| way to call | into 8,000 tokens | into 128,000 tokens | aim |"
     yield "| --- | --- | --- | --- |"
-    rows: dict[str, dict[int | None, dict[str, Any]]] = {}
+    rows: dict[str, dict[int | None, list[dict[str, Any]]]] = {}
     for one in found["ratios"]:
-        rows.setdefault(one["name"], {})[one["budget"]] = one
+        name = one["name"]
+        for pattern, told in ALIKE:
+            name = re.sub(pattern, told, name)
+        rows.setdefault(name, {}).setdefault(one["budget"], []).append(one)
     for name, cells in rows.items():
-        aims = " / ".join(dict.fromkeys(f"{one['aim']:g}" for one in cells.values()))
+        aims = " / ".join(dict.fromkeys(f"{one['aim']:g}" for ones in cells.values() for one in ones))
         if None in cells:
             yield f"| {name} | {_ratio(cells[None])} | | {aims} |"
         else:
             yield f"| {name} | {_ratio(cells.get(8_000))} | {_ratio(cells.get(128_000))} | {aims} |"
 
 
-def _ratio(one: dict[str, Any] | None) -> str:
-    if one is None:
+def _ratio(ones: list[dict[str, Any]] | None) -> str:
+    if not ones:
         return ""
+    if len(ones) > 1:
+        found = [one["found"] for one in ones if one["found"] is not None]
+        return f"{min(found):.1f} to {max(found):.1f}" if found else "not measured"
+    one = ones[0]
     if one["found"] is None:
         return "not measured"
     ratio = f"{one['found']:.2f}" if one["found"] < 1 else f"{one['found']:.1f}"

@@ -1,4 +1,4 @@
-"""What our own strategies ask of their request: what the docs list for those of other people."""
+"""What our own strategies ask of their request: what is listed for those of other people."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def _strategies() -> list[Source]:
 
 
 def _listed(word: str) -> set[str]:
-    """List what a page says that a request has: words in code in tables; of `costs` those in its row."""
-    page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
-    part = page.split("### What the request offers")[1].split("**To replace a text**")[0]
+    """List what two pages say that a request has: words in code in tables; of `costs` those in its row."""
+    guide = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    design = (ROOT / "design" / "001-units.md").read_text(encoding="utf-8")
+    part = guide.split("### What the request offers")[1].split("**To replace a text**")[0]
+    part += design.split("## What a strategy may ask in addition")[1]
     rows = [row for row in part.splitlines() if row.startswith("| `")]
     if word == "request":
         first = [row.split("|")[1] for row in rows]
@@ -47,7 +49,7 @@ def _listed(word: str) -> set[str]:
 
 @pytest.mark.parametrize(("of", "word", "least"), [(REQUESTS, "request", 30), (("costs",), "costs", 8)])
 def test_a_strategy_of_ours_asks_what_any_may_ask(of: tuple[str, ...], word: str, least: int) -> None:
-    """Each member it asks of its request, and of the costs of that, is in the tables of the guide."""
+    """Each member it asks of its request, and of the costs of that, is in a table of one of two pages."""
     # A `SummaryRequest` is called so, too: it is another object.
     asked = {
         where: name

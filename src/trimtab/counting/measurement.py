@@ -120,7 +120,7 @@ def read_given(
         system = request.system if system is None else system
         tools = request.tools if tools is None else tools
     entries = [entry_of(messages, index) for index in range(len(messages))]
-    refuse_foreign(entries, form.name, listed=True)
+    refuse_foreign(entries, form.name, counted=True)
     if system is not None and form.rules.system_in_messages:
         entries.insert(0, form.message("system", [system] if isinstance(system, str) else list(system)))
         system = None

@@ -37,14 +37,16 @@ from trimtab.formats.values import Dict, Path, as_list, entry_of, item_of, mappi
 
 if TYPE_CHECKING:
     from trimtab.formats.api_errors import Refusal, read_refusal
-    from trimtab.formats.recordings import Bill, ForeignConversation, read_foreign
+    from trimtab.formats.recordings import Bill, ForeignCall, ForeignConversation, read_foreign
 else:
     __getattr__ = later(
         globals(),
         {
             # What is asked for when a provider has refused a request.
             **dict.fromkeys(("Refusal", "read_refusal"), "trimtab.formats.api_errors"),
-            **dict.fromkeys(("Bill", "ForeignConversation", "read_foreign"), "trimtab.formats.recordings"),
+            **dict.fromkeys(
+                ("Bill", "ForeignCall", "ForeignConversation", "read_foreign"), "trimtab.formats.recordings"
+            ),
         },
     )
 
@@ -54,6 +56,7 @@ __all__ = [
     "Bill",
     "Dict",
     "Fault",
+    "ForeignCall",
     "ForeignConversation",
     "Format",
     "Gemini",
@@ -233,7 +236,9 @@ class _Adapted(Format):
 _CALLS = frozenset({"role", "content", "tool_calls"})
 
 
-def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed: bool = False) -> None:
+def refuse_foreign(
+    messages: Sequence[Any], form: str, *, start: int = 0, listed: bool = False, counted: bool = False
+) -> None:
     """Refuse the first message of which no wire form knows what it is, or whom it is from.
 
     Args:
@@ -241,6 +246,7 @@ def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed
         form: Name of the wire form they are read in.
         start: Position of the first of them in the list that an error is to name.
         listed: The caller lists roles and untyped blocks as violations, or mends them: they pass.
+        counted: The caller counts: roles and untyped blocks cost what they hold.
 
     Raises:
         FormatError: With what it looks like; `.path` says which.
@@ -258,7 +264,10 @@ def refuse_foreign(messages: Sequence[Any], form: str, *, start: int = 0, listed
                 pass  # no such key, or a role that nothing can be looked up by
         try:
             check_message(
-                message if message.__class__ is dict else entry_of(messages, at), form, listed=listed
+                message if message.__class__ is dict else entry_of(messages, at),
+                form,
+                listed=listed,
+                counted=counted,
             )
         except FormatError as error:
             if error.path:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trimtab.errors import FormatError
+from trimtab.formats.programs import said_of
 
 _OWN = "one dict a message, {'role': ..., 'content': ...}"
 
@@ -59,7 +60,9 @@ def foreign_class(kind: type, /) -> str | None:
     return None
 
 
-def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False) -> None:
+def check_message(
+    message: dict[str, Any], form: str, /, *, listed: bool = False, counted: bool = False
+) -> None:
     """Refuse a message of which no wire form knows what it is, or whom it is from: it would be read wrongly.
 
     Looked at are its keys, its role, and the blocks of its content, of which each names its type.
@@ -68,6 +71,7 @@ def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False
         message: The message.
         form: Name of the wire form it is read in; one of the caller's own may have anything.
         listed: The caller lists roles and untyped blocks as violations, or mends them: they pass.
+        counted: The caller counts: roles and untyped blocks cost what they hold.
 
     Raises:
         FormatError: With what it looks like and what to pass instead.
@@ -77,23 +81,23 @@ def check_message(message: dict[str, Any], form: str, /, *, listed: bool = False
     said = _foreign_dict(message)
     content = message.get("content")
     if said is None and form != "bedrock" and isinstance(content, (list, tuple)):
-        said = _untyped_blocks(content, listed=listed)
+        said = _untyped_blocks(content, listed=listed or counted)
     if said is None and not listed:
-        said = _foreign_role(message, form)
+        said = _foreign_role(message, form, counted=counted)
     if said is not None:
         raise FormatError(said)
 
 
-def _foreign_role(message: dict[str, Any], form: str) -> str | None:
+def _foreign_role(message: dict[str, Any], form: str, *, counted: bool) -> str | None:
     role = message.get("role")
-    if isinstance(role, str) and role in ROLES:
+    if isinstance(role, str) and (counted or role in ROLES):
         if message.get("type") == "message" and "stop_reason" in message and "usage" in message:
             return f"it is a whole answer, not a message: {_ANSWER}"
-        return None
+        return _empty_of(message, form)
     if role is None and (block := _block_of(message, form)) is not None:
         return block
-    if role is None and ("type" in message or form == "gemini"):
-        return None  # an item of Responses, a content of Gemini
+    if role is None and (("type" in message and form == "openai_responses") or form == "gemini"):
+        return None  # an item, of which the API may know more than we do; a content of Gemini
     if role is None:
         if (answer := answer_in(message)) is not None:
             return f"it is a whole answer, not a message: {answer}"
@@ -104,6 +108,29 @@ def _foreign_role(message: dict[str, Any], form: str) -> str | None:
         f"{held}: write {{'role': 'user', 'content': ...}}, or 'system', 'developer', 'assistant' or 'tool';"
         " roles of your own need a wire form of your own (register_format)"
     )
+
+
+def _empty_of(message: dict[str, Any], form: str) -> str | None:
+    """Say of a message that it holds something, under no key of its wire form; None: it may be empty."""
+    if form == "openai_responses" or not message.keys().isdisjoint(_CONTENT[form]):
+        return None
+    other = next((key for key, held in message.items() if key not in _BESIDE and held), None)
+    if other is None:
+        return None
+    key = "parts" if form == "gemini" else "content"
+    return f"it has a role and {other!r}, and no {key!r}: write {{'role': {message['role']!r}, {key!r}: ...}}"
+
+
+_CONTENT = {
+    "openai_chat": ("content", "tool_calls", "function_call", "refusal", "audio"),
+    "anthropic": ("content",),
+    "bedrock": ("content",),
+    "gemini": ("parts",),
+}
+"""Where a message of a wire form holds what is said; one item of Responses is as good as the next."""
+
+_BESIDE = frozenset({"role", "name", "id", "type", "tool_call_id", "call_id", "status", "weight"})
+"""What a message may have that says nothing."""
 
 
 def answer_in(body: Mapping[str, Any], /) -> str | None:
@@ -196,6 +223,8 @@ Gemini's parts stand under another key than "content".
 
 
 def _foreign_dict(message: dict[str, Any]) -> str | None:
+    if (said := said_of(message)) is not None:
+        return said
     if "role" not in message:
         kind = message.get("type")
         if "lc" in message or (

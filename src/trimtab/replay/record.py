@@ -13,7 +13,6 @@ from trimtab.errors import ConfigurationError, FormatError
 from trimtab.formats import ForeignConversation, Format, format_of, read_foreign
 from trimtab.formats.values import entry_of
 from trimtab.replay.datasets import Conversation, conversations_in
-from trimtab.replay.spans import calls_in_spans, is_spans
 from trimtab.stores import Event
 
 Messages: TypeAlias = Sequence[Any]
@@ -130,18 +129,21 @@ def read_recording(
     asked = tuple(questions)
     if isinstance(source, Recording):
         return _with_check(replace(source, questions=asked or source.questions), ConfigurationError)
+    calls = list[ModelCall]()
     source, notes = _only_one(source)
     if isinstance(source, ForeignConversation):
         notes, times = source.notes, source.times or times
         format = source.format if format == "auto" else format
+        calls = [
+            ModelCall(messages=one.messages, tools=one.tools, time=one.time, cold=one.cold)
+            for one in source.calls
+        ]
         source = source.body
     messages: Messages | None = None  # of the whole conversation, where its calls have to be found
-    calls = list[ModelCall]()
     wrong_times: _Refusal = FormatError if times is None else ConfigurationError
     wrong_questions: _Refusal = ConfigurationError if asked else FormatError
-    if is_spans(source):
-        calls = [ModelCall(**one) for one in calls_in_spans(source)]
-        form = format_of(calls[-1].messages if calls else [], format, model)
+    if calls:
+        form = format_of(calls[-1].messages, format, model)
     elif _is_log(source):
         messages, times, options = _messages_in(source["events"] if isinstance(source, Mapping) else source)
         form = format_of(messages, options.get("format", "auto") if format == "auto" else format, model)

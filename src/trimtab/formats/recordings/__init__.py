@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab.formats.recordings.base import Bill, ForeignConversation, Reader, Source
+from trimtab.formats.recordings import refusals, telemetry, vercel
+from trimtab.formats.recordings.base import Bill, ForeignCall, ForeignConversation, Reader, Source
 
-__all__ = ["Bill", "ForeignConversation", "Reader", "read_foreign", "reader_of"]
+__all__ = ["Bill", "ForeignCall", "ForeignConversation", "Reader", "read_foreign", "reader_of"]
 
-READERS: tuple[Reader, ...] = ()
+READERS: tuple[Reader, ...] = (
+    vercel.READER,
+    refusals.READER,
+    telemetry.READER,  # after those whose texts look like its own
+)
 """Those that are known, asked in this order."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,6 +28,23 @@ class Bill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignCall:
+    """One call of a model, as it was made.
+
+    Args:
+        messages: What was sent.
+        tools: Tool schemas, if any were recorded.
+        time: When it was made, in seconds since 1970, if that is known.
+        cold: Whether the provider's cache held nothing then; None if no bill says so.
+    """
+
+    messages: Sequence[Dict]
+    tools: Sequence[Dict] | None = None
+    time: float | None = None
+    cold: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignConversation:
     """One conversation of a recording of another program, in a wire form of trimtab.
 
@@ -41,6 +58,8 @@ class ForeignConversation:
         times: When each message was written, in seconds since 1970; None for one without a time. Empty if the
             recording has no times.
         bills: The usage of each call, in order, where the recording has it.
+        calls: What was sent in each call, in order, where the recording says it call by call. Empty if it has
+            only the conversation: a call is made before each answer.
         complete: Whether `body` has the system text and tools of its calls. False where the program does not
             record them: each bill is above the count of what is recorded by what they cost.
         notes: What of the recording is not in `body`, and why.
@@ -52,8 +71,15 @@ class ForeignConversation:
     body: Dict
     times: tuple[float | None, ...] = ()
     bills: tuple[Bill, ...] = ()
+    calls: tuple[ForeignCall, ...] = ()
     complete: bool = True
     notes: tuple[str, ...] = ()
+
+
+def mappings(value: Any, /) -> Iterator[Mapping[str, Any]]:
+    """List the mappings in a list; nothing where it is none."""
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        yield from (one for one in value if isinstance(one, Mapping))
 
 
 class Reader(NamedTuple):

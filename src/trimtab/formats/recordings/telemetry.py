@@ -1,0 +1,483 @@
+"""OpenTelemetry's GenAI conventions: recorded messages, and the spans that hold them, as exported in JSON.
+
+Sources: opentelemetry.io, gen-ai-input-messages.json and gen-ai-output-messages.json; OpenInference,
+spec/semantic_conventions.md; `ai` 4 to 6, src/telemetry (2026-11).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from trimtab.errors import FormatError
+from trimtab.formats.programs import TELEMETRY, program_of
+from trimtab.formats.recordings import chat, vercel
+from trimtab.formats.recordings.base import Bill, ForeignCall, ForeignConversation, Reader, Source, mappings
+from trimtab.formats.values import Dict, short_repr
+
+_INPUT = "gen_ai.input.messages"
+_OUTPUT = "gen_ai.output.messages"
+_SYSTEM = "gen_ai.system_instructions"
+_TOOLS = "gen_ai.tool.definitions"
+_CONVERSATION = ("gen_ai.conversation.id", "session.id")
+_MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id")
+_READ = (
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "llm.token_count.prompt_details.cache_read",
+    "ai.usage.cachedInputTokens",
+)
+_BILLED = (
+    ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"),
+    ("gen_ai.usage.prompt_tokens", "gen_ai.usage.completion_tokens"),
+    ("llm.token_count.prompt", "llm.token_count.completion"),
+    ("ai.usage.inputTokens", "ai.usage.outputTokens"),
+    ("ai.usage.promptTokens", "ai.usage.completionTokens"),
+)
+_VERCEL = "ai.prompt.messages"
+_FLAT = (("llm.input_messages.", "llm.output_messages."), ("gen_ai.prompt.", "gen_ai.completion."))
+"""What was sent and answered, a key for each value: as OpenInference writes it, and OpenLLMetry."""
+
+_OF_AGENTS = frozenset({"invoke_agent", "create_agent", "invoke_workflow", "execute_tool"})
+"""Operations that call no model themselves, though their spans may repeat what was sent."""
+
+
+def _owns(source: Source) -> bool:
+    if _is_spans(source):
+        return True
+    listed = source.get("messages") if isinstance(source, Mapping) else source
+    if isinstance(listed, str | bytes) or not isinstance(listed, Sequence):
+        return False
+    return any(program_of(one) == TELEMETRY for one in listed if isinstance(one, Mapping))
+
+
+def _read(source: Source) -> list[ForeignConversation]:
+    if _is_spans(source):
+        return _conversations(source)
+    unread = Counter[str]()
+    if not isinstance(source, Mapping):
+        body: Dict = {"messages": messages_of(source, unread)}
+    else:
+        body = {"messages": messages_of(source["messages"], unread)}
+        system = _system(source.get("system_instructions") or source.get("system"))
+        body["messages"] = [*([] if system is None else [system]), *body["messages"]]
+        if isinstance(model := source.get("model"), str):
+            body["model"] = model
+        if tools := _tools(source.get("tools")):
+            body["tools"] = tools
+    return [ForeignConversation(program=TELEMETRY, format="openai_chat", body=body, notes=_notes_of(unread))]
+
+
+def _notes_of(unread: Mapping[str, int]) -> tuple[str, ...]:
+    why = "no provider takes reasoning back from a recording"
+    return tuple(f"not read: {kind} ({count:,}): {why}" for kind, count in unread.items())
+
+
+def messages_of(recorded: object, unread: Counter[str], /) -> list[Dict]:
+    """Read a list of recorded messages; JSON of one will do, as spans hold it.
+
+    A message with several results becomes one for each. Parts of a kind that nobody knows are kept as the
+    JSON they are.
+
+    Args:
+        recorded: The messages.
+        unread: Counts what is not read, by what it is.
+
+    Raises:
+        FormatError: It is no list of messages with parts.
+    """
+    listed = _plain(recorded)
+    if isinstance(listed, str) or not isinstance(listed, Sequence):
+        raise FormatError(f"recorded messages are a list, not {type(listed).__name__}")
+    return [message for index, one in enumerate(listed) for message in _messages(one, index, unread)]
+
+
+def _plain(value: object) -> Any:
+    """Return the value of an attribute that may be written as JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise FormatError(f"a recorded value is not JSON: {value!r:.60}") from error
+
+
+def _system(recorded: object) -> Dict | None:
+    """Read recorded instructions, which stand apart from the messages; None where there are none."""
+    try:
+        parts = _plain(recorded)
+    except FormatError:
+        parts = recorded  # a text, as some write it
+    if not parts:
+        return None
+    listed = parts if isinstance(parts, list | tuple) else [parts]
+    return {"role": "system", "content": "\n".join(_text(part)["text"] for part in listed)}
+
+
+def _messages(one: object, index: int, unread: Counter[str]) -> list[Dict]:
+    if not isinstance(one, Mapping) or not isinstance(one.get("role"), str):
+        raise FormatError(f"recorded messages[{index}] is no mapping with a role", path=f"messages[{index}]")
+    parts = one.get("parts")
+    if not isinstance(parts, Sequence) or isinstance(parts, str):
+        raise FormatError(f"recorded messages[{index}] has no list of parts", path=f"messages[{index}]")
+    pieces = [piece for part in parts for piece in _pieces(part, unread)]
+    if one["role"] != "assistant":  # results come first: some write what a user says next into their message
+        pieces.sort(key=lambda piece: piece[0] != "result")
+    made = chat.turn(pieces, one["role"])
+    return made if made or parts else [chat.message(one["role"], [])]
+
+
+def _pieces(part: object, unread: Counter[str]) -> Iterator[tuple[chat.Piece, Dict]]:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping) or not isinstance(kind, str):
+        yield "part", _text(part)
+    elif kind == "reasoning":
+        unread[kind] += 1
+    elif kind == "tool_call":
+        yield "call", chat.call(part.get("id"), part.get("name"), part.get("arguments") or {})
+    elif kind == "tool_call_response":
+        found = next((part[key] for key in ("response", "result", "content") if key in part), "")
+        yield "result", chat.result(part.get("id"), chat.words(found))
+    else:
+        yield "part", _medium(part, kind) or _text(part)
+
+
+def _text(part: object) -> Dict:
+    content = part.get("content") if isinstance(part, Mapping) and part.get("type") == "text" else part
+    return chat.text(content if isinstance(content, str) else part)
+
+
+def _medium(part: Mapping[str, Any], kind: str) -> Dict | None:
+    """Write an image, a sound or a file; None for what is none, or came without its data."""
+    media_type = str(part.get("mime_type") or part.get("media_type") or part.get("modality") or "")
+    if kind == "blob" and isinstance(part.get("content"), str):
+        return chat.media(media_type, data=part["content"])
+    if kind == "uri" and isinstance(part.get("uri"), str):
+        return chat.media(media_type, address=part["uri"])
+    return chat.file_by_id(part["file_id"]) if kind == "file" and part.get("file_id") else None
+
+
+def _tools(recorded: object) -> list[Dict]:
+    """Read tools: those of a provider as they are, and those of a name and a schema as Chat writes them."""
+    listed = _plain(recorded)
+    if listed is None:
+        return []
+    if isinstance(listed, str) or not isinstance(listed, Sequence):
+        raise FormatError(f"recorded tools are a list, not {type(listed).__name__}")
+    return [_tool(_plain(one)) for one in listed]
+
+
+def _tool(one: Any) -> Dict:
+    if not isinstance(one, Mapping):
+        raise FormatError(f"a recorded tool is a mapping, not {short_repr(one)}")
+    schema = next((one[key] for key in ("parameters", "inputSchema", "input_schema") if key in one), None)
+    if "function" in one or "name" not in one or schema is None:
+        return dict(one)
+    return chat.tool(one["name"], one.get("description"), _plain(schema))
+
+
+def _is_spans(source: Any) -> bool:
+    """Tell whether it is an export of spans: OTLP, or a list of spans with attributes."""
+    if isinstance(source, Mapping):
+        return "resourceSpans" in source or "resource_spans" in source
+    listed = isinstance(source, Sequence) and not isinstance(source, str | bytes) and len(source) > 0
+    return listed and all(
+        isinstance(one, Mapping) and ("attributes" in one or _is_spans(one)) for one in source
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A call of a model, as its span says."""
+
+    messages: list[Dict]
+    answer: list[Dict]
+    tools: list[Dict]
+    conversation: str
+    trace: str
+    model: str | None
+    usage: Dict | None
+    cold: bool | None
+    begun: float | None
+    ended: float | None
+    unread: Counter[str]
+
+    def goes_on(self, before: _Call) -> bool:
+        """Tell whether it is of the same conversation: it has all that was sent before, or asks it again."""
+        if self.conversation != before.conversation:
+            return False
+        old, new = _without_system(before.messages), _without_system(self.messages)
+        return new[: len(old)] == old or (self.trace == before.trace and old[: len(new)] == new)
+
+
+def _without_system(messages: list[Dict]) -> list[Dict]:
+    return [one for one in messages if one["role"] != "system"]
+
+
+def _conversations(source: Source) -> list[ForeignConversation]:
+    """Read the conversations of an export, in the order they were begun.
+
+    Spans without recorded messages are passed over: content is recorded only where it was asked for.
+
+    Raises:
+        FormatError: No span has recorded messages, or one cannot be read.
+    """
+    found = [call for span in _spans(source) if (call := _call_of(span)) is not None]
+    if not found:
+        raise FormatError(
+            f"no span has {_INPUT!r}: instrumentations record what was sent only where they are told to"
+        )
+    chains: list[list[_Call]] = []
+    for call in sorted(found, key=lambda one: one.begun or 0.0):
+        chain = next((chain for chain in reversed(chains) if call.goes_on(chain[-1])), None)
+        if chain is None:
+            chains.append([call])
+        else:
+            chain.append(call)
+    names = _names(chains)
+    return [_conversation(chain, name) for chain, name in zip(chains, names, strict=True)]
+
+
+def _names(chains: list[list[_Call]]) -> list[str]:
+    """Name conversations by their ids, or their traces; two of one name get numbers."""
+    if len(chains) == 1:
+        return [chains[0][0].conversation]
+    plain = [chain[0].conversation or chain[0].trace for chain in chains]
+    seen = Counter[str]()
+    names = list[str]()
+    for name in plain:
+        seen[name] += 1
+        names.append(" ".join(filter(None, (name, str(seen[name])))) if plain.count(name) > 1 else name)
+    return names
+
+
+def _conversation(chain: list[_Call], name: str) -> ForeignConversation:
+    last = chain[-1]
+    body: Dict = {"messages": [*last.messages, *last.answer]}
+    if last.model is not None:
+        body["model"] = last.model
+    if last.tools:
+        body["tools"] = last.tools
+    return ForeignConversation(
+        program=TELEMETRY,
+        name=name,
+        format="openai_chat",
+        body=body,
+        times=_times(chain),
+        bills=tuple(
+            Bill(at=len(one.messages), usage=one.usage, model=one.model)
+            for one in chain
+            if one.usage is not None and len(one.messages) <= len(last.messages)
+        ),
+        calls=tuple(
+            ForeignCall(messages=one.messages, tools=one.tools or None, time=one.begun, cold=one.cold)
+            for one in chain
+        ),
+        notes=_notes_of(last.unread),
+    )
+
+
+def _times(chain: list[_Call]) -> tuple[float | None, ...]:
+    """Say when each message was there: what a call adds, when it was made; an answer, when it was given."""
+    if all(one.begun is None for one in chain):
+        return ()
+    last = chain[-1]
+    times: list[float | None] = [chain[0].begun] * len(chain[0].messages)
+    for before, call in pairwise(chain):
+        added = len(call.messages) - len(times)
+        times += [before.ended or call.begun] * min(1, added) + [call.begun] * (added - 1)
+    return (*times[: len(last.messages)], *(last.ended for _ in last.answer))
+
+
+def _call_of(span: Mapping[str, Any]) -> _Call | None:
+    """Read a span; None if it is of no call, or holds no messages."""
+    held = _attributes(span)
+    if str(held.get("gen_ai.operation.name")) in _OF_AGENTS:
+        return None
+    unread = Counter[str]()
+    if _INPUT in held:
+        system = _system(held.get(_SYSTEM))
+        messages = [*([] if system is None else [system]), *messages_of(held[_INPUT], unread)]
+        answer = messages_of(held[_OUTPUT], Counter()) if _OUTPUT in held else []
+        tools = _tools(held.get(_TOOLS))
+    elif _VERCEL in held:
+        sent = {"messages": _plain(held[_VERCEL]), "tools": _tools(held.get("ai.prompt.tools"))}
+        body = next((one.body for one in vercel.READER.read(sent)), {})
+        messages, answer, tools = body.get("messages", []), [], body.get("tools", [])
+    else:
+        messages, answer, tools = _flat(held)
+    if not messages:
+        return None
+    context = span.get("context")
+    owner = context if isinstance(context, Mapping) else span
+    trace = next((owner[key] for key in ("traceId", "trace_id") if key in owner), "")
+    read = _first(held, _READ)
+    return _Call(
+        messages=messages,
+        answer=answer,
+        tools=tools,
+        conversation=str(_first(held, _CONVERSATION) or ""),
+        trace=str(trace),
+        model=model if isinstance(model := _first(held, _MODELS), str) else None,
+        usage=_usage(held),
+        cold=None if read is None else _whole(read, "what was read from the cache") == 0,
+        begun=_seconds(span, _BEGAN),
+        ended=_seconds(span, _ENDED),
+        unread=unread,
+    )
+
+
+def _first(held: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((held[key] for key in keys if held.get(key) is not None), None)
+
+
+def _usage(held: Mapping[str, Any]) -> Dict | None:
+    """Write the bill as OpenAI's Responses do: what was read from a cache is part of the input."""
+    keys = next((pair for pair in _BILLED if held.get(pair[0]) is not None), None)
+    if keys is None:
+        return None
+    usage: Dict = {
+        "input_tokens": _whole(held[keys[0]], keys[0]),
+        "output_tokens": _whole(held.get(keys[1]) or 0, keys[1]),
+    }
+    if (read := _first(held, _READ)) is not None:
+        usage["input_tokens_details"] = {"cached_tokens": _whole(read, "what was read from the cache")}
+    return usage
+
+
+def _flat(held: Mapping[str, Any]) -> tuple[list[Dict], list[Dict], list[Dict]]:
+    """Read what was sent, answered and offered, where each value has a key of its own."""
+    for sent, answered in _FLAT:
+        messages = [_flat_message(one) for one in _entries(held, sent)]
+        if messages:
+            tools = [_tool(_plain(_at(one, "tool", "json_schema"))) for one in _entries(held, "llm.tools.")]
+            tools += [_tool(one) for one in _entries(held, "llm.request.functions.")]
+            return messages, [_flat_message(one) for one in _entries(held, answered)], tools
+    return [], [], []
+
+
+def _entries(held: Mapping[str, Any], prefix: str) -> list[Any]:
+    """Grow the mappings that dotted keys spell; those of numbers are lists, in their order."""
+    root: Dict = {}
+    for key, value in held.items():
+        if key.startswith(prefix):
+            *path, last = key.removeprefix(prefix).split(".")
+            place = root
+            for name in path:
+                inner = place.setdefault(name, {})
+                place = inner if isinstance(inner, dict) else {}
+            place[last] = value
+    grown = _in_order(root)
+    return grown if isinstance(grown, list) else []
+
+
+def _in_order(grown: Any) -> Any:
+    if not isinstance(grown, dict):
+        return grown
+    if grown and all(name.isdecimal() for name in grown):
+        return [_in_order(grown[name]) for name in sorted(grown, key=int)]
+    return {name: _in_order(value) for name, value in grown.items()}
+
+
+def _at(value: Any, *keys: str) -> Any:
+    """Return what stands under keys, one in another; None if nothing does."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _flat_message(one: Any) -> Dict:
+    held = _at(one, "message") or one
+    parts, calls = list[Dict](), list[Dict]()
+    for entry in mappings(_at(held, "contents")):
+        content = _at(entry, "message_content") or entry
+        image = _at(content, "image", "image", "url")
+        is_image = isinstance(image, str)
+        parts.append(
+            chat.media("image", address=image) if is_image else chat.text(_at(content, "text") or "")
+        )
+    if not parts and (content := _at(held, "content")):
+        parts = [chat.text(content)]
+    role = str(_at(held, "role") or "assistant")
+    if role == "tool":
+        return chat.result(_at(held, "tool_call_id"), chat.content_of_parts(parts))
+    for entry in mappings(_at(held, "tool_calls")):
+        called = _at(entry, "tool_call") or entry
+        function = _at(called, "function") or called
+        calls.append(chat.call(_at(called, "id"), _at(function, "name"), _at(function, "arguments")))
+    return chat.message(role, parts, calls)
+
+
+def _spans(source: Any) -> Iterator[Mapping[str, Any]]:
+    """List the spans of an export, or of several."""
+    if not isinstance(source, Mapping):
+        for one in mappings(source):
+            yield from _spans(one)
+    elif "attributes" in source and not any(key in source for key in _NESTED):
+        yield source
+    else:
+        for key in _NESTED:
+            yield from _spans(source.get(key))
+
+
+_NESTED = ("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "spans")
+
+
+def _attributes(span: Mapping[str, Any]) -> dict[str, Any]:
+    """Read attributes: a mapping, or OTLP's list of keys and values; those of events, too."""
+    found: dict[str, Any] = {}
+    for owner in (span, *mappings(span.get("events"))):
+        given = owner.get("attributes")
+        if isinstance(given, Mapping):
+            found.update({str(key): value for key, value in given.items()})
+        else:
+            found.update({str(one.get("key")): _value(one.get("value")) for one in mappings(given)})
+    return found
+
+
+def _value(value: Any) -> Any:
+    """Take a value out of OTLP's wrapping."""
+    if not isinstance(value, Mapping):
+        return value
+    for kind in ("arrayValue", "kvlistValue"):
+        if isinstance(value.get(kind), Mapping):
+            listed = value[kind].get("values")
+            if kind == "kvlistValue":
+                return {str(one.get("key")): _value(one.get("value")) for one in mappings(listed)}
+            return [_value(one) for one in listed or ()]
+    if "intValue" in value:
+        return _whole(value["intValue"], "intValue")
+    return next(iter(value.values()), None)
+
+
+def _whole(value: Any, name: str) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"{name} is no whole number: {short_repr(value)}") from error
+
+
+_BEGAN = ("startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime")
+_ENDED = ("endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime")
+
+
+def _seconds(span: Mapping[str, Any], keys: Sequence[str]) -> float | None:
+    """Read a time of a span: nanoseconds since 1970, or a date."""
+    for key in keys:
+        value = span.get(key)
+        if isinstance(value, str) and not value.isdigit():
+            try:
+                return datetime.fromisoformat(value).timestamp()
+            except ValueError as error:
+                raise FormatError(f"{key} of a span is no time: {value!r:.40}") from error
+        if value:
+            return _whole(value, key) / 1e9
+    return None
+
+
+READER = Reader(program=TELEMETRY, owns=_owns, read=_read, by_line=True)

@@ -1,0 +1,331 @@
+"""OpenTelemetry's GenAI messages and spans, as the SDK and instrumentations write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from trimtab import validate
+from trimtab.errors import FormatError
+from trimtab.formats import ForeignConversation, read_foreign
+from trimtab.replay import read_recording, read_recordings
+
+QUESTION = {"role": "user", "parts": [{"type": "text", "content": "Sky?"}]}
+CALLED = {
+    "role": "assistant",
+    "parts": [
+        {"type": "reasoning", "content": "hm"},
+        {"type": "text", "content": "I look."},
+        {"type": "tool_call", "id": "a", "name": "look", "arguments": {"at": "Paris"}},
+        {"type": "tool_call", "id": "b", "name": "look", "arguments": {"at": "Rome"}},
+    ],
+}
+RESULTS = {
+    "role": "tool",
+    "parts": [
+        {"type": "tool_call_response", "id": "a", "response": "rain"},
+        {"type": "tool_call_response", "id": "b", "response": {"sky": "blue"}},
+    ],
+}
+SAID = {"role": "assistant", "parts": [{"type": "text", "content": "Blue."}], "finish_reason": "stop"}
+TOOL = {"type": "function", "name": "look", "description": "Looks.", "parameters": {"type": "object"}}
+
+
+def _function(call_id: str, arguments: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "look", "arguments": arguments}}
+
+
+CHAT = [
+    {"role": "user", "content": "Sky?"},
+    {
+        "role": "assistant",
+        "content": "I look.",
+        "tool_calls": [_function("a", '{"at":"Paris"}'), _function("b", '{"at":"Rome"}')],
+    },
+    {"role": "tool", "tool_call_id": "a", "content": "rain"},
+    {"role": "tool", "tool_call_id": "b", "content": '{"sky":"blue"}'},
+    {"role": "assistant", "content": "Blue."},
+]
+
+
+def read(source: Any) -> ForeignConversation:
+    """Read the one conversation of a recording."""
+    [found] = read_foreign(source) or []
+    assert (found.program, found.format) == ("OpenTelemetry", "openai_chat")
+    return found
+
+
+def test_a_list_of_messages_is_a_body() -> None:
+    """Parallel calls and their results stay together; reasoning is noted."""
+    found = read([QUESTION, CALLED, RESULTS, SAID])
+    assert found.body == {"messages": CHAT}
+    assert validate(CHAT) == []
+    assert found.notes == ("not read: reasoning (1): no provider takes reasoning back from a recording",)
+
+
+def test_instructions_tools_and_model_may_stand_beside_the_messages() -> None:
+    """Under the names of a request."""
+    system = [{"type": "text", "content": "Be brief."}, {"type": "text", "content": "Be kind."}]
+    beside = {"system_instructions": system, "tools": [TOOL], "model": "gpt-4o"}
+    found = read({"messages": [QUESTION], **beside})
+    assert found.body["messages"][0] == {"role": "system", "content": "Be brief.\nBe kind."}
+    assert found.body["model"] == "gpt-4o"
+    function = {key: TOOL[key] for key in ("name", "description", "parameters")}
+    assert found.body["tools"] == [{"type": "function", "function": function}]
+
+
+@pytest.mark.parametrize(
+    ("part", "written"),
+    [
+        (
+            {"type": "blob", "modality": "image", "mime_type": "image/png", "content": "aGk="},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+        ),
+        (
+            {"type": "blob", "modality": "image", "mime_type": None, "content": "aGk="},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+        ),
+        (
+            {"type": "uri", "modality": "image", "uri": "https://example.org/a.png"},
+            {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        ),
+        ({"type": "file", "modality": "image", "file_id": "f"}, {"type": "file", "file": {"file_id": "f"}}),
+        ({"type": "poem", "verse": 1}, {"type": "text", "text": '{"type":"poem","verse":1}'}),
+        (
+            {"type": "blob", "modality": "image"},
+            {"type": "text", "text": '{"type":"blob","modality":"image"}'},
+        ),
+    ],
+)
+def test_media_become_parts_of_chat(part: Any, written: Any) -> None:
+    """What nobody knows is kept as the JSON it is."""
+    message = {"role": "user", "parts": [{"type": "text", "content": "See."}, part]}
+    assert read([message]).body["messages"][0]["content"][1] == written
+
+
+def test_results_in_a_users_message_come_before_its_text() -> None:
+    """As Pydantic AI writes what a user says next."""
+    both = {"role": "user", "parts": [{"type": "text", "content": "And?"}, *RESULTS["parts"]]}
+    found = read([QUESTION, CALLED, both]).body["messages"]
+    assert [one["role"] for one in found] == ["user", "assistant", "tool", "tool", "user"]
+    assert validate(found) == []
+
+
+def _exported(calls: list[dict[str, Any]]) -> list[Any]:
+    """Let the SDK record spans, and write each as its exporters do."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("tests")
+    for attributes in calls:
+        with tracer.start_as_current_span(f"chat {attributes.get('gen_ai.request.model', '')}") as span:
+            span.set_attributes(attributes)
+    return [json.loads(span.to_json()) for span in exporter.get_finished_spans()]
+
+
+def _chat(messages: list[Any], tokens: int, **beside: Any) -> dict[str, Any]:
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "gpt-4o",
+        "gen_ai.response.model": "gpt-4o-2024-08-06",
+        "gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be brief."}]),
+        "gen_ai.tool.definitions": json.dumps([TOOL]),
+        "gen_ai.input.messages": json.dumps(messages),
+        "gen_ai.usage.input_tokens": tokens,
+        "gen_ai.usage.output_tokens": 7,
+        **{key.replace("__", "."): value for key, value in beside.items()},
+    }
+
+
+def test_spans_of_the_sdk_are_one_conversation_with_its_bills() -> None:
+    """The last call has all messages; each bill says after how many of them it was charged."""
+    calls = [
+        _chat([QUESTION], 40, gen_ai__usage__cache_read__input_tokens=0),
+        _chat([QUESTION, CALLED, RESULTS], 90, gen_ai__output__messages=json.dumps([SAID])),
+        {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": json.dumps([QUESTION])},
+        {"gen_ai.operation.name": "execute_tool"},
+    ]
+    found = read(_exported(calls))
+    assert found.body["messages"] == [{"role": "system", "content": "Be brief."}, *CHAT]
+    assert found.body["model"] == "gpt-4o-2024-08-06"
+    assert found.body["tools"][0]["function"]["name"] == "look"
+    assert [(one.at, one.usage["input_tokens"], one.model) for one in found.bills] == [
+        (2, 40, "gpt-4o-2024-08-06"),
+        (5, 90, "gpt-4o-2024-08-06"),
+    ]
+    assert found.bills[0].usage["input_tokens_details"] == {"cached_tokens": 0}
+    assert [(len(one.messages), one.cold) for one in found.calls] == [(2, True), (5, None)]
+    times = [time for time in found.times if time is not None]
+    assert len(times) == len(found.body["messages"])
+    assert times == sorted(times)
+
+
+def test_a_replay_plays_each_call_as_it_was_sent() -> None:
+    """With what the bill says of the cache; two conversations are two recordings."""
+    calls = [
+        _chat([QUESTION], 40, gen_ai__usage__cache_read__input_tokens=0),
+        _chat([QUESTION, CALLED, RESULTS], 90),
+    ]
+    spans = _exported(calls)
+    recording = read_recording(spans)
+    assert [(len(one.messages), one.cold) for one in recording.calls] == [(2, True), (5, None)]
+    other = {"role": "user", "parts": [{"type": "text", "content": "Sea?"}]}
+    names = [*read_recordings([*spans, *_exported([_chat([other], 40)])])]
+    assert len(names) == len(set(names)) == 2
+
+
+def test_an_export_of_otlp_is_read_as_its_spans() -> None:
+    """With attributes in its own wrapping; a file with an export a line is one recording."""
+    value = {"stringValue": json.dumps([QUESTION])}
+    span = {
+        "traceId": "1",
+        "startTimeUnixNano": "5000000000",
+        "attributes": [
+            {"key": "gen_ai.input.messages", "value": value},
+            {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "9"}},
+        ],
+    }
+    document = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+    for source in (document, [document]):
+        found = read(source)
+        assert found.body == {"messages": CHAT[:1]}
+        assert found.times == (5.0,)
+        assert [(one.at, one.usage) for one in found.bills] == [(1, {"input_tokens": 9, "output_tokens": 0})]
+
+
+def test_conversations_are_told_apart_by_what_they_sent() -> None:
+    """A call that goes on has all messages of one before; the id of the conversation divides further."""
+    other = {"role": "user", "parts": [{"type": "text", "content": "Sea?"}]}
+    calls = [
+        _chat([QUESTION], 1, gen_ai__conversation__id="x"),
+        _chat([other], 2, gen_ai__conversation__id="y"),
+        _chat([QUESTION], 3, gen_ai__conversation__id="z"),
+        _chat([QUESTION, SAID, other], 4, gen_ai__conversation__id="x"),
+        _chat([other, SAID], 5, gen_ai__conversation__id="x"),
+    ]
+    found = read_foreign(_exported(calls)) or []
+    assert [(one.name, [bill.usage["input_tokens"] for bill in one.bills]) for one in found] == [
+        ("x 1", [1, 4]),
+        ("y", [2]),
+        ("z", [3]),
+        ("x 2", [5]),
+    ]
+
+
+def test_spans_of_openinference_have_a_key_for_each_value() -> None:
+    """Numbers in the keys are places in lists."""
+    called = "llm.input_messages.1.message.tool_calls"
+    found = read(
+        _exported(
+            [
+                {
+                    "llm.model_name": "gpt-4o",
+                    "llm.input_messages.0.message.role": "user",
+                    "llm.input_messages.0.message.contents.0.message_content.type": "text",
+                    "llm.input_messages.0.message.contents.0.message_content.text": "Sky?",
+                    "llm.input_messages.1.message.role": "assistant",
+                    "llm.input_messages.1.message.content": "I look.",
+                    f"{called}.0.tool_call.id": "a",
+                    f"{called}.0.tool_call.function.name": "look",
+                    f"{called}.0.tool_call.function.arguments": '{"at":"Paris"}',
+                    f"{called}.1.tool_call.id": "b",
+                    f"{called}.1.tool_call.function.name": "look",
+                    f"{called}.1.tool_call.function.arguments": '{"at":"Rome"}',
+                    "llm.input_messages.2.message.role": "tool",
+                    "llm.input_messages.2.message.tool_call_id": "a",
+                    "llm.input_messages.2.message.content": "rain",
+                    "llm.input_messages.3.message.role": "tool",
+                    "llm.input_messages.3.message.tool_call_id": "b",
+                    "llm.input_messages.3.message.content": '{"sky":"blue"}',
+                    "llm.output_messages.0.message.role": "assistant",
+                    "llm.output_messages.0.message.content": "Blue.",
+                    "llm.tools.0.tool.json_schema": json.dumps({"type": "function", "function": TOOL}),
+                    "llm.token_count.prompt": 70,
+                    "llm.token_count.completion": 4,
+                    "llm.token_count.prompt_details.cache_read": 12,
+                }
+            ]
+        )
+    )
+    assert found.body["messages"] == CHAT
+    assert found.body["tools"] == [{"type": "function", "function": TOOL}]
+    assert [(one.at, one.usage) for one in found.bills] == [
+        (4, {"input_tokens": 70, "output_tokens": 4, "input_tokens_details": {"cached_tokens": 12}})
+    ]
+
+
+def test_spans_of_openllmetry_and_of_the_vercel_sdk_are_read() -> None:
+    """The one has a key for each value, the other its own messages as JSON."""
+    flat = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": "Sky?",
+        "gen_ai.prompt.1.role": "assistant",
+        "gen_ai.prompt.1.tool_calls.0.id": "a",
+        "gen_ai.prompt.1.tool_calls.0.name": "look",
+        "gen_ai.prompt.1.tool_calls.0.arguments": "{}",
+        "gen_ai.prompt.2.role": "tool",
+        "gen_ai.prompt.2.tool_call_id": "a",
+        "gen_ai.prompt.2.content": "rain",
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": "Rain.",
+        "llm.request.functions.0.name": "look",
+        "llm.request.functions.0.parameters": '{"type": "object"}',
+        "gen_ai.usage.prompt_tokens": 30,
+    }
+    call = {"type": "tool-call", "toolCallId": "a", "toolName": "look", "input": {}}
+    result = {"type": "tool-result", "toolCallId": "a", "output": {"type": "text", "value": "rain"}}
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "Sky?"}]},
+        {"role": "assistant", "content": [call]},
+        {"role": "tool", "content": [result]},
+    ]
+    own = {
+        "ai.prompt.messages": json.dumps(messages),
+        "ai.prompt.tools": [
+            json.dumps({"type": "function", "name": "look", "inputSchema": {"type": "object"}})
+        ],
+        "ai.usage.promptTokens": 30,
+    }
+    expected = [
+        {"role": "user", "content": "Sky?"},
+        {"role": "assistant", "content": None, "tool_calls": [_function("a", "{}")]},
+        {"role": "tool", "tool_call_id": "a", "content": "rain"},
+    ]
+    for attributes, answer in ((flat, [{"role": "assistant", "content": "Rain."}]), (own, [])):
+        found = read(_exported([attributes]))
+        assert found.body["messages"] == [*expected, *answer]
+        assert found.body["tools"][0]["function"] == {"name": "look", "parameters": {"type": "object"}}
+        assert [one.usage["input_tokens"] for one in found.bills] == [30]
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ([{"attributes": {"gen_ai.operation.name": "chat"}}], "no span has 'gen_ai.input.messages'"),
+        ([{"attributes": {"gen_ai.input.messages": "not json"}}], "is not JSON"),
+        ([{"attributes": {"gen_ai.input.messages": {"a": 1}}}], "are a list, not dict"),
+        (
+            [{"attributes": {"gen_ai.input.messages": '[{"role": "user"}]'}}],
+            "messages[0] has no list of parts",
+        ),
+        ([QUESTION, {"parts": []}], "messages[1] is no mapping with a role"),
+        ([{"start_time": "noon", "attributes": {"gen_ai.input.messages": [QUESTION]}}], "is no time: 'noon'"),
+        (
+            [{"attributes": {"gen_ai.input.messages": [QUESTION], "gen_ai.tool.definitions": "3"}}],
+            "tools are a list",
+        ),
+        (
+            [{"attributes": {"gen_ai.input.messages": [QUESTION], "gen_ai.tool.definitions": "[3]"}}],
+            "tool is a mapping",
+        ),
+    ],
+)
+def test_what_nobody_writes_is_refused(broken: Any, said: str) -> None:
+    """With what is wrong."""
+    with pytest.raises(FormatError, match=said.replace("[", r"\[")):
+        read_foreign(broken)
