@@ -95,6 +95,20 @@ def test_conversations_with_an_unknown_part_teach_the_factor_alone() -> None:
     assert found.calls == grown
 
 
+def test_a_constant_is_of_whole_calls_alone() -> None:
+    """What a conversation grew by has none in it, however many calls it has."""
+    found = learn(points(1, 60), [points(1, 20_000, tuple(range(100, 9_000, 300)))], counter="c")
+    assert (found.factor, found.constant_tokens, found.deviation_after) == (1, 60, 0)
+
+
+def test_the_spread_is_told_for_each_side_and_widened_where_calls_are_few() -> None:
+    """Of nine calls the worst is taken by five quarters, of forty nearly all are: none more is left out."""
+    few = learn([*points(1), Point(984, 1_084)], counter="c")
+    assert (few.factor, few.above_per_mille, few.below_per_mille) == (1, 125, 0)
+    many = learn([*points(1), *points(1), *points(1), *points(1), Point(984, 784)] * 2, counter="c")
+    assert (many.factor, many.above_per_mille, many.below_per_mille) == (1, 0, 200)
+
+
 def test_the_spread_holds_for_nearly_all_bills() -> None:
     """On each side: of 400 bills that scatter by a tenth, 97 % of as many others are within the margin."""
     random = Random(7)

@@ -123,6 +123,9 @@ def test_medians_and_the_worst_of_recorded_requests_are_those_of_their_numbers(
 )
 def test_requests_with_usage_are_read_in_every_shape(row: dict[str, Any], tmp_path: Path) -> None:
     """The bill is the input, cached parts included; the body is counted without what stands beside it."""
+    read = billed_request(row)
+    assert read is not None
+    assert read.body in (a_body(), {"messages": a_body()["messages"]})
     result = run(write(tmp_path / "calls.jsonl", [row]))
     (found,), summary = answers(result)
     assert result.exit_code == 0, result.output
