@@ -44,7 +44,7 @@ def adapter(
         pytest.param({"charge_as": "antropic"}, "did you mean anthropic", id="charge-as"),
         pytest.param({"counter": 7}, "counter must have count", id="counter"),
         pytest.param({"pin": 0}, "pin is a list of positions", id="pin"),
-        pytest.param({"pin": ["a"]}, "'a' is no position", id="position"),
+        pytest.param({"pin": ["a"]}, "'a' is not a position", id="position"),
         pytest.param({"breakpoints": 1}, "breakpoints is True, False", id="breakpoints"),
         pytest.param({"pending_calls": "a"}, "pending_calls is a list", id="pending-calls"),
         pytest.param({"strict": 1}, "strict is True or False", id="flag"),

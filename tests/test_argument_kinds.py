@@ -134,7 +134,7 @@ def test_names_map_words(names: Any) -> None:
         lambda: load_policy({"budget": 100, "blocks": [{"name": "a"}]}, names=names),
         lambda: policy_data(Context(100), names=names),
     ):
-        with pytest.raises(ConfigurationError, match="names maps words to what they mean"):
+        with pytest.raises(ConfigurationError, match="names must map names to objects"):
             call()
 
 
@@ -143,7 +143,7 @@ def test_a_block_is_asked_for_by_its_name(name: Any) -> None:
     """In one line, whatever was given."""
     context = Context(100, counter=WORDS).add("a", talk("u1"))
     for call in (context.remove, lambda name: context.replace(name, [])):
-        with pytest.raises(ConfigurationError, match="a block is asked for by its name, a text, not"):
+        with pytest.raises(ConfigurationError, match="the name of a block must be a text, not"):
             call(name)
 
 

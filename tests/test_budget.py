@@ -334,7 +334,7 @@ def test_what_left_is_not_in_the_margin() -> None:
         ({"margin": 0.1}, "margin is a number of tokens, not a share of them as 0.1"),
         ({"output_reserve": 0.2}, "output_reserve is a number of tokens, not a share"),
         ({"overhead_tokens": 0.5}, "overhead_tokens is a number of tokens, not a share"),
-        ({"output_reserve": 9_000}, "nothing remains of a window of 8000 tokens beside output_reserve=9,000"),
+        ({"output_reserve": 9_000}, "no room remains in a window of 8000 tokens beside output_reserve=9,000"),
         ({"output_reserve": 8_000}, "nothing remains"),
         ({"output_reserve": 5_000, "overhead_tokens": 3_000}, "nothing remains.*overhead_tokens=3,000"),
         ({"over_limit": 1}, "over_limit is True or False"),

@@ -913,7 +913,7 @@ def test_without_a_tokenizer_the_install_line_is_printed() -> None:
     code = f"import sys; {block}; sys.argv = ['trimtab', 'count', '--model', 'gpt-4o']"
     found = shell(sys.executable, "-c", f"{code}; from trimtab.cli import main; main()", data=b"[]")
     assert (found.returncode, found.stdout) == (2, b"")
-    assert b"pip install 'trimtab[exact]', or give --counter estimate" in found.stderr
+    assert b"pip install 'trimtab[exact]', or pass --counter estimate" in found.stderr
 
 
 @pytest.mark.few(3)

@@ -71,7 +71,7 @@ def test_the_answer_says_how_it_went(chats: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_ctrl_c_ends_a_run_at_once_and_a_second_one_too(chats: Path, tmp_path: Path) -> None:
-    """No worker is waited for; what is done is kept, and the same command goes on."""
+    """No worker is waited for; finished work is kept, and the same command goes on."""
     table = pa.concat_tables([pq.read_table(chats)] * 500)
     pq.write_table(table, tmp_path / "many.parquet", row_group_size=10)
     command = [

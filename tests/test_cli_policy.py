@@ -117,7 +117,7 @@ def test_parts_fill_the_blocks_of_their_names(policy: Path, parts: Any, kept: li
         ({"system": 5}, "block 'system': content is text, a message, a list of messages or None, not int"),
         ({"history": [5]}, "messages[0]"),
         ([5], "block 'history': messages[0]: a message must be a mapping"),
-        ([PARTS], "a list of objects with parts, not of messages: write one a line (JSONL)"),
+        ([PARTS], "a list of objects with parts, not of messages: write one per line (JSONL)"),
         ({"role": "user", "content": "Hi"}, "a single message, not a list of them"),
         ("Hi", "a conversation is a list of messages"),
     ],
@@ -232,7 +232,7 @@ def test_system_text_is_in_what_is_written_wherever_the_form_keeps_it(
             ["notes", "chat"],
             [QUESTION],
             1,
-            "a conversation goes into the block 'history', and the policy has none",
+            "a conversation is the content of the block 'history', and the policy has none",
         ),
         (["messages", "notes"], {"messages": [QUESTION]}, 0, ""),
         (["input"], {"input": "Hi"}, 0, ""),
@@ -281,7 +281,7 @@ def test_options_take_the_place_of_what_the_policy_says(
     ("text", "options", "said"),
     [
         ("[[blocks]]\nname = 'a'\nmax_ratio = 2", (), ": blocks[0].max_ratio is a number from 0 to 1, not 2"),
-        ("[[blocks]]\nname = 'a'", (), "how much room is there? Give --budget N (tokens), or --model NAME"),
+        ("[[blocks]]\nname = 'a'", (), "the budget is missing. Pass --budget N (tokens), or --model NAME"),
         (
             "model = 'gtp-4o'\n[[blocks]]\nname = 'a'",
             (),
@@ -397,8 +397,8 @@ def test_the_schema_is_written_for_editors() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ((), "give a FILE to check, or --schema"),
-        (("policy.toml", "--schema"), "give a FILE to check, or --schema"),
+        ((), "pass a FILE to check, or --schema"),
+        (("policy.toml", "--schema"), "pass a FILE to check, or --schema"),
         (("--schema", "policy.toml"), "'policy.toml' is not one of 'policy', 'strategy', 'session'"),
     ],
 )

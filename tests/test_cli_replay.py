@@ -307,7 +307,7 @@ def test_sessions_are_data(file: Path, tmp_path: Path) -> None:
         ["--min-evidence", "nan", "nan is not a number from 0 to 1"],
         ["--max-cost-ratio", "-1", "-1 is not a number from 0 on"],
         ["--jobs", "0", "0 is not in the range x>=1"],
-        ["--store", "chats.db", "--store goes with --id NAME, and without FILEs"],
+        ["--store", "chats.db", "--store needs --id NAME, and cannot be combined with FILEs"],
         ["--id", "ada", "give --store URL, too"],
         ["--tools", "missing.json", "--tools missing.json: No such file"],
     ],

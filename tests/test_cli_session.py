@@ -282,7 +282,7 @@ def test_what_is_no_message_is_refused_and_nothing_is_stored(url: str, data: byt
 def test_there_are_as_many_ids_as_messages(url: str) -> None:
     """Half of a list with ids would be stored twice by a script that asks again."""
     found = run("add", *at(url), *BUDGET, "--event-id", "a", data=TALK, code=2).stderr
-    assert "--event-id is given 1 time for 12 messages: give one for each" in found
+    assert "--event-id is passed 1 time for 12 messages: give one for each" in found
 
 
 # --- options
@@ -832,7 +832,7 @@ def test_calls_are_shown_to_people(url: str) -> None:
 WRONG_URLS = {
     "memory://": "ends with the command",
     "sqlite:///:memory:": "ends with the command",
-    "mysql://ada:geheim@db/x": "no store has URLs mysql://",
+    "mysql://ada:geheim@db/x": "no store has the scheme mysql://",
     "postgresql:/ada:geheim@db/x": "--store is a file",
     "geheim": "--store is a file",
     "sqlite://ada:geheim@db": "write sqlite:///relative.db",

@@ -191,8 +191,8 @@ def test_an_unknown_block_is_named_with_what_is_near(method: str) -> None:
 @pytest.mark.parametrize(
     ("first", "second", "words_of_error"),
     [
-        ({}, {"tier": 1}, "block 'b' has a tier and block 'a' has none"),
-        ({"tier": 1}, {}, "block 'a' has a tier and block 'b' has none"),
+        ({}, {"tier": 1}, "block 'b' has a tier but block 'a' has none"),
+        ({"tier": 1}, {}, "block 'a' has a tier but block 'b' has none"),
     ],
 )
 def test_tiers_and_ranks_do_not_mix(first: Any, second: Any, words_of_error: str) -> None:
@@ -287,10 +287,10 @@ def test_a_black_box_charges_its_constant_once(budget: int) -> None:
 @pytest.mark.parametrize(
     ("content", "words_of_error"),
     [
-        ({"text": "hi", "attachments": [], "name": "bob"}, "text with attachments has no 'name'"),
+        ({"text": "hi", "attachments": [], "name": "bob"}, "unknown key 'name'"),
         ({"text": "hi", "attachments": "http://x"}, "attachments is a list of content parts, not str"),
         ({"text": 5, "attachments": []}, "text is text or None, not int"),
-        ([{"text": "hi", "attachments": [], "role_": "user"}], "text with attachments has no 'role_'"),
+        ([{"text": "hi", "attachments": [], "role_": "user"}], "unknown key 'role_'"),
     ],
 )
 def test_text_with_attachments_loses_nothing(content: Any, words_of_error: str) -> None:

@@ -224,7 +224,7 @@ def test_a_result_before_its_call_is_refused(blocks: list[str], fails: bool) -> 
         return
     with pytest.raises(ConfigurationError) as raised:
         fitted(99, *((line, {}) for line in blocks))
-    assert "block 'a' holds the result of call 'A' and stands before block" in str(raised.value)
+    assert "block 'a' holds the result of call 'A' and comes before block" in str(raised.value)
     assert "give it a later position" in str(raised.value)
 
 

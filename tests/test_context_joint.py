@@ -233,10 +233,10 @@ def test_a_policy_says_how_documents_are_joined() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"join": 1}, r"block 'd': join is the text between documents, as '\\n\\n', not 1"),
-        ({"wrap": "a b"}, "block 'd': wrap is the name of an element, as 'document', not 'a b'"),
+        ({"join": 1}, r"block 'd': join is the text between documents, such as '\\n\\n', not 1"),
+        ({"wrap": "a b"}, "block 'd': wrap is the name of an element, such as 'document', not 'a b'"),
         ({"wrap": "<d>"}, "wrap is the name of an element"),
-        ({"labels": ["a"]}, "there are 1 labels for 2 texts or messages: give one for each"),
+        ({"labels": ["a"]}, "there are 1 labels for 2 texts or messages: pass one for each"),
         ({"labels": "ab"}, "labels is a list of texts, one for each document, not 'ab'"),
         ({"labels": ["a", 1]}, "a label is a text, not 1"),
         ({"join": "", "content": ["a", user("b")]}, "make one message of texts, and a dict is none"),

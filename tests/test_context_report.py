@@ -162,7 +162,7 @@ def test_where_no_cut_of_the_blocks_will_do_the_error_says_what_the_whole_is() -
     made = Context(12, counter=paired, system="x").add("a", words(5), strategy=Strict())
     made.add("b", words(5), strategy=Strict())
     assert made.fit(15).report.tokens_after == 15
-    with pytest.raises(BudgetExceededError, match="the counter says 15 tokens of the whole") as raised:
+    with pytest.raises(BudgetExceededError, match="the counter returns 15 tokens of the whole") as raised:
         made.fit()
     assert (raised.value.needed_tokens, raised.value.limit_tokens) == (15, 12)
     assert raised.value.attempt is not None

@@ -282,7 +282,7 @@ def test_a_bare_budget_passes_no_known_window(over: int) -> None:
     window = 8_192
     if over:
         with pytest.raises(
-            ConfigurationError, match=r"8,193 passes the window of 'gpt-4', 8,192 tokens.*Budget\("
+            ConfigurationError, match=r"8,193 exceeds the window of 'gpt-4', 8,192 tokens.*Budget\("
         ):
             fit(messages, window + over, model="gpt-4")
         with pytest.raises(ConfigurationError, match="8,193 passes the window"):
@@ -321,10 +321,10 @@ def test_fitting_again_for_another_budget_passes_no_known_window(way: str) -> No
     fitted = _fitted_for_gpt_4()[way]
     assert fitted.report.notes == fitted.at(8_192).report.notes == ()
     with pytest.raises(
-        ConfigurationError, match=r"8,193 passes the window of 'gpt-4', 8,192 tokens.*Budget\("
+        ConfigurationError, match=r"8,193 exceeds the window of 'gpt-4', 8,192 tokens.*Budget\("
     ):
         fitted.at(8_193)
-    with pytest.raises(ConfigurationError, match="8,193 passes the window of 'gpt-4'"):
+    with pytest.raises(ConfigurationError, match="8,193 exceeds the window of 'gpt-4'"):
         asyncio.run(fitted.aat(8_193))
     said = "The budget goes by a window of 8,193 tokens; that of 'gpt-4' is known to be 8,192."
     wider = fitted.at(Budget(8_193, over_limit=True))

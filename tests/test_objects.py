@@ -348,9 +348,9 @@ def test_what_is_no_reader_is_refused(how: dict[str, Any], words_of_it: str) -> 
 def test_what_a_reader_gives_must_be_messages() -> None:
     """The error says of which object; what the reader raises itself comes out with a note."""
     turns = [Turn((user(),)), Turn(("text",))]
-    with pytest.raises(FormatError, match=r"objects\[1\]: what read= gave is no message"):
+    with pytest.raises(FormatError, match=r"objects\[1\]: what read= returned is not a message"):
         fit(turns, 9, counter=WORDS, read=read_each, write=write)
-    with pytest.raises(FormatError, match=r"objects\[1\]: what read= gave is no message"):
+    with pytest.raises(FormatError, match=r"objects\[1\]: what read= returned is not a message"):
         fit(turns, 9, counter=WORDS, read=read_list, write=write)
     with pytest.raises(IndexError) as caught:
         fit([Turn(())], 9, counter=WORDS, read=read_each, write=write)
@@ -400,7 +400,7 @@ def test_what_is_no_message_is_named_by_its_object_each_time() -> None:
         read: ReadCache[Turn, Any] = ReadCache(lambda turn, reading=reading: reading)
         turns = [Turn((user("hi"),))]
         for _ in range(2):
-            with pytest.raises(FormatError, match=r"objects\[0\]: what read= gave is no message"):
+            with pytest.raises(FormatError, match=r"objects\[0\]: what read= returned is not a message"):
                 fit(turns, 20, counter=WORDS, read=read, write=write)
 
 

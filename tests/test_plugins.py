@@ -273,7 +273,7 @@ def test_an_integration_is_imported_where_ours_are(site: Path) -> None:
         ("from trimtab.integrations import vendr", "did you mean vendor"),
         ("from trimtab.integrations.lanchain import TrimMiddleware", "did you mean langchain"),
         ("from trimtab.integrations.langchain import TrimMiddleware", "pip install 'trimtab[langchain]'"),
-        ("import trimtab.integrations.number", "is to be a module, and is 7"),
+        ("import trimtab.integrations.number", "must be a module, not 7"),
         ("import trimtab.integrations.broken", "vendor_broken of vendor_trimtab"),
         ("import trimtab.integrations.broken", "could not be loaded: ModuleNotFoundError"),
         ("import trimtab.integrations.bare", "pip install 'vendor[agents]'"),

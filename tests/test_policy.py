@@ -456,7 +456,7 @@ BROKEN: list[tuple[Any, str]] = [
     ({"blocks": ["b"]}, "blocks[0] is a table with name, not 'b'"),
     ({"blocks": [{}]}, "blocks[0].name is missing: a name that is not empty"),
     ({"blocks": [{"name": ""}]}, "blocks[0].name is a name that is not empty, not ''"),
-    ({"blocks": [{"name": "b"}, {"name": "b"}]}, "blocks[1].name: there is a block 'b' already"),
+    ({"blocks": [{"name": "b"}, {"name": "b"}]}, "blocks[1].name: block 'b' already"),
     (of_block(content="x"), "blocks[1]: no key is called 'content'"),
     (of_block(priority="high"), "blocks[1].priority is a finite number, not 'high'"),
     (of_block(priority=float("nan")), "blocks[1].priority is a finite number, not nan"),
@@ -530,9 +530,9 @@ BROKEN: list[tuple[Any, str]] = [
     ),
     (
         {"blocks": [{"name": "b", "tier": 1, "priority": 2}]},
-        "blocks[0]: block 'b': a tier is rank and place in one; leave out priority",
+        "blocks[0]: block 'b': a tier sets both rank and place: leave out priority",
     ),
-    (of_block(tier=1), "blocks[1]: block 'b' has a tier and block 'a' has none"),
+    (of_block(tier=1), "blocks[1]: block 'b' has a tier but block 'a' has none"),
 ]
 """Data, and how its error begins. `tests/test_policy_schema.py` holds the schema to the same table."""
 
@@ -604,7 +604,7 @@ def test_a_misspelt_name_is_answered_with_near_ones(data: Any, near: tuple[str, 
             b"{",
             "not JSON: Expecting property name enclosed in double quotes (line 1, column 2)",
         ),
-        ("policy.json", b'{"budget": 1, "budget": 2}', "the key 'budget' is given twice in one table"),
+        ("policy.json", b'{"budget": 1, "budget": 2}', "the key 'budget' occurs twice in one table"),
         ("policy.json", b'{"budget": ' + b"9" * 5_000 + b"}", "Exceeds the limit"),
         ("policy.json", b"[" * 200_000, "nested too deep to be read"),
         ("policy.json", b'{"model": "\xff"}', "not UTF-8 (byte 12)"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests import test_refused_programs as refused
 from tests import test_telemetry_messages as telemetry
+from tests.recorded_logs import claude_session, codex_session
 from tests.sizes import sizes
 from trimtab.errors import FormatError
 from trimtab.formats import read_foreign
@@ -80,6 +81,7 @@ SPANS = [
 ]
 RECORDINGS = [VERCEL, SPANS, {"resourceSpans": [{"scopeSpans": [{"spans": SPANS}]}]}]
 RECORDINGS += [one for _, one in refused.RECORDINGS]
+RECORDINGS += [claude_session(), codex_session()]
 JUNK = [
     None,
     7,

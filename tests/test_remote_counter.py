@@ -486,7 +486,7 @@ def test_a_timeout_and_a_cancellation_inside_the_client_are_failures_of_its_own(
     async def is_cancelled(question: CountQuestion) -> int:
         raise asyncio.CancelledError
 
-    for ask, said in ((times_out, "the pool is full"), (is_cancelled, "something inside was cancelled")):
+    for ask, said in ((times_out, "the pool is full"), (is_cancelled, "an inner operation was cancelled")):
         counter = RemoteCounter(ask, estimate=WORDS)
         assert asyncio.run(counter.count([user("a b c")])) == WORDS.count([user("a b c")])
         assert said in str(counter.last_failure)

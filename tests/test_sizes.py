@@ -177,7 +177,7 @@ def test_what_cannot_count_is_refused_at_once(counter: Any, said: str) -> None:
     ("low", "said"),
     [
         (-1, "answered -1 for a request"),
-        (100, "counted back to 100, which is not from 3 to 3"),
+        (100, "counted back to 100, which is not between 3 to 3"),
         (True, "answered True for a request"),
     ],
 )

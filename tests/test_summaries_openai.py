@@ -181,7 +181,7 @@ def test_cancelling_ends_the_request() -> None:
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        pytest.param(said(""), r"m answered no text \(finish_reason stop\)", id="empty"),
+        pytest.param(said(""), r"m returned no text \(finish_reason stop\)", id="empty"),
         pytest.param(said(" \n"), "no text", id="blank"),
         pytest.param(said(None, finish_reason="content_filter"), "content_filter", id="filtered"),
         pytest.param(said(None, refusal="I cannot."), "m refused", id="refusal"),
@@ -418,7 +418,7 @@ def _async_client() -> Any:
         ),
         (
             lambda: OpenAISummarizer("m", base_url="http://127.0.0.1:9/v1", budget=BUDGET),
-            "For a server that asks for no key pass api_key='none'",
+            "For a server that needs no key, pass api_key='none'",
         ),
         (lambda: OpenAISummarizer("m", api_key="k", budget=Budget(8_192)), "leave room for the answer"),
         (lambda: OpenAISummarizer("m", api_key="k", budget=8_192), "leave room for the answer"),  # type: ignore[arg-type]  # wrong on purpose

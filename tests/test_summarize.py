@@ -142,7 +142,7 @@ def raises(messages: list[Any]) -> str:
     [
         (raises, "summarizer raises failed with TimeoutError"),
         (lambda messages: None, "answered NoneType, not text"),
-        (lambda messages: " \n", "answered an empty summary"),
+        (lambda messages: " \n", "returned an empty summary"),
         (lambda messages: words(6), "wrote a summary of 11 tokens, too many for its cap of 10"),
     ],
 )
@@ -166,7 +166,7 @@ def test_no_summary_stands_behind_a_call_whose_result_can_still_come() -> None:
     strategy = Summarize(Writer(1), max_summary_tokens=10)
     fitted = fit(messages, 30, counter=WordCounter(), strategy=strategy)
     assert fitted.messages == [*messages[:2], messages[3]]
-    assert "it would stand between a call and the result that can still come" in fitted.report.notes[0]
+    assert "it would be between a call and a result that can still come" in fitted.report.notes[0]
     older = talk("u2 cA u20 a20 u2")
     fitted = fit(older, 30, counter=WordCounter(), strategy=strategy, pending_calls=["A"], pin=[0])
     assert shape(fitted.messages[2:]) == "S u2"

@@ -1,4 +1,4 @@
-"""trimtab fits an LLM request into a token budget: valid, within it, with a report of what was evicted."""
+"""trimtab fits an LLM request into a token budget: a valid request, and a report of what was evicted."""
 
 from __future__ import annotations
 

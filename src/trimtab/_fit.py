@@ -107,93 +107,98 @@ def fit(
     """Fit a conversation into a token budget, valid for its provider.
 
     The report says what was evicted, and why. Leading system messages and the
-    latest user message stay as they are, and so does the newest unit, shortened
-    if it must be. Everything else leaves from the oldest on. The objects that
-    come out are those that went in; an edited message is a shallow copy.
+    latest user message are kept unchanged. The newest unit is kept too,
+    shortened if necessary. Everything else is evicted, oldest first. The output
+    has the same objects as the input; an edited message is a shallow copy.
 
     Args:
         messages: A list of messages (mappings, or objects with `model_dump()`),
             or a request body.
-        budget: Room for the request: tokens as 8_000 or "8k", a share of the
-            model's input limit as "80%", "tier" for what stays below its next
-            price tier, or a `Budget`. None: the model's
-            window less its output limit, or less half the window if the limit
-            is higher; with `on_trim` and no such window there is no budget, and
-            nothing leaves but what the callback removes.
+        budget: Room for the request: tokens such as 8_000 or "8k", a share of
+            the model's input limit such as "80%", "tier" for the room below its
+            next price tier, or a `Budget`. None: the model's window less its
+            output limit, or less half the window if the limit is higher. With
+            `on_trim` and no such window there is no budget, and only the
+            callback removes messages.
         model: Name of the model, for its tokenizer, window and wire form. None:
-            the one a request body names, if it is known.
+            the model that a request body names, if it is known.
         counter: What counts tokens: a `Counter`, or a function over a list of
-            messages. None: the model's own; without a model an estimate that
+            messages. None: the model's own; without a model, an estimate that
             errs high.
-        format: Name of the wire form. "auto": the provider's of `model`, else
-            by the shapes that occur.
-        charge_as: Name of the wire form the messages are sent in, where a
-            framework writes them anew: they are read in `format`, and charged
-            as what they become there. Errs high, by a few tokens a call.
-        system: System text beside the messages. Where the wire form keeps it
-            among them it becomes the first message.
-        tools: Tool schemas; counted with the request, handed back unchanged.
-        strategy: What leaves first, or a name that `create_strategy` knows, as
-            "agent". None: a tool result above half of the room is cut to a
-            quarter of it, then old units leave, then the newest is cut.
-        steady: In place of `strategy`, for a chat that grows and a provider
-            with a prompt cache: the default with
-            `SlidingWindow(target_ratio=0.5)`, whose cut moves in strides, so
-            that a prompt begins like the one before. A number below 1 is the
-            share of the room that a cut leaves: 0.3 costs less, and shows less.
-        cut_newest: Cut the newest unit, a huge result say, where a strategy
-            leaves too little room for it: results to both ends, with a marker.
-            False: it stays as it is, as if pinned, and what does not fit beside
-            it is refused. `Strict` refuses anyway.
+        format: Name of the wire form. "auto": the form of the provider of
+            `model`, otherwise decided by the shapes that occur.
+        charge_as: Name of the wire form the messages are sent in, if a
+            framework converts them: they are read in `format`, and charged as
+            what they become. Errs high, by a few tokens per call.
+        system: System text beside the messages. If the wire form keeps it among
+            the messages, it becomes the first message.
+        tools: Tool schemas; counted with the request and returned unchanged.
+        strategy: What is evicted first: a strategy, or a name that
+            `create_strategy` knows, such as "agent". None: a tool result above
+            half of the room is cut to a quarter of it, then old units are
+            evicted, then the newest unit is cut.
+        steady: In place of `strategy`, for a growing chat and a provider with a
+            prompt cache: the default with `SlidingWindow(target_ratio=0.5)`,
+            whose cut moves in strides, so a prompt begins like the one before.
+            A number below 1 is the share of the room that is kept after a cut:
+            0.3 costs less, and shows less.
+        cut_newest: Whether to cut the newest unit, for example a huge result,
+            if a strategy leaves too little room for it: both ends of results
+            are kept, with a marker. False: it stays as it is, as if pinned, and
+            what does not fit beside it is refused. `Strict` refuses in any
+            case.
         breakpoints: True marks the output for a provider whose prompt cache
-            stores marked prefixes only (Anthropic), in four places at most,
-            those that are marked already included. A mapping is the mark
-            itself: `{"type": "ephemeral", "ttl": "1h"}`. Where the cache finds
-            prefixes by itself nothing is marked, and the report says so.
+            stores marked prefixes only (Anthropic), in at most four places,
+            including those already marked. A mapping is the mark itself:
+            `{"type": "ephemeral", "ttl": "1h"}`. If the cache finds prefixes by
+            itself, nothing is marked, and the report says so.
         pin: Indices, or a predicate `(message, index)`, of messages that must
-            stay as they are.
+            not be changed or evicted.
         pending_calls: Ids of calls whose results are still to come.
-        on_trim: Called with a `TrimContext` before anything is decided, also
-            when everything fits.
-        origin: Says of a message that it has less say than its role: called
-            with the message where a summary is made of it, returns "system",
-            "user", "assistant", "document", "tool" or None (as the wire form
-            tells). More say than the form gives is an error.
-        repair: Mend orphaned results, unanswered calls and shapes first; where
-            something that stays cannot be mended, that is an error.
-        strict: Raise where the input (or what a repair makes of it) holds what
-            the provider refuses.
-        read: Reads a framework's own message, of which `messages` is then a
+        on_trim: Called with a `TrimContext` before anything is decided, even if
+            everything fits.
+        origin: Function that gives a message a lower origin than its role: it
+            is called with a message that is summarized, and returns "system",
+            "user", "assistant", "document", "tool" or None (decided by the wire
+            form). A higher origin than the form gives is an error.
+        repair: Whether to repair orphaned results, unanswered calls and shapes
+            first; a message that must be kept and cannot be repaired is an
+            error.
+        strict: Whether to raise if the input (or its repaired form) contains
+            something that the provider refuses.
+        read: Function that reads a framework's own message, if `messages` is a
             list: `read(object)` gives a wire message, or, for every object, a
-            list of them. Called once for an object; where it gives single
-            messages only for those the fit looks at. Name `format`, or all are
-            looked at to tell it.
-        write: Given with `read`: `write(object, messages)` returns a copy of
-            the object that says what these wire messages say, where some were
-            changed or evicted. `write(None, [message])` makes an object of one
-            that was put in; None leaves it out. What nothing changed comes out
-            itself.
+            list of them. It is called once per object; if it gives single
+            messages, only for the objects the fit reads. Pass `format` as well,
+            or all objects are read to find it.
+        write: Required with `read`: `write(object, messages)` returns a copy of
+            the object with these wire messages, if some were changed or
+            evicted. `write(None, [message])` makes an object for an inserted
+            message; None leaves it out. Unchanged objects are returned
+            themselves.
 
     Returns:
-        A `Fitted`: `messages` ready to send and the `report`. Within budget,
-        always.
+        A `Fitted`: `messages` ready to send and the `report`. It is always
+        within budget.
 
     Raises:
-        BudgetExceededError: What must stay does not fit; has the numbers and
-            the best attempt.
-        ConfigurationError: No budget and no known window; arguments that
+        BudgetExceededError: What must be kept does not fit; the error has the
+            numbers and the best attempt.
+        ConfigurationError: There is no budget and no known window, or arguments
             contradict each other.
-        UnknownNameError: An unknown model without a counter, or an unknown wire
-            form.
-        FormatError: An entry is no message, or of a role or shape that no form
-            knows; `.path` says which.
-        InvalidHistoryError: `strict` was asked for, and the input has faults,
-            or `repair`, and what stays has some that cannot be mended;
-            it lists them.
-        CountingError: The counter failed or answered nonsense.
+        UnknownNameError: A model is unknown and no counter is given, or a wire
+            form is unknown.
+        FormatError: An entry is not a message, or has a role or shape that no
+            form knows; `.path` names it.
+        InvalidHistoryError: The input has faults and `strict` is set, or
+            `repair` is set and a message that must be kept cannot be repaired;
+            the error lists the faults.
+        CountingError: The counter failed or returned something that is not a
+            count.
         StrategyContractError: The strategy broke its contract.
 
-    Complexity: O(kept) with an additive counter for a valid history; O(n) else.
+    Complexity: O(kept) with an additive counter and a valid history; otherwise
+    O(n).
 
     Example:
         >>> from trimtab import CharCounter, fit
@@ -324,10 +329,11 @@ async def afit(
     read: Any = None,
     write: Any = None,
 ) -> Fitted[Any]:
-    """Fit a conversation into a token budget, as `fit` does; awaits what is async.
+    """Fit a conversation into a token budget, as `fit` does; awaits what is
+    async.
 
     `counter` may be an async function or have async methods; a summarizer may
-    be async. Cancelling the task, or a timeout around it, reaches both.
+    be async. Cancelling the task, or a timeout around it, also cancels these.
     Arguments, result and errors are those of `fit`.
 
     Example:

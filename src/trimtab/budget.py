@@ -1,4 +1,4 @@
-"""Budget: how many tokens of a context window the input may take."""
+"""`Budget`: how many tokens of a context window the input may take."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ __all__ = ["Budget", "BudgetLike"]
 class Budget:
     """The room for input in a context window, in tokens.
 
-    Tools and system text are no part of it: give them to `fit`, which counts them once.
+    Tools and system text are not part of it: pass them to `fit`, which counts them once.
 
-    A fraction of a token is rounded down: a budget worked out as a share of something may be given as it is.
+    A fraction of a token is rounded down, so a computed budget can be passed as it is.
 
     Args:
         window: Most tokens the model takes, input and output together; above 0.
         output_reserve: Tokens kept free for the answer.
-        overhead_tokens: Tokens that something outside of trimtab adds to every request.
-        margin: Tokens kept free because counts may be too low; "auto" is as many as the counter may be off
+        overhead_tokens: Tokens that something outside trimtab adds to every request.
+        margin: Tokens kept free because counts may be too low; "auto" keeps as many as the counter may be off
             by.
-        over_limit: Whether it may pass what the model is known to take, as on a server of your own.
+        over_limit: Whether the window may be larger than the model's known window, for example on your own
+            server.
 
     Raises:
         ConfigurationError: `window` is less than 1, another number is negative or a share (above 0 and below
-            1), one is not finite, or reserve and overhead leave nothing of the window.
+            1), a number is not finite, or reserve and overhead use up the window.
 
     Example:
         >>> budget = Budget(128_000, output_reserve=4_096)
@@ -70,7 +71,7 @@ class Budget:
         if self.output_reserve + self.overhead_tokens >= self.window:
             raise ConfigurationError(
                 phrase(
-                    f"nothing remains of a window of {_tokens(self.window)} beside ",
+                    f"no room remains in a window of {_tokens(self.window)} with ",
                     option("output_reserve", self.output_reserve),
                     f" and overhead_tokens={self.overhead_tokens:,}",
                 )
@@ -78,17 +79,18 @@ class Budget:
 
     @classmethod
     def of(cls, value: BudgetLike, /, *, model: str | None = None) -> Budget:
-        """Return the budget that is meant, held to what a model takes.
+        """Return the budget that a value means, checked against the model's limits.
 
         Args:
-            value: Tokens, as 8_000 or "8k"; a share of the model's input limit, as "80%"; "tier", which
-                stays below the next price tier of the model; or a `Budget`, which comes back as it is where
-                it is not held.
-            model: Name of the model. None, or one that nobody knows: it is held to nothing.
+            value: Tokens, such as 8_000 or "8k"; a share of the model's input limit, such as "80%"; "tier",
+                which stays below the model's next price tier; or a `Budget`, which is returned unchanged if
+                it needs no limit.
+            model: Name of the model. None, or an unknown model: no limit is checked.
 
         Raises:
-            ConfigurationError: It is none of those, or no number a budget can have; a share, and the limit
-                is not known; "tier", and the model has none; or a number above its whole window.
+            ConfigurationError: The value is none of these, or is out of range; it is a share, and the model's
+                limit is unknown; it is "tier", and the model has no price tiers; or it is a number above the
+                model's window.
 
         Example:
             >>> Budget.of("80%", model="gpt-5").input_tokens, Budget.of("8k").input_tokens
@@ -108,10 +110,10 @@ class Budget:
             raise ConfigurationError(
                 phrase(
                     option("budget", tokens),
-                    f" passes the window of {model!r}, {facts.window_tokens:,} tokens for input and output"
-                    " together: leave budget out to fill it, or ",
+                    f" exceeds the window of {model!r}, {facts.window_tokens:,} tokens for input and output"
+                    " together: leave out budget to fill the window, or ",
                     Hint("over_limit", f"pass budget=Budget({tokens}, over_limit=True)"),
-                    " if the window is larger where you use it",
+                    " if your host has a larger window",
                 ),
                 argument="budget",
             )
@@ -119,30 +121,31 @@ class Budget:
 
     @property
     def input_tokens(self) -> int:
-        """Tokens the input may take; 0 if the rest takes all.
+        """Tokens the input may take; 0 if the other parts use up the window.
 
         Raises:
-            ConfigurationError: The margin is "auto", and which that is the counter has to say.
+            ConfigurationError: The margin is "auto", and no counter has said how large that is.
         """
         margin = self.margin
         if margin == "auto":
             raise ConfigurationError(
-                "margin='auto' is not a number before the counter is known: call budget.resolved(counter),"
-                " or leave it to fit, Context or Session",
+                "margin='auto' has no number until the counter is known: call budget.resolved(counter), or"
+                " let fit, Context or Session do it",
                 argument="margin",
             )
         return max(0, self.window - self.output_reserve - self.overhead_tokens - margin)
 
     def resolved(self, counter: CounterLike, /, *, unsure_tokens: int = 0) -> Budget:
-        """Return the budget with its margin in tokens, as the counter says.
+        """Return the budget with its margin in tokens, as the counter gives it.
 
-        One that has it already comes back itself. The input room is then the most tokens that stay within
-        the rest together with how far a count of so many may be off. `fit`, `Context` and `Session` do this;
-        the first two find out by themselves what of a request is unsure.
+        A budget whose margin is a number is returned unchanged. The input room is then the largest count
+        that, together with its possible error, stays within the window. `fit`, `Context` and `Session` call
+        this; the first two work out `unsure` from the request.
 
         Args:
-            counter: Says how far a count may be off.
-            unsure_tokens: How much more of the request it cannot know: nested schemas, media nobody sees.
+            counter: The counter, which says how far a count may be off.
+            unsure_tokens: Further possible error that the counter cannot know: nested schemas, and media
+                whose size is unknown.
 
         Raises:
             ConfigurationError: The counter does not say how far it may be off.
@@ -161,10 +164,10 @@ class Budget:
         return replace(self, margin=room - _most_within(known, as_counter(counter, later=True)))
 
     def available(self, used: int = 0) -> int:
-        """Return the input tokens that are unused beside `used`; never below 0.
+        """Return the unused input tokens beside `used`; never below 0.
 
         Args:
-            used: Tokens that are taken already.
+            used: Tokens that are already used.
         """
         return max(0, self.input_tokens - _whole("used", used, 0))
 
@@ -172,7 +175,7 @@ class Budget:
         """Return `used` as a share of the input room, 0.0 to 1.0; 1.0 if there is no room.
 
         Args:
-            used: Tokens that are taken.
+            used: Tokens that are already used.
         """
         room, used = self.input_tokens, _whole("used", used, 0)
         return min(1.0, used / room) if room else 1.0
@@ -181,7 +184,7 @@ class Budget:
         """Tell whether `used` tokens are more than the input room.
 
         Args:
-            used: Tokens that would be taken.
+            used: Tokens that would be used.
         """
         return _whole("used", used, 0) > self.input_tokens
 
@@ -202,8 +205,9 @@ def _most_within(room_tokens: int, counter: RequestCounter) -> int:
 
 
 BudgetLike: TypeAlias = Budget | float | str | SupportsIndex
-"""What may be given for a budget: tokens as 8_000 or "8k", a share of the model's input limit as "80%",
-"tier" for what stays below its next price tier, or a `Budget`."""
+"""What a budget may be: tokens such as 8_000 or "8k", a share of the model's input limit such as "80%",
+"tier" for the room below its next price tier, or a `Budget`.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,7 +260,9 @@ def is_tier(value: object, /) -> bool:
 
 def _below_tier(facts: ModelFacts | None, model: str | None) -> Budget:
     if model is None:
-        raise _unknown_limit(phrase(option("budget", "tier"), " stays below a price tier of the model"), None)
+        raise _unknown_limit(
+            phrase(option("budget", "tier"), " means the room below a price tier of the model"), None
+        )
     from trimtab.models.prices import find_pricing  # not above: few budgets ask for prices
 
     prices = find_pricing(model)
@@ -267,8 +273,8 @@ def _below_tier(facts: ModelFacts | None, model: str | None) -> Budget:
     raise ConfigurationError(
         phrase(
             option("budget", "tier"),
-            f" stays below a price tier, and none of {model!r} is known: give tokens, or a share of what it"
-            " takes, as '80%'",
+            f" means the room below a price tier, and {model!r} has no known tier: pass tokens, or a share"
+            " of its input limit, such as '80%'",
         ),
         argument="budget",
     )
@@ -305,8 +311,8 @@ def _within_limits(budget: Budget, facts: ModelFacts, model: str | None) -> Budg
         raise ConfigurationError(
             phrase(
                 option("output_reserve", budget.output_reserve),
-                f" and overhead_tokens={budget.overhead_tokens:,} leave nothing of the {window_tokens:,}"
-                f" tokens that {model!r} takes; where it takes more, ",
+                f" and overhead_tokens={budget.overhead_tokens:,} use up the window of {model!r},"
+                f" {window_tokens:,} tokens; if it is larger, ",
                 Hint("over_limit", "pass Budget(..., over_limit=True)"),
             ),
             argument="output_reserve",
@@ -360,7 +366,7 @@ def _share_in(value: str) -> float | None:
     share = float(found[1]) / 100
     if not 0 < share <= 1:
         raise ConfigurationError(
-            phrase(option("budget", value), ": a share of the input limit is above 0% and at most 100%"),
+            phrase(option("budget", value), ": a share of the input limit must be above 0% and at most 100%"),
             argument="budget",
         )
     return share
@@ -415,7 +421,7 @@ def _unknown_limit(what: str, model: str | None) -> ConfigurationError:
     return ConfigurationError(
         phrase(
             what,
-            f", and that of {model!r} is not known: give tokens, or say what the model is"
+            f", and the limit of {model!r} is unknown: pass tokens, or register the model"
             " (trimtab.models.register_model)",
         ),
         argument="budget",
@@ -439,7 +445,7 @@ def _kept_free(name: str, value: object) -> int:
     """Read tokens that are kept free; what lies between 0 and 1 was meant as a share (SPEC D1)."""
     if isinstance(value, float) and 0 < value < 1:
         raise ConfigurationError(
-            f"{name} is a number of tokens, not a share of them as {value!r} looks like", argument=name
+            f"{name} must be a number of tokens, and {value!r} looks like a share", argument=name
         )
     return _floor(name, value, 0)
 
@@ -459,7 +465,7 @@ def _whole(name: str, value: object, least: int) -> int:
         value = value if (whole := whole_of(value)) is None else whole
     if isinstance(value, int) and value > MOST_TOKENS:  # which may be too long to be shown
         raise ConfigurationError(
-            f"{name} must be at most {MOST_TOKENS:,} tokens; it is far above that", argument=name
+            f"{name} must be at most {MOST_TOKENS:,} tokens, and is far larger", argument=name
         )
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ConfigurationError(

@@ -50,48 +50,50 @@ __all__ = [
 
 
 class Context:
-    """A request made of named blocks, which share one budget.
+    """A request made of named blocks that share one budget.
 
-    It is a template: `fit` changes nothing in it, so it may be fitted many
-    times, and from many threads and tasks. Methods that change it return it, so
-    they can be chained.
+    It is a template: `fit` does not change it, so it can be fitted many times,
+    from many threads and tasks. Methods that change it return it, so calls can
+    be chained.
 
     Args:
-        budget: Room for the request: tokens as 8_000 or "8k", a share of the
-            model's input limit as "80%", "tier" for what stays below its next
-            price tier, or a `Budget`. None: the model's
-            window less its output limit; with `on_trim` and no such window
-            there is no budget, and nothing leaves but what callbacks remove and
-            what passes `max_tokens` of its block.
+        budget: Room for the request: tokens such as 8_000 or "8k", a share of
+            the model's input limit such as "80%", "tier" for the room below its
+            next price tier, or a `Budget`. None: the model's window less its
+            output limit. With `on_trim` and no such window there is no budget:
+            only callbacks and the `max_tokens` of blocks evict anything.
         model: Name of the model, for its tokenizer, window and wire form.
         counter: What counts tokens; see `fit`.
-        format: Name of the wire form. "auto": by the shapes that occur.
-        charge_as: Name of the wire form the messages are sent in, where that is
-            another; see `fit`.
-        system: System text beside the blocks; stays, and is counted once.
-        tools: Tool schemas; counted with the request, handed back unchanged.
-        ties: Which of two blocks of one rank gives way: "newest" keeps the one
-            added later, "first" the one added first. None: "first" in a context
-            that uses tiers, else "newest".
+        format: Name of the wire form. "auto": decided by the shapes of the
+            messages.
+        charge_as: Name of the wire form the messages are sent in, if that is
+            another one; see `fit`.
+        system: System text beside the blocks; it is kept, and counted once.
+        tools: Tool schemas; counted with the request and returned unchanged.
+        ties: Which of two blocks of one rank gives way: "newest" keeps the
+            block added later, "first" the block added first. None: "first" in a
+            context that uses tiers, otherwise "newest".
         pending_calls: Ids of calls whose results are still to come.
         on_trim: Called with a `TrimContext` of all messages before anything is
             decided.
-        origin: Says of a message that it has less say than its role; see `fit`.
-        strict: Raise when the messages of the blocks hold what the provider
-            refuses.
-        breakpoints: True marks what comes out for the provider's prompt cache,
-            beside the blocks that have a `cache_control` of their own; see
-            `fit`.
-        read: Makes a wire message of an object of a framework, or for every
-            object a list of them: then messages in the blocks are objects, and
-            those of the output, too. All are read at each fit.
-        write: Given an object and what its messages became, returns a changed
-            copy; given None and a message that was put in or made from text, a
-            new object. With `read`, or not at all.
+        origin: Function that names a lower origin for a message than its role
+            says; see `fit`.
+        strict: Whether to raise if the messages of the blocks contain something
+            that the provider refuses.
+        breakpoints: True marks the output for the provider's prompt cache, in
+            addition to blocks that have their own `cache_control`; see `fit`.
+        read: Function that makes a wire message from a framework's object, or a
+            list of wire messages from every object. The messages in blocks are
+            then objects, and so are those of the output. All objects are read
+            at each fit.
+        write: Function that takes an object and the messages it became, and
+            returns a changed copy; with None and a message that was inserted or
+            made from text, it returns a new object. Required with `read`, and
+            only allowed with it.
 
     Raises:
         ConfigurationError: An argument is out of range or of the wrong kind;
-            when made.
+            raised when the context is made.
 
     Example:
         >>> from trimtab import CharCounter, Context
@@ -169,9 +171,9 @@ class Context:
 
     @property
     def policy(self) -> Policy:
-        """What it was made with beside its blocks.
+        """The options it was made with, apart from its blocks.
 
-        For adapters: names in it may change between versions.
+        For adapters: its names may change between versions.
         """
         return self._policy
 
@@ -209,17 +211,16 @@ class Context:
         """Add a block; the other options are those of `Block`.
 
         Args:
-            name: Not yet used, unless by a block without content or with
-                `replace`.
+            name: Name that is not used yet, unless by a block without content
+                or with `replace`.
             content: Text, a message, a list of these, or `{"text": …,
                 "attachments": [parts]}`. None and `[]` add nothing to the
                 request; the block can be filled later.
-            replace: Put it in the place of the block of that name, if there is
-                one.
+            replace: Whether to replace the block of that name, if there is one.
 
         Raises:
             ConfigurationError: The name is taken, an option is out of range, or
-                tiers and other ranks meet in one context.
+                one context would have both tiers and other ranks.
         """
         block = Block(
             name=name,
@@ -245,12 +246,12 @@ class Context:
         return self.add_block(block, replace=replace)
 
     def add_block(self, block: Block, /, *, replace: bool = False) -> Self:
-        """Add a block that was made before.
+        """Add an existing block.
 
         Args:
             block: The block, with its content.
-            replace: Put it in the place of the block of its name, if there is
-                one; else a name that is taken is an error.
+            replace: Whether to replace the block of that name, if there is one;
+                otherwise a name that is taken is an error.
 
         Raises:
             ConfigurationError: As for `add`.
@@ -258,37 +259,39 @@ class Context:
         there = self._blocks.get(block.name)
         if there is not None and not replace and not there.is_empty:
             raise ConfigurationError(
-                f"a block named {block.name!r} is there already: pass replace=True, or call replace()",
+                f"a block named {block.name!r} exists already: pass replace=True, or call replace()",
                 argument="name",
             )
         other = next((one for one in self._blocks.values() if one.name != block.name), block)
         if (other.tier is None) != (block.tier is None):  # and so for all others, which agree
             tiered, ranked = (block, other) if other.tier is None else (other, block)
             raise ConfigurationError(
-                f"block {tiered.name!r} has a tier and block {ranked.name!r} has none: in one context all"
-                " blocks have tiers, or none has"
+                f"block {tiered.name!r} has a tier but block {ranked.name!r} has none: in one context,"
+                " either all blocks have tiers or none"
             )
         self._blocks[block.name] = block
         return self
 
     def replace(self, name: str, content: Any, *, labels: Sequence[str] | None = None) -> Self:
-        """Give a block new content and labels; its options and place stay.
+        """Give a block new content and labels; its options and place do not
+        change.
 
         Args:
             name: Name of the block.
             content: As for `add`.
-            labels: A word for each text or message of the content; None: it has
-                none.
+            labels: One label for each text or message of the content; None: no
+                labels.
 
         Raises:
             UnknownNameError: There is no such block.
-            ConfigurationError: There is not one label for each text or message.
+            ConfigurationError: The number of labels is not the number of texts
+                or messages.
         """
         self._blocks[name] = replace(self._block(name), content=content, labels=labels)
         return self
 
     def remove(self, name: str) -> Self:
-        """Take a block out.
+        """Remove a block.
 
         Args:
             name: Name of the block.
@@ -312,9 +315,10 @@ class Context:
         pending_calls: Collection[str] | None = None,
         strict: bool | None = None,
     ) -> Self:
-        """Return a context of the same blocks, to be changed apart from it.
+        """Return a context with the same blocks that can be changed
+        independently.
 
-        What is given takes the place of its own; None leaves that as it is.
+        Arguments replace the options of the original; None keeps an option.
 
         Args:
             budget: Tokens, or a `Budget`.
@@ -326,10 +330,10 @@ class Context:
             system: System text beside the blocks.
             tools: Tool schemas.
             pending_calls: Ids of calls whose results are still to come.
-            strict: Whether faults of the messages are raised.
+            strict: Whether faults of the messages raise an error.
 
         Raises:
-            ConfigurationError: As when a context is made.
+            ConfigurationError: As for a new context.
         """
         given: dict[str, Any] = {
             "budget": budget,
@@ -354,21 +358,22 @@ class Context:
         return attributes, {**slots, "_blocks": dict(self._blocks)}
 
     def fit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
-        """Fit the blocks into the budget; changes nothing here.
+        """Fit the blocks into the budget; does not change the context.
 
         Args:
-            budget: Another than the context's own, for this call.
+            budget: Budget for this call, in place of the context's own.
 
         Raises:
-            BudgetExceededError: What must stay does not fit; has the numbers
-                and the best attempt.
+            BudgetExceededError: What must be kept does not fit; the error has
+                the numbers and the best attempt.
             ConfigurationError: There is no budget, a summarizer or the counter
-                is async (await `afit`), or a result stands in a block before
-                its call.
-            FormatError: An entry of a block is no message.
+                is async (await `afit`), or a result is in a block before the
+                block of its call.
+            FormatError: An entry of a block is not a message.
             InvalidHistoryError: The context is `strict`, and its messages have
-                faults; it lists them.
-            CountingError: The counter failed or answered nonsense.
+                faults; the error lists them.
+            CountingError: The counter failed or returned something that is not
+                a count.
             StrategyContractError: A strategy broke its contract.
 
         Complexity: O(n) in messages; O(kept) in the largest block if no other
@@ -383,11 +388,11 @@ class Context:
         return fitted
 
     async def afit(self, budget: BudgetLike | None = None) -> Fitted[Any]:
-        """Fit the blocks into the budget, as `fit` does; awaits what is async.
+        """Fit the blocks into the budget as `fit` does; awaits async functions.
 
         The counter may be an async function or have async methods; summarizers
-        may be async. Cancelling the task, or a timeout around it, reaches both.
-        Errors are those of `fit`.
+        may be async. Cancelling the task, or a timeout around it, also cancels
+        these. Raises the same errors as `fit`.
         """
         if not observers.active:
             return await afit_policy(self._snapshot(budget))
@@ -404,7 +409,7 @@ class Context:
     def _block(self, name: str) -> Block:
         if not isinstance(name, str):
             raise ConfigurationError(
-                f"a block is asked for by its name, a text, not {reprlib.repr(name)}", argument="name"
+                f"the name of a block must be a text, not {reprlib.repr(name)}", argument="name"
             )
         try:
             return self._blocks[name]

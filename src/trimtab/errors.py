@@ -1,4 +1,4 @@
-"""The errors of trimtab, one root; each also is the built-in a caller would expect.
+"""The errors of trimtab have one root; each is also the built-in error a caller would expect.
 
 ContextError(Exception)
 ├── ConfigurationError(ValueError)
@@ -96,7 +96,7 @@ def phrase(*parts: str | Hint | BaseException) -> Phrase:
 class ContextError(Exception):
     """Any error raised by trimtab.
 
-    `except ContextError` catches these and nothing else.
+    `except ContextError` catches all of them and nothing else.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -112,12 +112,12 @@ def _rebuild(kind: type[ContextError], args: tuple[object, ...], state: dict[str
 
 
 class _AboutMessage(Exception):
-    """Where an error about a message arose, as data: its text is written from that, wherever it moves to."""
+    """The place of an error about a message, as data from which its text is written."""
 
     _words: ClassVar[str]
-    """How its text names a message."""
+    """How the text names a message."""
     block: str | None = None
-    """Name of the block the message is in; None outside of a `Context`."""
+    """Name of the message's block; None outside a `Context`."""
 
     def _learn(self, message: str, index: int | None) -> None:
         """Remember what the text says on both sides of the message it names."""
@@ -138,30 +138,33 @@ class ConfigurationError(ContextError, ValueError):
     Raised where they are given.
 
     Args:
-        message: What it says.
-        argument: Name of the parameter that is wrong, as "budget"; None where it is no single one.
-        place: Where in data it stands, as in `blocks[2].strategy.keep_results`; None outside of data.
+        message: The text of the error.
+        argument: Name of the wrong parameter, such as "budget"; None if it is not a single one.
+        place: Place in the data, such as `blocks[2].strategy.keep_results`; None if the error is not about
+            data.
     """
 
     def __init__(self, message: str = "", *, argument: str | None = None, place: str | None = None) -> None:
         super().__init__(message)
         self.argument = argument
-        """Name of the parameter that is wrong, as "budget"; None where it is no single one."""
+        """Name of the wrong parameter, such as "budget"; None if it is not a single one."""
         self.place = place
-        """Where in data it stands, as in `blocks[2].strategy.keep_results`; None outside of data."""
+        """Place in the data, such as `blocks[2].strategy.keep_results`; None if the error is not about data.
+        """
 
 
 class UnknownNameError(ConfigurationError, LookupError):
-    """A name of a model, encoding, format, strategy or scorer nobody registered.
+    """A model, encoding, format, strategy or scorer of this name is not registered.
 
-    Says the names spelled like it.
+    The text lists names with a similar spelling.
 
     Args:
-        message: What it says.
-        name: What was asked for.
-        near: Known names that are spelled like it, best first.
-        argument: Name of the parameter it was given for, as "format"; None where it is no single one.
-        place: Where in data it stands, as in `blocks[2].strategy.keep_results`; None outside of data.
+        message: The text of the error.
+        name: The name that was asked for.
+        near: Known names with a similar spelling, best first.
+        argument: Name of the parameter, such as "format"; None if it is not a single one.
+        place: Place in the data, such as `blocks[2].strategy.keep_results`; None if the error is not about
+            data.
     """
 
     def __init__(
@@ -175,9 +178,9 @@ class UnknownNameError(ConfigurationError, LookupError):
     ) -> None:
         super().__init__(message, argument=argument, place=place)
         self.name = name
-        """What was asked for."""
+        """The name that was asked for."""
         self.near = near
-        """Known names that are spelled like it, best first."""
+        """Known names with a similar spelling, best first."""
 
     def __str__(self) -> str:
         """Give the message as written; `LookupError` alone would not quote it."""
@@ -185,37 +188,37 @@ class UnknownNameError(ConfigurationError, LookupError):
 
 
 class UsageError(ConfigurationError):
-    """A bill is not of what was sent.
+    """A bill is not for the messages that were sent.
 
-    The server replaced messages before it answered, so that no size of a message can be told from it. Record
-    nothing for this request, and go on with the next.
+    The server replaced messages before it answered, so the bill does not show the size of any message. Record
+    nothing for this request, and continue with the next.
 
     Args:
-        message: What it says.
-        argument: Name of the parameter that is wrong, as "usage"; None where it is no single one.
+        message: The text of the error.
+        argument: Name of the wrong parameter, such as "usage"; None if it is not a single one.
         place: As for `ConfigurationError`.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaviestMessage:
-    """The heaviest of the messages that had to stay; public in `trimtab.report`.
+    """The heaviest of the messages that had to be kept; public in `trimtab.report`.
 
     Args:
-        index: Position in the list that was given; in that of its block in a `Context`.
-        role: What it is: "system", "user", "assistant" or "tool".
-        tools: Names of the tools whose results it holds.
-        tokens: Its size as it would be sent.
+        index: Position in the list that was passed; in a `Context`, in the list of its block.
+        role: Its kind: "system", "user", "assistant" or "tool".
+        tools: Names of the tools whose results it has.
+        tokens: Its size when sent.
     """
 
     index: int
-    """Position in the list that was given; in that of its block in a `Context`."""
+    """Position in the list that was passed; in a `Context`, in the list of its block."""
     role: str
-    """What it is: "system", "user", "assistant" or "tool"."""
+    """Its kind: "system", "user", "assistant" or "tool"."""
     tools: tuple[str, ...]
-    """Names of the tools whose results it holds."""
+    """Names of the tools whose results it has."""
     tokens: int
-    """Its size as it would be sent."""
+    """Its size when sent."""
 
     def __str__(self) -> str:
         """Name it, as in "message 5, the result of search, 300 tokens"."""
@@ -224,18 +227,19 @@ class HeaviestMessage:
 
 
 class BudgetExceededError(ContextError):
-    """What must stay does not fit; carries the numbers and the best attempt.
+    """What must be kept does not fit; has the numbers and the best attempt.
 
     Args:
-        message: What it says.
-        needed_tokens: The request at its least, in tokens, when everything that may leave or shrink has.
+        message: The text of the error.
+        needed_tokens: The smallest size of the request in tokens, with everything evicted and shortened that
+            may be.
         limit_tokens: The input room in tokens.
         block: Name of the block that does not fit; "history" in `fit`.
-        attempt: The `Fitted` that came nearest, over budget, where `fit` or a `Context` raised it. None
-            where numbers alone were at odds: in `allocate`, or of what a session always shows. Where the
-            error was pickled or copied it can be read, but not fitted to another budget.
-        heaviest: The heaviest of the caller's messages that had to stay. None where none is in the way, or
-            only the whole was counted.
+        attempt: The closest `Fitted`, over budget, if `fit` or a `Context` raised the error. None if
+            there were only numbers: in `allocate`, or for what a session always shows. After the error is
+            pickled or copied, the attempt can be read but not fitted to another budget.
+        heaviest: The heaviest of the caller's messages that had to be kept. None if no message is in the way,
+            or if only the whole request was counted.
     """
 
     def __init__(
@@ -250,27 +254,27 @@ class BudgetExceededError(ContextError):
     ) -> None:
         super().__init__(message)
         self.needed_tokens = needed_tokens
-        """The request at its least, in tokens, when everything that may leave or shrink has."""
+        """The smallest size of the request in tokens, with everything evicted and shortened that may be."""
         self.limit_tokens = limit_tokens
         """The input room in tokens."""
         self.block = block
         """Name of the block that does not fit; "history" in `fit`."""
         self.attempt: Any = attempt
-        """The `Fitted` that came nearest, over budget, where `fit` or a `Context` raised it.
+        """The closest `Fitted`, over budget, if `fit` or a `Context` raised the error.
 
-        None where numbers alone were at odds: in `allocate`, or of what a session always shows.
+        None if there were only numbers: in `allocate`, or for what a session always shows.
 
-        Where the error was pickled or copied it can be read, but not fitted to another budget."""
+        After the error is pickled or copied, the attempt can be read but not fitted to another budget."""
         self.heaviest = heaviest
-        """The heaviest of the caller's messages that had to stay.
+        """The heaviest of the caller's messages that had to be kept.
 
-        None where none is in the way, or only the whole was counted."""
+        None if no message is in the way, or if only the whole request was counted."""
 
     def with_attempt(self, attempt: Any) -> Self:
-        """Return the same error with its best attempt filled in.
+        """Return the same error with its best attempt.
 
         Args:
-            attempt: The `Fitted` that came nearest.
+            attempt: The closest `Fitted`.
         """
         self.attempt = attempt
         return self
@@ -282,42 +286,43 @@ class BudgetExceededError(ContextError):
 
 
 class InvalidHistoryError(ContextError, ValueError):
-    """No provider would take the input as it is.
+    """No provider would accept the input.
 
-    Raised where `strict=True` asks for it, and where `repair=True` cannot mend what stays.
+    Raised if `strict=True` asks for it, and if `repair=True` cannot repair what must be kept.
 
     Args:
-        message: What it says.
-        violations: What is wrong, as `validate` lists it; open calls are no fault and not among them.
+        message: The text of the error.
+        violations: What is wrong, as `validate` lists it; open calls are not faults and not listed.
     """
 
     def __init__(self, message: str, *, violations: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
         self.violations = violations
-        """What is wrong, as `validate` lists it; open calls are no fault and not among them."""
+        """What is wrong, as `validate` lists it; open calls are not faults and not listed."""
 
     @property
     def index(self) -> int | None:
-        """Position of the first message at fault.
+        """Position of the first message with a fault.
 
-        None where it is the request as a whole.
+        None if the fault concerns the whole request.
         """
         return self.violations[0].index if self.violations else None
 
     @property
     def call_id(self) -> str | None:
-        """Id of the call the first of them is about, if it is about one."""
+        """Id of the call that the first fault concerns, if any."""
         return self.violations[0].call_id if self.violations else None
 
 
 class CountingError(_AboutMessage, ContextError):
-    """A counter failed or answered something that is not a count.
+    """A counter failed or returned something that is not a count.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         counter: Name of the counter.
-        index: Position of the message it was asked about, or None for a range or a whole request.
-        answer: What it returned, if it returned; a copy of the error has its `repr` unless it is plain.
+        index: Position of the message it was asked about; None for a range or a whole request.
+        answer: What it returned, if anything; in a copy of the error it is the `repr`, unless it is plain
+            data.
     """
 
     _words = "message {}"
@@ -327,12 +332,12 @@ class CountingError(_AboutMessage, ContextError):
     ) -> None:
         super().__init__(message)
         self.index: int | None
-        """Position of the message it was asked about, or None for a range or a whole request."""
+        """Position of the message it was asked about; None for a range or a whole request."""
         self._learn(message, index)
         self.counter = counter
         """Name of the counter."""
         self.answer = answer
-        """What it returned, if it returned; a copy of the error has its `repr` unless it is plain."""
+        """What it returned, if anything; in a copy of the error it is the `repr`, unless it is plain data."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave behind an answer that cannot be pickled, as a coroutine."""
@@ -343,10 +348,10 @@ class CountingError(_AboutMessage, ContextError):
 
 
 class StrategyContractError(ContextError):
-    """A strategy broke its promise: a bug in the strategy, not in the input.
+    """A strategy broke its contract: a bug in the strategy, not in the input.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         strategy: Name of the strategy.
         block: Name of the block it was asked about; "history" in `fit`.
     """
@@ -360,26 +365,27 @@ class StrategyContractError(ContextError):
 
 
 class SummaryError(ContextError):
-    """A summarizer failed, or answered what is no text.
+    """A summarizer failed, or returned something other than text.
 
-    A fit catches it, evicts another way and says so in the report.
+    A fit catches it, evicts in another way and says so in the report.
     """
 
 
 class RankerError(ContextError):
-    """A ranker failed, was too slow, or answered no number for each message.
+    """A ranker failed, was too slow, or did not return a number for each message.
 
-    `Session.recall` raises it. An `add` catches it, recalls by words, and the report of the view says so. It
-    names the class of what was raised and no word of it, which may be a message's; `__cause__` has it all.
+    `Session.recall` raises it. `add` catches it and recalls by words, and the report of the view says so. The
+    text has the class of the original error but not its words, which may be a message's; `__cause__` is the
+    original.
     """
 
 
 class FormatError(_AboutMessage, ContextError, ValueError):
-    """A wire shape this format cannot read; `.path` leads to it.
+    """A shape that this wire form cannot read; `.path` leads to it.
 
     Args:
-        message: What it says.
-        path: Where in the input, as in `messages[3].content[0]`.
+        message: The text of the error.
+        path: Place in the input, such as `messages[3].content[0]`.
     """
 
     _words = "messages[{}]"
@@ -391,7 +397,7 @@ class FormatError(_AboutMessage, ContextError, ValueError):
         """Position of the message it is about, if the path leads to one."""
         self._learn(message, None if found is None else int(found[1]))
         self.path = path
-        """Where in the input, as in `messages[3].content[0]`."""
+        """Place in the input, such as `messages[3].content[0]`."""
         self._below = path[found.end() :] if found else ""
 
     def _write(self) -> None:
@@ -401,12 +407,12 @@ class FormatError(_AboutMessage, ContextError, ValueError):
 
 
 class MissingExtraError(ContextError, ImportError):
-    """A package of an extra is not installed; says the line that installs it.
+    """The package of an extra is not installed; the text has the install command.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         extra: The extra to install, as in `pip install 'trimtab[extra]'`.
-        package: The distribution that is missing.
+        package: The missing distribution.
     """
 
     def __init__(self, message: str, *, extra: str = "", package: str = "") -> None:
@@ -414,45 +420,45 @@ class MissingExtraError(ContextError, ImportError):
         self.extra = extra
         """The extra to install, as in `pip install 'trimtab[extra]'`."""
         self.package = package
-        """The distribution that is missing."""
+        """The missing distribution."""
 
 
 class BatchError(ContextError):
-    """A batch cannot go on.
+    """A batch cannot continue.
 
-    Its workers die again and again, or its results cannot be written. What is done is kept, and the same run
-    goes on from there.
+    Its workers die repeatedly, or its results cannot be written. Finished work is kept, and the same run
+    continues from there.
     """
 
 
 class CopyError(ContextError, TypeError):
-    """A session, a store, or what asks by a client was copied or pickled.
+    """A session, a store, or an object with a client was copied or pickled.
 
-    It holds locks and connections, which are of no use in a copy. The text says what to write instead.
+    It holds locks and connections, which do not work in a copy. The text says what to write instead.
     """
 
 
 class StoreError(ContextError):
-    """A store could not do what it was asked; nothing was done by half."""
+    """A store could not do what it was asked; no operation was half done."""
 
 
 class StoreUnavailableError(StoreError, ConnectionError):
     """The store cannot be reached or is busy, full or shutting down.
 
-    Asking again is safe: an append that was stored after all is not stored twice.
+    It is safe to retry: an append that did reach the store is not stored twice.
     """
 
 
 class VersionConflictError(StoreError):
-    """Another writer was faster: the session is at another version.
+    """Another writer was faster: the session has another version.
 
-    Nothing was changed. Read the session again and repeat, or let `trimtab.stores.Retry` do it.
+    Nothing was changed. Read the session again and repeat, or use `trimtab.stores.Retry`.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         session: Name of the session.
-        expected_version: The version the write was decided on.
-        actual_version: The version the session is at.
+        expected_version: The version on which the write was based.
+        actual_version: The current version of the session.
     """
 
     def __init__(
@@ -462,19 +468,19 @@ class VersionConflictError(StoreError):
         self.session = session
         """Name of the session."""
         self.expected_version = expected_version
-        """The version the write was decided on."""
+        """The version on which the write was based."""
         self.actual_version = actual_version
-        """The version the session is at."""
+        """The current version of the session."""
 
 
 class SessionDeletedError(StoreError):
     """The session this was decided on was deleted; another may have its name now.
 
-    Nothing was changed. `Retry` does not repeat it: what was decided on the deleted session, as an answer to
-    it, has no place in the new one.
+    Nothing was changed. `Retry` does not repeat it: a decision on the deleted session, such as an answer to
+    it, does not belong in the new one.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         session: Name of the session.
     """
 
@@ -490,7 +496,7 @@ class CorruptSessionError(StoreError, ValueError):
     A row is missing or was edited, or the file is damaged.
 
     Args:
-        message: What it says.
+        message: The text of the error.
         session: Name of the session; empty if it is not known.
         version: Version of the event that cannot be read, or None.
     """

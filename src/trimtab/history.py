@@ -1,4 +1,4 @@
-"""Helpers over a list of messages: the newest ones, a span, what fits, their text, what they read as."""
+"""Functions over a list of messages: the newest ones, a span, what fits, and their text."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ M = TypeVar("M")
 
 
 def recent(messages: Sequence[M], n: int, /) -> list[M]:
-    """Return the newest `n` messages, oldest of them first; all if there are fewer.
+    """Return the newest `n` messages, oldest first; all if there are fewer.
 
     Args:
         messages: A list, oldest first.
-        n: How many; 0 gives none.
+        n: Number of messages; 0 returns none.
 
     Raises:
-        ConfigurationError: `n` is no whole number.
+        ConfigurationError: `n` is not a whole number.
 
     Example:
         >>> recent(["a", "b", "c"], 2)
@@ -55,16 +55,15 @@ def recent(messages: Sequence[M], n: int, /) -> list[M]:
 def span(messages: Sequence[M], from_end: int, to_end: int, /) -> list[M]:
     """Return the messages from `from_end` to before `to_end`.
 
-    Both are counted back from the end. Empty if `from_end` is not above `to_end`, or `to_end` is
-    negative.
+    Both are counted from the end. Empty if `from_end` is not above `to_end`, or `to_end` is negative.
 
     Args:
         messages: A list, oldest first.
-        from_end: How many messages before the end it begins.
-        to_end: How many before the end it ends; 0 is the end.
+        from_end: Start, as a number of messages before the end.
+        to_end: End, as a number of messages before the end; 0 is the end.
 
     Raises:
-        ConfigurationError: One of them is no whole number.
+        ConfigurationError: An argument is not a whole number.
 
     Example:
         >>> span(["a", "b", "c", "d"], 3, 1)
@@ -80,18 +79,19 @@ def span(messages: Sequence[M], from_end: int, to_end: int, /) -> list[M]:
 def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) -> list[M]:
     """Return the newest messages that together stay within a limit.
 
-    Walks from the newest message back and stops at the first that would pass the limit. Only messages
-    count against it: what a request costs beside them (of a black box `count([])`) is taken off. Tool
-    pairs are not looked at: to send the result to a model, use `fit`.
+    Walks from the newest message back and stops at the first that would exceed the limit. Only messages
+    count: the cost of a request beside them (for a black box, `count([])`) is subtracted. Pairs of calls and
+    results may be split: to send the result to a model, use `fit`.
 
     Args:
         messages: A list, oldest first.
-        limit_tokens: Most tokens they may have together.
+        limit_tokens: Maximum number of tokens of the messages together.
         counter: What counts tokens; see `fit`.
 
     Raises:
-        CountingError: The counter failed or answered nonsense.
-        ConfigurationError: The counter is none, the limit no whole number, or the messages no list.
+        CountingError: The counter failed or returned something that is not a count.
+        ConfigurationError: The counter is not one, the limit is not a whole number, or the messages are not a
+            list.
 
     Example:
         >>> from trimtab.counting import FixedCounter
@@ -115,13 +115,13 @@ def within(messages: Sequence[M], limit_tokens: int, counter: CounterLike, /) ->
 
 
 def text(messages: Sequence[Any], /, *, separator: str = "\n") -> str:
-    r"""Return the text of messages, one after the other.
+    r"""Return the text of messages, one after another.
 
-    Parts that are no text are left out.
+    Parts that are not text are omitted.
 
     Args:
         messages: A list, oldest first.
-        separator: Stands between two texts.
+        separator: Text between two messages.
 
     Example:
         >>> text([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}])
@@ -133,16 +133,16 @@ def text(messages: Sequence[Any], /, *, separator: str = "\n") -> str:
 
 
 def message(role: str, *parts: Any) -> dict[str, Any]:
-    """Make a message of text and ready-made parts.
+    """Make a message from text and ready-made parts.
 
-    One text gives text content; anything else a list of parts.
+    A single text becomes text content; anything else becomes a list of parts.
 
     Args:
         role: As "user".
         parts: Texts, and parts of the wire form as mappings.
 
     Raises:
-        ConfigurationError: The role is no text, or a part neither a text nor a mapping.
+        ConfigurationError: The role is not text, or a part is neither text nor a mapping.
 
     Example:
         >>> message("user", "hi")
@@ -153,7 +153,7 @@ def message(role: str, *parts: Any) -> dict[str, Any]:
     for part in parts:
         if not isinstance(part, (str, Mapping)) and not callable(getattr(part, "model_dump", None)):
             raise ConfigurationError(
-                f"a part of a message is a text or a mapping, not {type(part).__name__}: {part!r:.80}"
+                f"a part of a message must be a text or a mapping, not {type(part).__name__}: {part!r:.80}"
             )
     return detect([]).message(role, parts)
 
@@ -161,14 +161,14 @@ def message(role: str, *parts: Any) -> dict[str, Any]:
 def inject_into_system(system: M, /, *facts: Any) -> M:
     r"""Put facts into a system message, marked and escaped.
 
-    A fact that reads like a rule, or ends its mark, stays a fact.
+    A fact that reads like a rule, or contains the end of the mark, remains a fact.
 
     Args:
-        system: A system message. What it says stays as it is; parts that are no text are left out.
-        facts: Texts or messages; only their text is taken.
+        system: A system message. The message's own text is kept; parts that are not text are omitted.
+        facts: Texts or messages; only their text is used.
 
     Returns:
-        A shallow copy with one text; without facts the message itself.
+        A shallow copy with one text; without facts, the message itself.
 
     Source: `InjectIntoSystem` of seeds/001.
 
@@ -199,20 +199,21 @@ _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evicted(Generic[M]):
-    """What `evict_messages` took out and what it kept.
+    """The messages that `evict_messages` removed and kept.
 
     Args:
-        evicted: Messages that were evicted, in their turn: a call, its results, then the next.
-        remaining: Messages that stay, in order.
-        remaining_tokens: Tokens of what stays; over the limit only where a last unit or a protected role is.
+        evicted: Evicted messages, unit by unit: a call, its results, then the next unit.
+        remaining: Kept messages, in order.
+        remaining_tokens: Tokens of the kept messages; over the limit only if a last unit or a protected role
+            is.
     """
 
     evicted: list[M]
-    """Messages that were evicted, in their turn: a call, its results, then the next."""
+    """Evicted messages, unit by unit: a call, its results, then the next unit."""
     remaining: list[M]
-    """Messages that stay, in order."""
+    """Kept messages, in order."""
     remaining_tokens: int
-    """Tokens of what stays; over the limit only where a last unit or a protected role is."""
+    """Tokens of the kept messages; over the limit only if a last unit or a protected role is."""
 
 
 def evict_messages(
@@ -222,24 +223,24 @@ def evict_messages(
     counter: CounterLike,
     protect_roles: Iterable[str] = ("system",),
 ) -> Evicted[M]:
-    """Take the oldest units out of a list until the rest is within a limit.
+    """Evict the oldest units of a list until the rest is within a limit.
 
-    A call leaves with its results, wherever they are. Protected roles stay, and a unit whose leaving
-    would empty the list stays too, over the limit if need be; a unit that is all there is leaves. Where
-    the provider wants a message of the user first, what stays begins with one if the list did: more leaves
-    for that, or, where nothing else would remain, what stays is over the limit.
+    A call is evicted with its results, wherever they are. Protected roles are kept. The last unit is kept
+    too, even over the limit, unless it is the only unit of the list. If the provider requires a user message
+    first, and the list began with one, the kept messages begin with one: more is evicted for that, or, if
+    nothing else would remain, they exceed the limit.
 
     Args:
-        messages: A conversation; not changed.
-        limit_tokens: Most tokens that may remain.
-        counter: What counts; see `fit`.
-        protect_roles: Messages of these roles stay.
+        messages: A conversation; it is not changed.
+        limit_tokens: Maximum number of tokens to keep.
+        counter: What counts tokens; see `fit`.
+        protect_roles: Messages of these roles are kept.
 
     Raises:
-        ConfigurationError: The counter is none, the limit no whole number, the messages no list, or
-            `protect_roles` no sequence of role names.
-        CountingError: The counter failed or answered nonsense.
-        FormatError: An entry is no message, or of a role or shape that no form knows; `.path` says which.
+        ConfigurationError: The counter is not one, the limit is not a whole number, the messages are not a
+            list, or `protect_roles` is not a sequence of role names.
+        CountingError: The counter failed or returned something that is not a count.
+        FormatError: An entry is not a message, or has a role or shape that no form knows; `.path` names it.
 
     Example:
         >>> from trimtab.counting import FixedCounter

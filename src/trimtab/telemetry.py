@@ -1,4 +1,4 @@
-"""Look on while trimtab works: every fit, and every decision of a session.
+"""Observers of trimtab: they see every fit, and every decision of a session.
 
 `trimtab.integrations.otel` sends the same to OpenTelemetry.
 """

@@ -458,7 +458,7 @@ def test_a_second_run_into_a_target_is_refused_while_the_first_is_under_way(chat
 
     assert run_batch(FIT, chats, target=out, workers=1, on_progress=run_again).rows == 600
     assert set(said) == {
-        "another run into out.jsonl is under way: wait for its end, or give this one another target"
+        "another run into out.jsonl is in progress: wait for its end, or choose another target"
     }
     run_batch(FIT, chats, target=chats.with_name("whole.jsonl"), workers=1)
     assert _digest(out) == _digest(chats.with_name("whole.jsonl"))
@@ -563,7 +563,7 @@ def test_a_changed_input_is_done_anew_as_the_error_says(tmp_path: Path) -> None:
 
     with pytest.raises(BatchError) as raised:
         run_batch(COUNT, tmp_path / "in", target=tmp_path / "out", workers=1, on_progress=grow)
-    (folder,) = re.findall(r"remove (\S+) and start anew, with overwrite=True,", str(raised.value))
+    (folder,) = re.findall(r"remove (\S+) and start again, with overwrite=True,", str(raised.value))
     shutil.rmtree(folder)
     assert run_batch(COUNT, tmp_path / "in", target=tmp_path / "out", workers=1, overwrite=True).rows == 4
 
@@ -929,7 +929,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
         ("lacks", "out", "z.parquet: there is no column 'messages'"),
         ("twice.parquet", "out.parquet", "several columns 'messages'"),
         ("times.parquet", "out.jsonl", "times.parquet: column 'at' cannot be written as JSON"),
-        ("cut.jsonl.gz", "out.jsonl", "cut.jsonl.gz: cannot be read behind row 0"),
+        ("cut.jsonl.gz", "out.jsonl", "cut.jsonl.gz: cannot be read after row 0"),
         ("mixed", "out.parquet", "files with different columns"),
         ("mixed", "out.parquet", r"beside \S+a.parquet this one lacks 'o' and also has 'n': write into a"),
         ("types", "out.parquet", "this one has 'n' as int64, not string: write into a folder"),
@@ -1077,7 +1077,7 @@ def test_a_damaged_page_is_said_with_its_file(tmp_path: Path) -> None:
     start = min(one for one in (at.dictionary_page_offset, at.data_page_offset) if one)
     data[start : start + 8] = b"\xff" * 8
     source.write_bytes(data)
-    with pytest.raises(ConfigurationError, match=r"in\.parquet: cannot be read behind row 2 "):
+    with pytest.raises(ConfigurationError, match=r"in\.parquet: cannot be read after row 2 "):
         run_batch(COUNT, source, target=tmp_path / "out.parquet", workers=1)
 
 
@@ -1147,7 +1147,7 @@ def test_a_line_without_messages_says_its_keys_and_the_option(tmp_path: Path, li
     (tmp_path / "in.jsonl").write_text(json.dumps(line))
     run_batch(COUNT, tmp_path / "in.jsonl", target=tmp_path / "out.jsonl", workers=1)
     (row,) = _read(tmp_path / "out.jsonl")
-    begin = f"the line has no key 'messages' (it begins with {', '.join(line) or 'none'})"
+    begin = f"the line has no key 'messages' (its first keys: {', '.join(line) or 'none'})"
     assert row["error"]["message"].startswith(begin)
     assert row["error"]["message"].endswith("column= (--column)")
 

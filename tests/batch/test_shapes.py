@@ -240,7 +240,7 @@ def test_a_number_that_is_none_does_not_keep_a_conversation_from_being_cut() -> 
     """In a nested column it is a value like others; JSON has no such number."""
     chat = [{**message, "score": float("nan")} for message in LONG]
     assert _errors(_fit(pa.array([chat]))) == [None]
-    assert _errors(_fit(pa.array([json.dumps(chat)]))) == ["not JSON: NaN is no JSON number"]
+    assert _errors(_fit(pa.array([json.dumps(chat)]))) == ["not JSON: NaN is not a JSON number"]
 
 
 def test_a_row_that_is_set_aside_keeps_what_it_was() -> None:
@@ -303,7 +303,7 @@ def test_packed_files_of_several_parts_are_read_to_their_end(tmp_path: Path, suf
         for part in (line, line * 2)
     ]
     assert len(_lines(tmp_path, b"".join(packed), f"in.jsonl{suffix}")) == 3
-    with pytest.raises(ConfigurationError, match="cannot be read behind row"):
+    with pytest.raises(ConfigurationError, match="cannot be read after row"):
         _lines(tmp_path, packed[0] + b"garbage!", f"bad.jsonl{suffix}")
 
 

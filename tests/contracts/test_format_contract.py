@@ -329,7 +329,7 @@ def test_a_registered_form_is_known_by_its_name_and_by_its_shapes(registered: Fo
 
 def test_a_taken_name_is_refused_unless_it_is_to_be_replaced(registered: Format) -> None:
     """Two forms of one name would be told apart by who came last."""
-    with pytest.raises(ConfigurationError, match="'toy' is known already"):
+    with pytest.raises(ConfigurationError, match="'toy' exists already"):
         register_format(ToyFormat())
     other = ToyFormat()
     register_format(other, replace=True)

@@ -45,7 +45,7 @@ def test_every_room_has_a_line_and_no_line_names_what_is_gone() -> None:
         f"{room}: {name}"
         for room, files in rows.items()
         for name in CODE.findall(files)
-        if name not in {path.stem for path in (PACKAGE / room).rglob("*.py")}
+        if name not in {path.stem for path in (PACKAGE / room).rglob("*")}
     ]
     assert gone == []
 

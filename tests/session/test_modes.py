@@ -233,8 +233,8 @@ def test_recent_messages_keep_three_tenths_of_the_budget_where_little_is_left() 
 @pytest.mark.parametrize(
     ("given", "budget", "message"),
     [
-        pytest.param(60, 150, "anchors take 60 tokens and may take 18", id="cap"),
-        pytest.param(60, 101, "takes 111 tokens, and its budget is 101", id="room"),
+        pytest.param(60, 150, "anchors take 60 tokens, but may take 18", id="cap"),
+        pytest.param(60, 101, "takes 111 tokens, but its budget is 101", id="room"),
     ],
 )
 def test_clear_brings_back_no_anchors_without_room(given: int, budget: int, message: str) -> None:

@@ -330,7 +330,7 @@ def test_a_call_waits_for_a_connection_so_long_and_no_longer(on_postgres: Served
             waiting = pool.submit(add, store, 1)
             until(lambda: _waiting(on_postgres), "the append")
             opened = _backends(on_postgres)
-            with pytest.raises(StoreUnavailableError, match=r"no connection came free within 0\.3 seconds"):
+            with pytest.raises(StoreUnavailableError, match=r"no connection became free within 0\.3 seconds"):
                 store.sessions()
             holder.rollback()
             assert waiting.result().version == 2
@@ -656,7 +656,7 @@ def test_an_error_of_ours_is_one_a_caller_expects() -> None:
     error = postgres_error(psycopg, psycopg.OperationalError("gone"), name="PostgreSQL at h:1/d")
     assert isinstance(error, ConnectionError)
     assert isinstance(error, ContextError)
-    assert str(error) == "PostgreSQL at h:1/d: gone. Asking again is safe: nothing is stored twice"
+    assert str(error) == "PostgreSQL at h:1/d: gone. It is safe to retry: nothing is stored twice"
 
 
 def test_a_line_that_breaks_underway_is_no_wrong_dsn() -> None:

@@ -19,7 +19,7 @@ EVENT = Event(id="e", kind="note", time=1.5, data={"b": 1, "a": 2}, state={"s": 
 
 def test_an_append_of_nothing_is_refused() -> None:
     """Where it is made."""
-    with pytest.raises(ConfigurationError, match="nothing to append"):
+    with pytest.raises(ConfigurationError, match="no event to append"):
         AppendRequest(session="s", expected_version=0, events=[])
 
 
@@ -59,8 +59,8 @@ def test_a_version_is_a_whole_number(version: Any) -> None:
     [
         (replace(EVENT, version=3), None),
         (replace(EVENT, version=1), None),
-        (replace(EVENT, version=0), "of version 0 is not stored: append it"),
-        (replace(EVENT, version=4), "of version 4 is not stored: append it"),
+        (replace(EVENT, version=0), "of version 0 is not stored yet: append it"),
+        (replace(EVENT, version=4), "of version 4 is not stored yet: append it"),
         (replace(EVENT, id="a\0"), "an event's id is"),
         (replace(EVENT, kind=""), "an event's kind is"),
     ],

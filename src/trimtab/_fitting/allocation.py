@@ -23,17 +23,18 @@ Ties = Literal["newest", "first"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What one block asks of the room, in tokens.
+    """What one block needs of the room, in tokens.
 
     Args:
-        name: Its block's name; each once.
-        need_tokens: Its size if nothing leaves.
+        name: The block's name; each name occurs once.
+        need_tokens: Its size if nothing is evicted.
         rank: Blocks of a higher rank are served first.
-        must_tokens: What cannot leave, at its least; set aside before anything else, whatever its cap.
-        floor_tokens: What it is to keep, if the floors of all fit together; never more than its need.
-        cap_tokens: The most it may take, also when everything would fit; None: no cap.
-        share: Weight among blocks of its rank; in a rank where one has a share, None stands for 1.
-        once: True: not offered again what remains in the end, since its strategy would ask a model again.
+        must_tokens: Smallest size of what cannot be evicted; reserved before anything else, whatever the cap.
+        floor_tokens: Tokens to reserve for it if the floors of all blocks fit; never more than its need.
+        cap_tokens: The most it may take, even when everything would fit; None: no cap.
+        share: Weight among blocks of its rank; if one block of the rank has a share, None counts as 1.
+        once: True: the room that remains in the end is not offered to it, because its strategy would ask a
+            model again.
     """
 
     name: str
@@ -47,24 +48,24 @@ class Claim:
 
     @property
     def most_tokens(self) -> int:
-        """The most it can be offered: its need, or its cap."""
+        """The largest possible offer: its need, or its cap."""
         return self.need_tokens if self.cap_tokens is None else min(self.need_tokens, self.cap_tokens)
 
 
 class Offer(NamedTuple):
-    """The limit one block is offered; the answer is what it used of it.
+    """The limit offered to one block; the answer is how much of it the block used.
 
     Args:
-        at: Place of its claim among the claims.
-        limit_tokens: Most tokens it may use.
-        room_tokens: What remained for it of the room, whatever its need and its cap.
+        at: Index of its claim.
+        limit_tokens: Maximum number of tokens it may use.
+        room_tokens: Remaining room for it, whatever its need and its cap.
     """
 
     at: int
-    """Place of its claim among the claims."""
+    """Index of its claim."""
     limit_tokens: int
     room_tokens: int
-    """What remained for it of the room, whatever its need and its cap."""
+    """Remaining room for it, whatever its need and its cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,37 +73,38 @@ class Allocation:
     """How the room was shared.
 
     Args:
-        limits: Tokens each block was offered last, by name, in the order of the claims.
-        used: Tokens each block used; with numbers alone the same.
-        floors_ignored: True if the floors together passed what remained beside what must stay.
-        unused_tokens: Room nobody took.
+        limits: The last offer to each block in tokens, by name, in the order of the claims.
+        used: Tokens each block used; the same as the offer if there were only numbers.
+        floors_ignored: True if the floors together exceeded the room beside what must be kept.
+        unused_tokens: Room that no block took.
     """
 
     limits: Mapping[str, int]
-    """Tokens each block was offered last, by name, in the order of the claims."""
+    """The last offer to each block in tokens, by name, in the order of the claims."""
     used: Mapping[str, int]
-    """Tokens each block used; with numbers alone the same."""
+    """Tokens each block used; the same as the offer if there were only numbers."""
     floors_ignored: bool
-    """True if the floors together passed what remained beside what must stay."""
+    """True if the floors together exceeded the room beside what must be kept."""
     unused_tokens: int
-    """Room nobody took."""
+    """Room that no block took."""
 
 
 def allocate(claims: Iterable[Claim], room_tokens: int, *, ties: Ties = "newest") -> Allocation:
-    """Share the input room among blocks that use all they are offered.
+    """Share the input room among blocks that use their whole offer.
 
-    Limits add up to at most the room; where everything fits, each is the block's need or its cap.
+    Limits add up to at most the room; if everything fits, each is the block's need or its cap.
 
     Args:
-        claims: In the order the blocks were added; names are unique.
+        claims: Claims in the order the blocks were added; names are unique.
         room_tokens: The input room, less what is charged beside the blocks.
-        ties: Among equal ranks, whether what was added last is served first, or what was added first.
+        ties: Which of two blocks of one rank is served first: the one added last, or the one added first.
 
     Raises:
-        BudgetExceededError: What must stay passes the room, or its block's cap.
-        ConfigurationError: Two claims have one name, a number is negative, or `ties` is no word of it.
+        BudgetExceededError: What must be kept exceeds the room, or its block's cap.
+        ConfigurationError: Two claims have one name, a number is negative, or `ties` is not one of its
+            values.
 
-    Complexity: O(n log n) in claims; O(n²) in those of a rank that has shares, at worst.
+    Complexity: O(n log n) in claims; in a rank with shares, O(n²) at worst.
 
     Source: seeds/000 (ratios, floors, fallback), seeds/001 (tiers); shares as CSS flexbox divides.
 
@@ -130,7 +132,7 @@ def check_ties(ties: object, /) -> Ties:
         ConfigurationError: It is none of them.
     """
     if ties not in ("newest", "first"):
-        raise ConfigurationError(f"ties is 'newest' or 'first', not {ties!r}", argument="ties")
+        raise ConfigurationError(f"ties must be 'newest' or 'first', not {ties!r}", argument="ties")
     return "first" if ties == "first" else "newest"
 
 
@@ -148,18 +150,18 @@ def _check(claims: Sequence[Claim], room_tokens: int) -> None:
 
 
 def offers(claims: Sequence[Claim], room_tokens: int, *, ties: Ties) -> Generator[Offer, int, Allocation]:
-    """Offer the room, block by block; each offer is answered by the tokens used.
+    """Offer the room, block by block; the answer to each offer is the tokens used.
 
-    A block may be offered a second, higher limit, when room that was held for others was not used.
+    A block may get a second, higher offer if reserved room was not used by others.
 
     Args:
-        claims: One for each block.
+        claims: One claim for each block.
         room_tokens: Input room in tokens.
-        ties: Which of two blocks of one rank gives way: "newest" keeps the one added later, "first" the one
-            added first.
+        ties: Which of two blocks of one rank gives way: "newest" keeps the block added later, "first" the
+            block added first.
 
     Raises:
-        BudgetExceededError: What must stay passes the room, or its block's cap.
+        BudgetExceededError: What must be kept exceeds the room, or its block's cap.
     """
     order = _order(claims, ties)
     held, floors_ignored = _reserve(claims, order, room_tokens)
@@ -227,7 +229,7 @@ def _totals(tokens: Sequence[int], order: Sequence[int]) -> list[int]:
 
 def _budget_error(name: str, needed_tokens: int, limit_tokens: int, what: str) -> BudgetExceededError:
     return BudgetExceededError(
-        f"block {name!r} does not fit: what must stay takes {needed_tokens:,} tokens and {what} is"
+        f"block {name!r} does not fit: what must be kept takes {needed_tokens:,} tokens and {what} is"
         f" {limit_tokens:,}, {needed_tokens - limit_tokens:,} too few. Raise the budget or the cap, pin"
         " less, or shorten system text.",
         needed_tokens=needed_tokens,

@@ -32,25 +32,25 @@ TrimBehavior = Literal["message", "char"]
 
 
 class Tier(IntEnum):
-    """Ranks for the usual kinds of blocks; the lowest is served and stands first.
+    """Ranks for the usual kinds of blocks; the lowest is served first and comes first.
 
-    Any int is a tier: `Tier.HISTORY + 1` or 10 stand for ranks of your own.
+    Any int is a tier: use `Tier.HISTORY + 1` or 10 for your own ranks.
     """
 
     SYSTEM = 0
-    """Instructions that never leave."""
+    """Instructions that are never evicted."""
     CORE = 1
-    """Facts that are always wanted: who the user is, what was agreed."""
+    """Facts that are always needed: who the user is, what was agreed."""
     RAG = 2
-    """Documents that were looked up."""
+    """Documents that were retrieved."""
     HISTORY = 3
     """The conversation so far."""
     SCRATCHPAD = 4
-    """Notes and logs of tools that may go first."""
+    """Notes and tool logs that may be evicted first."""
 
     @staticmethod
     def label(tier: int, /) -> str:
-        """Return a tier's word for reports: its name in lower case, `Tier(42)` for one without.
+        """Return a tier's name for reports: in lower case, or `Tier(42)` for one without a name.
 
         Example:
             >>> Tier.label(Tier.RAG), Tier.label(42)
@@ -64,49 +64,51 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One named part of a request, and how it gives way.
+    """One named part of a request, and the rule by which it gives way.
 
     Args:
-        name: Its word in reports and errors; not empty, once a context.
-        content: Text, a message, a list of messages, or `{"text": …, "attachments": […]}`; None and [] are
-            nothing.
-        priority: Rank: blocks of a higher one are served first. Not with
-            `tier`.
-        position: Place in the request; lower stands first, None after all
-            that have one, in order of adding.
-        tier: Rank and place in one: lower is served first and stands first.
-            Not with `priority` or `position`.
-        min_tokens: Floor: tokens kept for it while there is room for the
-            floors of all.
-        max_tokens: Cap, also when everything would fit; None: no cap.
-        min_ratio: Floor as a part of the input room, 0 to 1; of two floors
-            the larger holds.
-        max_ratio: Cap as a part of the input room, 0 to 1; of two caps the
-            smaller holds.
-        share: Weight by which blocks of one rank divide what remains; None:
-            served one after the other.
-        role: Role of all its messages; None: their own, and of text
-            "system" in a block named so, else "user".
-        strategy: How it gives way, or a name as "agent". None: `Strict` in
-            `Tier.SYSTEM`, else as `fit` does.
-        trim_behavior: "message" is `SlidingWindow()`, "char" is
-            `TruncateText()`; not with `strategy`.
-        pinned: True: it stays whole, and its cap does not lower that.
-        cache_control: Carried to the last message of the block that stays,
-            in the provider's form; as `{"type": "ephemeral"}`. A word
-            stands for that mapping's type.
-        join: Text between documents that become one message; None: each
-            text stays a message of its own.
-        wrap: Element each document of that message stands in, escaped:
+        name: Its name in reports and errors; not empty, and unique in a
+            context.
+        content: Text, a message, a list of messages, or `{"text": …,
+            "attachments": […]}`; None and [] add nothing.
+        priority: Rank: blocks of a higher one are served first. Cannot be
+            combined with `tier`.
+        position: Place in the request: lower comes first. None: after all
+            blocks that have one, in the order they were added.
+        tier: Rank and place in one: a lower tier is served first and comes
+            first. Cannot be combined with `priority` or `position`.
+        min_tokens: Floor: tokens reserved for it, as long as the floors of
+            all blocks fit.
+        max_tokens: Cap on its tokens, which holds even when everything
+            would fit; None: no cap.
+        min_ratio: Floor as a share of the input room, 0 to 1; if both
+            floors are given, the larger one applies.
+        max_ratio: Cap as a share of the input room, 0 to 1; if both caps
+            are given, the smaller one applies.
+        share: Weight by which blocks of one rank divide the remaining room;
+            None: they are served one after the other.
+        role: Role of all its messages; None: messages keep their own, and
+            text gets "system" in a block of that name, else "user".
+        strategy: How it gives way: a strategy, or a name such as "agent".
+            None: `Strict` in `Tier.SYSTEM`, otherwise the default of `fit`.
+        trim_behavior: "message" means `SlidingWindow()`, "char" means
+            `TruncateText()`; cannot be combined with `strategy`.
+        pinned: True: all of it is kept, even if it is larger than its cap.
+        cache_control: Mark that the last kept message of the block carries,
+            in the provider's form, such as `{"type": "ephemeral"}`. A
+            string is the type of that mapping.
+        join: Text between documents that are joined into one message; None:
+            each text is a message of its own.
+        wrap: Element that wraps each document of that message, escaped:
             "document" writes `<document label="…">`.
-        labels: A word for each text or message of the content, for the
+        labels: One label for each text or message of the content, for the
             report and for `wrap`.
         on_trim: Called with a `TrimContext` of this block before anything
             is decided.
 
     Raises:
-        ConfigurationError: A value is out of range, two contradict each other, or the name is empty;
-            when made.
+        ConfigurationError: A value is out of range, two values contradict
+            each other, or the name is empty; raised when the block is made.
 
     Example:
         >>> Block(name="documents", content=["Tea is a drink."], priority=40, max_ratio=0.4).max_ratio
@@ -169,7 +171,7 @@ class Block:
 
     @property
     def separator(self) -> str | None:
-        """The text between documents of one message; None where each has its own."""
+        """The text between joined documents; None if each is a message of its own."""
         return self.join if self.join is not None or self.wrap is None else "\n"
 
     @property
@@ -179,19 +181,19 @@ class Block:
 
     @property
     def rank(self) -> float:
-        """Its rank: the priority, or below 0 by its tier; higher is served first."""
+        """Its rank: the priority, or below 0 for a tier; a higher rank is served first."""
         return self.priority if self.tier is None else -self.tier
 
     @property
     def place(self) -> float:
-        """Where it stands: its position or tier; infinity where it has none."""
+        """Its place: its position or tier; infinity if it has neither."""
         if self.tier is not None:
             return self.tier
         return math.inf if self.position is None else self.position
 
     @property
     def gives_way_by(self) -> Strategy:
-        """The strategy in force."""
+        """The strategy that applies."""
         if self.strategy is not None:
             return cast("Strategy", self.strategy)  # which a name was made into
         if self.trim_behavior == "char":
@@ -201,21 +203,23 @@ class Block:
         return _STRICT if self.tier == Tier.SYSTEM else DEFAULT_STRATEGY
 
     def floor_tokens(self, room_tokens: int, /) -> int:
-        """Return the least it asks for, in tokens of an input room; at most its cap.
+        """Return the fewest tokens it asks for in an input room; at most
+        its cap.
 
-        The room itself is no cap: a floor above it cannot be kept, and is not lowered to take all of it.
+        The room does not limit it: a floor larger than the room is
+        returned unchanged, and cannot be kept.
 
         Args:
-            room_tokens: Tokens of that room.
+            room_tokens: Size of the room, in tokens.
         """
         floor, cap = asked_floor_tokens(self, room_tokens), self.cap_tokens(room_tokens)
         return min(floor, cap) if cap < room_tokens else floor
 
     def cap_tokens(self, room_tokens: int, /) -> int:
-        """Return the most it may take, in tokens of an input room.
+        """Return the most tokens it may take of an input room.
 
         Args:
-            room_tokens: Tokens of that room.
+            room_tokens: Size of the room, in tokens.
         """
         cap = math.floor(self.max_ratio * room_tokens)
         return cap if self.max_tokens is None else min(cap, self.max_tokens)
@@ -280,7 +284,7 @@ class _Check:
             return value
         if isinstance(value, (bytes, bytearray)) or not isinstance(value, Sequence):
             raise self.fail(
-                f"content is text, a message, a list of messages or None, not {type(value).__name__}",
+                f"content must be text, a message, a list of messages or None, not {type(value).__name__}",
                 "content",
             )
         with suppress(TypeError):  # one is no dict; in C, as this runs over all messages
@@ -297,15 +301,16 @@ class _Check:
             return
         if unknown := [key for key in value if key not in ("text", "attachments")]:
             raise self.fail(
-                f"text with attachments has no {unknown[0]!r}, only these two; a message has a role",
+                f"unknown key {unknown[0]!r}: content has the keys text and attachments only, and a message"
+                " has a role",
                 "content",
             )
         text, attached = value.get("text"), value.get("attachments")
         if text is not None and not isinstance(text, str):
-            raise self.fail(f"text is text or None, not {type(text).__name__}", "content")
+            raise self.fail(f"text must be text or None, not {type(text).__name__}", "content")
         if attached is not None and (isinstance(attached, str) or not isinstance(attached, Sequence)):
             raise self.fail(
-                f"attachments is a list of content parts, not {type(attached).__name__}", "content"
+                f"attachments must be a list of content parts, not {type(attached).__name__}", "content"
             )
 
     def rank(self, *, priority: Any, position: Any, tier: Any) -> dict[str, float | None]:
@@ -322,7 +327,7 @@ class _Check:
             raise self.fail(f"tier must be a whole number, not {tier!r}", "tier")
         if priority != 0 or position is not None:
             other = "priority" if priority != 0 else "position"
-            raise self.fail(f"a tier is rank and place in one; leave out {other}, or the tier", "tier")
+            raise self.fail(f"a tier sets both rank and place: leave out {other}, or the tier", "tier")
         return ranks
 
     def tokens(self, name: str, value: Any) -> int:
@@ -334,13 +339,13 @@ class _Check:
     def ratio(self, name: str, value: Any) -> float:
         number = number_of(value)
         if number is None or not 0 <= number <= 1:
-            raise self.fail(f"{name} is a part of the input room, 0 to 1, not {value!r}", name)
+            raise self.fail(f"{name} must be a share of the input room, 0 to 1, not {value!r}", name)
         return float(number)
 
     def share(self, name: str, value: Any) -> float:
         number = number_of(value)
         if number is None or not 0 < number <= sys.float_info.max:  # of larger ints no float is made
-            raise self.fail(f"share is a weight above 0, not {reprlib.repr(value)}", name)
+            raise self.fail(f"share must be a weight above 0, not {reprlib.repr(value)}", name)
         return float(number)
 
     def role(self, name: str, value: Any) -> str:
@@ -355,12 +360,14 @@ class _Check:
 
     def giving_way(self, strategy: Any, trim_behavior: Any) -> Strategy | None:
         if trim_behavior is not None and trim_behavior not in ("message", "char"):
-            raise self.fail(f"trim_behavior is 'message' or 'char', not {trim_behavior!r}", "trim_behavior")
+            raise self.fail(
+                f"trim_behavior must be 'message' or 'char', not {trim_behavior!r}", "trim_behavior"
+            )
         if strategy is None:
             return None
         if trim_behavior is not None:
             raise self.fail(
-                "trim_behavior and strategy both say how it gives way; give one of them", "trim_behavior"
+                "trim_behavior and strategy contradict each other: pass one of them", "trim_behavior"
             )
         try:
             return strategy_given(strategy)
@@ -372,34 +379,34 @@ class _Check:
     def joint(self, join: Any, wrap: Any, content: Any) -> None:
         if join is not None and not isinstance(join, str):
             raise self.fail(
-                f"join is the text between documents, as '\\n\\n', not {reprlib.repr(join)}", "join"
+                f"join must be the text between documents, such as '\\n\\n', not {reprlib.repr(join)}", "join"
             )
         if wrap is not None and not (isinstance(wrap, str) and _ELEMENT.fullmatch(wrap)):
             raise self.fail(
-                f"wrap is the name of an element, as 'document', not {reprlib.repr(wrap)}", "wrap"
+                f"wrap must be the name of an element, such as 'document', not {reprlib.repr(wrap)}", "wrap"
             )
         for item in content if isinstance(content, tuple) else (content,):
             if item is not None and not isinstance(item, str):
                 raise self.fail(
-                    f"join= and wrap= make one message of texts, and a {type(item).__name__} is none: give"
-                    " the texts, and role= for the message",
+                    f"join= and wrap= join texts into one message, and a {type(item).__name__} is not text:"
+                    " pass the texts, and role= for the message",
                     "join",
                 )
 
     def labels(self, value: Any, content: Any) -> tuple[str, ...]:
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise self.fail(
-                f"labels is a list of texts, one for each document, not {reprlib.repr(value)}", "labels"
+                f"labels must be a list of texts, one for each document, not {reprlib.repr(value)}", "labels"
             )
         count = len(content) if isinstance(content, tuple) else 0 if content is None else 1
         if len(value) != count:
             raise self.fail(
-                f"there are {len(value):,} labels for {count:,} texts or messages: give one for each",
+                f"there are {len(value):,} labels for {count:,} texts or messages: pass one for each",
                 "labels",
             )
         wrong = next((one for one in value if not isinstance(one, str)), None)
         if wrong is not None:
-            raise self.fail(f"a label is a text, not {reprlib.repr(wrong)}", "labels")
+            raise self.fail(f"a label must be a text, not {reprlib.repr(wrong)}", "labels")
         return tuple(value)
 
     def cache_control(self, name: str, value: Any) -> Any:
@@ -408,7 +415,8 @@ class _Check:
         if isinstance(value, str) and value:
             return {"type": value}
         raise self.fail(
-            f"cache_control is a mapping as {{'type': 'ephemeral'}}, or its type, not {value!r}", name
+            f"cache_control must be a mapping such as {{'type': 'ephemeral'}}, or its type, not {value!r}",
+            name,
         )
 
 

@@ -148,8 +148,8 @@ def _check_order(
             if later >= 0 and block_of(later) > block_of(index):
                 result, call = names[block_of(index)], names[block_of(later)]
                 raise ConfigurationError(
-                    f"block {result!r} holds the result of call {call_id!r} and stands before block {call!r},"
-                    " which makes the call: give it a later position, or add it later"
+                    f"block {result!r} holds the result of call {call_id!r} and comes before block {call!r},"
+                    " which makes the call: set a later position, or add it later"
                 )
 
 

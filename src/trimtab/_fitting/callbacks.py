@@ -21,7 +21,7 @@ __all__ = ["MessageElement", "OnTrim", "TrimContext", "let_trim", "view_of_block
 class MessageElement(Mapping[str, Any]):
     """One message as a callback sees it: `seq`, `message`, `tokens`, `role`.
 
-    Reads as attributes and as a mapping; `tokens` is counted when it is first read.
+    Readable as attributes and as a mapping; `tokens` is counted when it is first read.
     """
 
     __slots__ = ("_context", "_place", "seq")
@@ -63,10 +63,10 @@ class MessageElement(Mapping[str, Any]):
 class TrimContext:
     """The messages of one call, before anything is decided.
 
-    A callback may remove some. Removing acts at once, and adds up. It changes this call only, never
-    what is stored. After a repair, what it took out is not there, what it moved stands in its new
-    place, and each `seq` is still the position in the input. Two elements have one `seq` where parts
-    of a message moved away from it; removing that number removes both.
+    A callback may remove messages. Each removal takes effect at once. It changes this call only, never the
+    stored messages. After a repair, removed messages are missing, moved messages are in their new place, and
+    each `seq` is still the position in the input. Two elements have the same `seq` if parts of one message
+    were moved apart; removing that number removes both.
 
     Example:
         >>> from trimtab import fit
@@ -124,8 +124,8 @@ class TrimContext:
         """Set what is trimtab's own; what a callback reads tells, and is not told."""
         if not name.startswith("_"):
             raise ConfigurationError(
-                f"{name} of a TrimContext cannot be set, it only tells: take messages out with remove(seq),"
-                " and give another budget to the call itself"
+                f"{name} of a TrimContext cannot be set: remove messages with remove(seq), and pass another"
+                " budget to the call itself"
             )
         object.__setattr__(self, name, value)
 
@@ -141,7 +141,7 @@ class TrimContext:
 
     @property
     def message_elements(self) -> list[MessageElement]:
-        """The messages still there, oldest first; a fresh list."""
+        """The remaining messages, oldest first; a new list."""
         self._look_over()
         return [
             MessageElement(self, index)
@@ -151,23 +151,24 @@ class TrimContext:
 
     @property
     def messages(self) -> list[Any]:
-        """The caller's message objects still there, oldest first; a fresh list."""
+        """The caller's remaining message objects, oldest first; a new list."""
         return [element.message for element in self.message_elements]
 
     @property
     def total_tokens(self) -> int:
-        """Tokens of the messages still there; counts each of them once."""
+        """Tokens of the remaining messages; counts each of them once."""
         return sum(element.tokens for element in self.message_elements)
 
     def remove(self, seqs: int | Iterable[int] | None, /) -> Self:
-        """Take messages out of this call, and what cannot be without them.
+        """Remove messages from this call, with the rest of their units.
 
         Args:
-            seqs: One or more `seq` numbers; None is none of them, and numbers no message has are ignored.
-                Pinned messages may go; a call whose result can still come stays.
+            seqs: One or more `seq` numbers; None means none, and unknown numbers are ignored.
+                Pinned messages may be removed; a call whose result can still come is kept.
 
         Raises:
-            ConfigurationError: Something else is given, as a message element instead of its `seq`.
+            ConfigurationError: The argument is something else, such as a message element instead of its
+                `seq`.
         """
         if seqs is None:
             return self
@@ -247,24 +248,24 @@ class TrimContext:
 
     @property
     def removed(self) -> dict[int, Reason]:
-        """Reason by position of every message taken out so far."""
+        """Reason of each removal so far, by position."""
         return dict(self._removed)
 
     @property
     def remaining(self) -> list[Unit]:
-        """Units still there, in order."""
+        """Remaining units, in order."""
         return [unit for unit in self._history.units if id(unit) not in self._gone]
 
 
 OnTrim = Callable[[TrimContext], object]
-"""A callback of `fit`, a `Context` or one of its blocks; what it returns is ignored."""
+"""A callback of `fit`, a `Context` or one of its blocks; its return value is ignored."""
 
 
 def _no_number(seq: Any) -> ConfigurationError:
     if isinstance(seq, Mapping):
         return ConfigurationError("remove takes numbers: write element.seq, not the element itself")
     return ConfigurationError(
-        f"remove takes the numbers of messages, as element.seq, not {reprlib.repr(seq)}"
+        f"remove takes the numbers of messages, such as element.seq, not {reprlib.repr(seq)}"
     )
 
 

@@ -36,10 +36,10 @@ _INSTEAD = {
 
 
 class Fitted(Generic[M]):
-    """A conversation that fits: messages to send, and the report of what was evicted.
+    """A conversation that fits: messages to send, and a report of what was evicted.
 
-    A copy (`pickle`, `copy`) holds all there is to read, but not counter, strategy and callbacks:
-    `at` and `count_all` of a copy are a ConfigurationError. Pickling reads the report.
+    A copy (`pickle`, `copy`) has everything that can be read, but not counter, strategy and callbacks: `at`
+    and `count_all` of a copy raise ConfigurationError. Pickling builds the report.
 
     Example:
         >>> from trimtab import fit
@@ -68,12 +68,12 @@ class Fitted(Generic[M]):
         return self.report._repr_html_()
 
     def to_html(self, *, include_text: bool = False, title: str = "trimtab report", source: str = "") -> str:
-        """Write the report as a page of HTML; see `Report.to_html`.
+        """Write the report as an HTML page; see `Report.to_html`.
 
         Args:
-            include_text: Show the text of messages that have a line of their own, as far as it is at hand.
-            title: Stands over it.
-            source: Stands in its head: where the messages came from, as a file.
+            include_text: Whether to show the text of messages that have their own line, if it is available.
+            title: Heading of the page.
+            source: Origin of the messages, such as a file name, shown in the head of the page.
         """
         return self.report.to_html(include_text=include_text, title=title, source=source)
 
@@ -87,7 +87,7 @@ class Fitted(Generic[M]):
         Raises:
             TypeError: Always.
         """
-        raise TypeError(f"a Fitted is no list: write fitted.messages{_BESIDE}")
+        raise TypeError(f"a Fitted is not a list: write fitted.messages{_BESIDE}")
 
     def __getitem__(self, key: Any, /) -> NoReturn:
         """Refuse: it is no list, it has one.
@@ -95,7 +95,7 @@ class Fitted(Generic[M]):
         Raises:
             TypeError: Always.
         """
-        raise TypeError(f"a Fitted is no list: write fitted.messages[{key!r:.20}]{_BESIDE}")
+        raise TypeError(f"a Fitted is not a list: write fitted.messages[{key!r:.20}]{_BESIDE}")
 
     if not TYPE_CHECKING:  # or a checker would take any name for one
 
@@ -110,7 +110,7 @@ class Fitted(Generic[M]):
     def system(self) -> Any:
         """System text to send beside the messages: a text, or a list of parts.
 
-        None if there is none, or where it became the first of the messages.
+        None if there is none, or if it became the first message.
         """
         return self._settled.system
 
@@ -121,38 +121,38 @@ class Fitted(Generic[M]):
 
     @property
     def request(self) -> Any:
-        """The messages in the form the input had: a copy of the request body, or the list."""
+        """The messages in the form of the input: a copy of the request body, or the list."""
         return self._settled.request_of(list(self.messages))
 
     @property
     def evicted(self) -> list[M]:
-        """The messages that were evicted, in their order: the caller's own objects.
+        """The evicted messages, in order: the caller's own objects.
 
-        A message of which a part stays is not among them.
+        A message that was evicted only in part is not among them.
         """
         return list(self._settled.evicted)
 
     @property
     def positions(self) -> list[int | None]:
-        """For each of the messages its index in the input; None if trimtab put it in.
+        """The index in the input of each message; None if trimtab inserted the message.
 
-        The input is the list that was given or that of the body; in a `Context` it is the messages of all
-        blocks in the order of the request (see `positions_in`), and for a view of a session what the session
-        listed: the rows of `report.messages` have the same index. Put in are summaries, lines for what was
-        evicted, system text that became a message, and what joined documents became. Where a message was
-        given twice, each has its own index; one of which a repair put parts in several places is there once
-        for each.
+        The input is the list that was passed, or the list in the body. In a `Context` it is the messages of
+        all blocks in the order of the request (see `positions_in`). For a view of a session it is what the
+        session listed. The rows of `report.messages` have the same index. Inserted messages are summaries,
+        notes about evicted messages, system text that became a message, and joined documents. If a message
+        was passed twice, each has its own index. A message whose parts a repair put in several places is
+        listed once for each place.
         """
         return list(self._settled.positions)
 
     def positions_in(self, block: str, /) -> list[int | None]:
-        """For each message its index in the list given for a block; None for others.
+        """The index of each message in the list passed for a block; None for others.
 
         Args:
-            block: Its name; "history" in `fit`.
+            block: Name of the block; "history" in `fit`.
 
         Raises:
-            UnknownNameError: No block with messages has this name; that of `fit` is "history".
+            UnknownNameError: No block with messages has this name; the block of `fit` is "history".
         """
         spans = self._settled.spans
         if block not in spans:
@@ -163,38 +163,38 @@ class Fitted(Generic[M]):
 
     @property
     def changed(self) -> list[int]:
-        """Which of `messages`, by index, trimtab changed.
+        """The indices of the `messages` that trimtab changed.
 
-        The input has another object in their place: they are shallow copies with a text, a part, a role or
-        a mark that differs. What was put in is not among them, nor is what merely moved.
+        These are shallow copies of the objects in the input, with another text, part, role or mark. Inserted
+        messages are not among them, nor messages that only moved.
         """
         return list(self._settled.changed)
 
     @property
     def tokens_before(self) -> int | None:
-        """Tokens of the whole request as it came in; no report is made for it.
+        """Tokens of the whole request before the fit; builds no report.
 
-        None where the fit did not need to know it; `count_all` counts it.
+        None if the fit did not need to know it; `count_all` counts it.
         """
         return self._settled.tokens_before if self._report is None else self._report.tokens_before
 
     @property
     def tokens_after(self) -> int:
-        """Tokens of the whole request as it goes out; no report is made for it."""
+        """Tokens of the whole request after the fit; builds no report."""
         return self._settled.tokens
 
     @property
     def report(self) -> Report:
-        """What was kept, what was evicted, why, and the tokens before and after."""
+        """What was kept and evicted, why, and the tokens before and after."""
         if self._report is None:
             self._report = self._settled.report()
         return self._report
 
     @property
     def settlement(self) -> Settlement:
-        """What the engine settled.
+        """What the engine decided.
 
-        For adapters and pages: names in it may change between versions.
+        For adapters and pages: its names may change between versions.
 
         Raises:
             ConfigurationError: This is a copy, which has no counter.
@@ -205,22 +205,22 @@ class Fitted(Generic[M]):
         settled = self._settled
         if isinstance(settled, SettlementCopy):
             raise ConfigurationError(
-                f"{wanted} needs the counter, which a copied or pickled Fitted lacks: call fit again"
+                f"{wanted} needs the counter, which a copied or pickled Fitted does not have: call fit again"
             )
         return settled
 
     def at(self, budget: BudgetLike, /) -> Fitted[M]:
-        """Fit the same input to another budget; every size already known is used again.
+        """Fit the same input to another budget, using all known sizes again.
 
-        Callbacks are not run again, and what they decided holds. No summarizer is asked: the cap of its
-        summary stands in for it, and the report says `planned`.
+        Callbacks are not called again; their decisions still apply. No summarizer is asked: the cap of its
+        summary is reserved for it, and the report says `planned`.
 
         Args:
             budget: As for `fit`.
 
         Raises:
-            BudgetExceededError: What must stay does not fit this budget.
-            ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
+            BudgetExceededError: What must be kept does not fit this budget.
+            ConfigurationError: The budget is a bare number above the model's window, as for `fit`.
         """
         if not observers.active:
             return self._at(budget)
@@ -240,8 +240,8 @@ class Fitted(Generic[M]):
         """Fit the same input to another budget, with an async counter; see `at`.
 
         Raises:
-            BudgetExceededError: What must stay does not fit this budget.
-            ConfigurationError: It is a bare number that passes the model's window, as for `fit`.
+            BudgetExceededError: What must be kept does not fit this budget.
+            ConfigurationError: The budget is a bare number above the model's window, as for `fit`.
         """
         if not observers.active:
             return await self._aat(budget)
@@ -260,24 +260,24 @@ class Fitted(Generic[M]):
         )
 
     def count_all(self) -> Report:
-        """Count what the fit did not need to.
+        """Count what the fit did not need to count.
 
         Returns the report without unknown numbers.
 
         Raises:
             CountingError: The counter failed on a message the fit did not need.
-            FormatError: Such a message is none.
+            FormatError: The entry is not a message.
         """
         _at_once(self._settlement("count_all()").outcome.count_all, "acount_all")
         self._report = None
         return self.report
 
     async def acount_all(self) -> Report:
-        """Count what the fit did not need to, with an async counter; see `count_all`.
+        """Count what the fit did not need, with an async counter; see `count_all`.
 
         Raises:
             CountingError: The counter failed on a message the fit did not need.
-            FormatError: Such a message is none.
+            FormatError: The entry is not a message.
         """
         from trimtab._shared.steps import rerun
 

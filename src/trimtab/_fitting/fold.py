@@ -326,7 +326,7 @@ class _Fold:
         needed = settled.tokens if settled.needed_tokens is None else settled.needed_tokens
         at_cap = limit == claim.cap_tokens
         heaviest = decision.heaviest()
-        change = "Raise its cap" if at_cap else "Raise the budget or its rank, or give other blocks a cap"
+        change = "Raise its cap" if at_cap else "Raise the budget or its rank, or set caps for other blocks"
         error = BudgetExceededError(
             f"block {name!r} does not fit: it needs at least {needed:,} tokens and {limit:,} remain for it,"
             f" {needed - limit:,} too few (strategy {decision.portion.strategy.name})."
@@ -343,7 +343,7 @@ class _Fold:
         if error.needed_tokens is None or error.limit_tokens != self.room:
             return error
         room, beside = self._budget.input_tokens, self._beside_tokens
-        more = f" Beside the blocks the request takes {beside:,} of {room:,} tokens." if beside else ""
+        more = f" Beside the blocks, the request takes {beside:,} of {room:,} tokens." if beside else ""
         whole = BudgetExceededError(
             f"{error}{more}",
             needed_tokens=beside + error.needed_tokens,
@@ -358,7 +358,7 @@ class _Fold:
         needed, room = self._beside_tokens, self._budget.input_tokens
         return BudgetExceededError(
             f"the request does not fit: system text, tools and framing take {needed:,} tokens and {room:,}"
-            f" are there, {needed - room:,} too few. Raise the budget, or shorten them.",
+            f" are available, {needed - room:,} too few. Raise the budget, or shorten them.",
             needed_tokens=needed + sum(claim.must_tokens for claim in claims),
             limit_tokens=room,
         )
@@ -455,8 +455,9 @@ def _total(outcome: Outcome) -> int:
 def _exceeded_by_whole(outcome: Outcome) -> BudgetExceededError:
     needed, limit = outcome.tokens, outcome.budget.input_tokens
     return BudgetExceededError(
-        f"the request does not fit: the counter says {needed:,} tokens of the whole and {limit:,} are there,"
-        f" {needed - limit:,} too few, although the blocks alone fit. Raise the budget, or add a margin.",
+        f"the request does not fit: the counter returns {needed:,} tokens for the whole request and"
+        f" {limit:,} are available, {needed - limit:,} too few, although the blocks alone fit. Raise the"
+        " budget, or add a margin.",
         needed_tokens=needed,
         limit_tokens=limit,
     )

@@ -34,13 +34,13 @@ Write = Callable[[Any, list[Dict]], object]
 class ReadCache(Generic[M, R]):
     """A `read` that remembers what each object reads as, from one fit to the next.
 
-    For objects that nobody changes in place: of one that is changed the old reading would be sent. Without it
-    every fit reads anew what it looks at.
+    Use it for objects that are never changed in place, because their first reading is sent.
+    Without it, every fit reads its objects anew.
 
     Args:
-        read: What reads an object.
-        most_objects: How many readings are kept, those used last, each with its object, which so lives on.
-            Fewer than a conversation has are of no use where all of it is read.
+        read: The function that reads an object.
+        most_objects: How many readings are kept, those used last; each keeps its object alive.
+            A number smaller than a conversation is useless if the whole conversation is read.
 
     Example:
         >>> from trimtab.history import ReadCache
@@ -88,7 +88,7 @@ class ReadCache(Generic[M, R]):
             self.holds_dicts = False
 
     def readings(self, objects: Sequence[M], /) -> list[R | None]:
-        """List what these objects read as, None where nothing is remembered.
+        """List what these objects read as, None for those not remembered.
 
         Args:
             objects: Messages of the framework.
@@ -123,7 +123,7 @@ def check_read_write(read: Any, write: Any) -> None:
     for name, value, words in (("read", read, ("object",)), ("write", write, ("object", "messages"))):
         if not callable(value):
             raise ConfigurationError(
-                "read= and write= are given together: functions read(object) -> message, or a list of"
+                "read= and write= must be passed together: functions read(object) -> message, or a list of"
                 f" messages, and write(object, messages) -> object; {name} is {value!r:.60}",
                 argument="read",
             )
@@ -179,8 +179,8 @@ class Objects:
             return message
         if self._decided:
             raise FormatError(
-                f"objects[{at}] reads as a list, and newer objects read as one message: a read= that may"
-                " give several messages gives a list for every object"
+                f"objects[{at}] reads as a list, but newer objects read as one message: a read= that may"
+                " return several messages must return a list for every object"
             )
         raise ReadsSeveral
 
@@ -224,7 +224,7 @@ class Objects:
         try:
             return mapping_of(answer)
         except FormatError as error:
-            raise FormatError(f"objects[{at}]: what read= gave is no message: {error}") from None
+            raise FormatError(f"objects[{at}]: what read= returned is not a message: {error}") from None
 
     def show(self, settlement: Settlement) -> Settlement:
         """Show the output as objects, for another budget, too."""
@@ -249,8 +249,9 @@ class Objects:
         made = self.write(self.given[at], messages)
         if made is None:
             raise ConfigurationError(
-                f"write= gave None for objects[{at}], of which {len(messages)} of {self.count(at)} messages"
-                " stay: return a copy that says what these say. Without it, a call could lack its result",
+                f"write= returned None for objects[{at}], of which {len(messages)} of {self.count(at)}"
+                " messages are kept: return a copy with these messages. Without it, a call could lack its"
+                " result",
                 argument="write",
             )
         return made
@@ -263,8 +264,8 @@ class ListedObjects(Objects):
         check_read_write(read, write)
         if isinstance(ask.messages, Mapping):
             raise ConfigurationError(
-                "read= takes a list of objects, and a mapping is given: pass the objects it holds, and"
-                " system= and tools= beside them",
+                "read= takes a list of objects, not a mapping: pass the objects in it, and system= and"
+                " tools= beside them",
                 argument="read",
             )
         check_messages(ask.messages)

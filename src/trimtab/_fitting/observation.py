@@ -28,10 +28,11 @@ __all__ = [
 ]
 
 FitSource = Literal["fit", "context", "session", "at"]
-"""What made a fit: `fit`, `Context.fit`, the view of a session, or `Fitted.at`; each with its async twin."""
+"""The source of a fit: `fit`, `Context.fit`, the view of a session, or `Fitted.at`; each with its async form.
+"""
 
 FIT_SOURCES: tuple[FitSource, ...] = get_args(FitSource)
-"""Every source there is."""
+"""All sources."""
 
 SessionEventKind = Literal[
     "evicted",
@@ -54,31 +55,30 @@ SessionEventKind = Literal[
     "usage",
     "deleted",
 ]
-"""What a session decided or did; a closed list, explained at `SessionEvent`."""
+"""A decision or an action of a session; a closed list, explained at `SessionEvent`."""
 
 SESSION_EVENTS: tuple[SessionEventKind, ...] = get_args(SessionEventKind)
-"""Every kind there is."""
+"""All kinds."""
 
 Answer = Literal["summary", "facts", "recall"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitEvent:
-    """A fit that came to its end, within the budget or not.
+    """A finished fit, within the budget or not.
 
-    It holds the caller's messages, as `Fitted` does: an observer that writes them down says so to its users.
-    Reading `fitted.report` counts nothing; it takes the time to make it.
+    It has the caller's messages, as `Fitted` does: an observer that stores them should tell its users.
+    Reading `fitted.report` counts nothing; it takes the time to build the report.
 
     Args:
-        fitted: What the fit gave; of one that does not fit the nearest attempt.
-        source: What made it: "fit", "context", "session" (a view) or "at" (another budget, tried).
-        fits: False where a `BudgetExceededError` is raised.
-        session: Id of the session whose view it is; None for all else.
-        seconds: From the call to its end, with what was waited for.
-        count_seconds: Of these, in the counter, with what it waited for; the first time also the loading of
-            its tokenizer. Where reading and counting are one pass, reading is in it. What a strategy counts
-            of a text that it cuts is not, nor the question by which a function that is new is found to count
-            lists.
+        fitted: The result of the fit; if it does not fit, the closest attempt.
+        source: Its source: "fit", "context", "session" (a view) or "at" (another budget, tried).
+        fits: False if a `BudgetExceededError` is raised.
+        session: Id of the session of the view; None for all other sources.
+        seconds: Seconds from the call to its end, including waits.
+        count_seconds: The part of these in the counter, including waits and, the first time, loading its
+            tokenizer. If reading and counting are one pass, reading is included. Counting of a text that a
+            strategy cuts is not included, nor the test of whether a new function counts lists.
         hides: True if messages of the session are no longer in its view, summarized or not.
 
     Example:
@@ -100,30 +100,30 @@ class FitEvent:
 
     @property
     def compacted(self) -> bool:
-        """True if what is sent is not all there was; of a session also what went earlier."""
+        """True if not everything is sent; for a session, this includes earlier evictions."""
         return self.hides or self.fitted.report.compacted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEvent:
-    """Something a session decided or did, in numbers; no text of the conversation.
+    """A decision or an action of a session, in numbers; no text of the conversation.
 
     Args:
         session: Id of the session.
         kind: What happened. "evicted": messages are no longer recent and wait; "hidden": messages went out of
-            the view, and nothing stands for them; "exceeded": the view passed its budget. "asked": a
-            summarizer, fact extractor or ranker is asked; "summary" and "facts": what it said is in force;
-            "recalled": what was said earlier is shown again; "failed": it did not answer; "stale": its answer
-            came too late and was dropped. "undone", "redacted", "popped", "cleared", "pinned", "unpinned",
-            "budget", "anchors", "usage", "deleted": what the caller ordered was done.
-        of: Of "asked", "failed" and "stale": the answer that is meant, "summary", "facts" or "recall".
-        version: Of the event in the log that says so, from 1; None where the log has none.
-        messages: How many messages it is about.
-        facts: Of "facts": how many were found.
-        tokens: Of "exceeded" the view, of "budget" the new one, of "usage" what the provider reported for
-            the input, of "summary" its size; None for all else.
-        seconds: Of "summary": how long it took, all questions together; None for all else.
-        error: Of "failed", and of "recalled" where the ranker failed: why, in the words of the log.
+            the view without a summary; "exceeded": the view exceeded its budget. "asked": a summarizer, fact
+            extractor or ranker is called; "summary" and "facts": its answer is in use; "recalled": earlier
+            messages are shown again; "failed": it did not answer; "stale": its answer came too late and was
+            dropped. "undone", "redacted", "popped", "cleared", "pinned", "unpinned", "budget", "anchors",
+            "usage", "deleted": the caller's operation was done.
+        of: For "asked", "failed" and "stale": the kind of answer, "summary", "facts" or "recall".
+        version: Version of the event in the log, from 1; None if the log has none.
+        messages: Number of messages concerned.
+        facts: For "facts": the number of facts.
+        tokens: For "exceeded" the view, for "budget" the new budget, for "usage" the reported input, for
+            "summary" its size; None for all other kinds.
+        seconds: For "summary": the time of all its calls; None for all other kinds.
+        error: For "failed", and for "recalled" if the ranker failed: the reason, as in the log.
     """
 
     session: str
@@ -138,29 +138,29 @@ class SessionEvent:
 
 
 TelemetryEvent: TypeAlias = FitEvent | SessionEvent
-"""What an observer is called with."""
+"""The event passed to an observer."""
 
 
 def observe(callback: Callable[[TelemetryEvent], object], /) -> Observer:
     """Call a function with every fit and every decision of a session.
 
-    That is, of the whole process. It is called at once, where the fit was made: in its thread or task, whose
-    context variables it sees; a summary in the background has a thread or task of its own. While it runs the
-    fit waits, and a session is in the middle of its operation, so that the callback may read but not change
-    it. It may be called from many threads at a time. It may fit, as by `event.fitted.at(…)`: of a fit that
-    a callback makes nobody is told, or it would be called without end. What it raises is logged once
-    (`trimtab.telemetry`) and breaks nothing.
+    This applies to the whole process. The callback is called where the fit is made: in its thread or task,
+    with its context variables. A background summary has its own thread or task. The fit waits for the
+    callback, and a session is in the middle of an operation, so the callback may read but not change it. It
+    may be called from many threads at a time. It may fit, for example by `event.fitted.at(…)`: no callback is
+    called for such a fit, which prevents endless recursion. Its exceptions are logged once
+    (`trimtab.telemetry`) and stop nothing.
 
-    Several callbacks are called in the order they were added. Without any, a fit does nothing for them.
+    Several callbacks are called in the order they were added. Without callbacks, a fit does no extra work.
 
     Args:
-        callback: Called with a `FitEvent` or a `SessionEvent`; what it returns is not looked at.
+        callback: Called with a `FitEvent` or a `SessionEvent`; its return value is ignored.
 
     Returns:
-        An `Observer`: `.remove()` ends it, and so does the end of a `with` block.
+        An `Observer`: `.remove()` or the end of a `with` block stops the calls.
 
     Raises:
-        ConfigurationError: It cannot be called, or is async: nobody would await it.
+        ConfigurationError: The argument cannot be called, or is async: nothing would await it.
 
     Example:
         >>> from trimtab import CharCounter, fit, observe
@@ -175,8 +175,8 @@ def observe(callback: Callable[[TelemetryEvent], object], /) -> Observer:
         raise ConfigurationError(f"observe takes a function of an event, not {callback!r:.80}")
     if answers_later(callback):
         raise ConfigurationError(
-            f"observe takes a function that is called at once, and {name_of(callback)} is async: nobody"
-            " would await it. Pass a function that puts the event into a queue"
+            f"observe takes a synchronous function, and {name_of(callback)} is async: nothing would await"
+            " it. Pass a function that puts the event into a queue"
         )
     return observers.add(callback)
 

@@ -131,8 +131,8 @@ def check(ask: Ask) -> None:
     _check_flags(ask)
     if ask.steady and ask.strategy is not None:
         raise ConfigurationError(
-            f"steady={ask.steady} chooses the strategy, and strategy= is given, too: leave"
-            f" steady={ask.steady} out, and write the window in your strategy as"
+            f"steady={ask.steady} sets the strategy, but strategy= is passed, too: leave out"
+            f" steady={ask.steady}, and write the window in your strategy as"
             f" SlidingWindow(target_ratio={ratio_of(ask.steady)})",
             argument="steady",
         )
@@ -159,8 +159,8 @@ def check_breakpoints(value: object, /) -> Mark | None:
     if isinstance(value, Mapping) and value:
         return value
     raise ConfigurationError(
-        "breakpoints is True, False, or the mark as the provider has it,"
-        f" {{'type': 'ephemeral', 'ttl': '1h'}}, not {value!r:.60}",
+        "breakpoints must be True, False, or the mark in the provider's form, {'type': 'ephemeral', 'ttl':"
+        f" '1h'}}, not {value!r:.60}",
         argument="breakpoints",
     )
 
@@ -190,9 +190,9 @@ def refuse_faults(violations: Iterable[Any], /, *, mended: bool = False) -> None
     if mended:
         raise InvalidHistoryError(
             phrase(
-                f"what stays has {count} that ",
+                f"what must be kept has {count} that ",
                 option("repair", True),
-                f" cannot mend: {first}{more}. Change what is named there",
+                f" cannot repair: {first}{more}. Change these messages",
             ),
             violations=faults,
         )
@@ -200,11 +200,11 @@ def refuse_faults(violations: Iterable[Any], /, *, mended: bool = False) -> None
         phrase(
             f"the input has {count}, and ",
             option("strict", True),
-            f" was asked for: {first}{more}. Mend it with ",
+            f" was set: {first}{more}. Repair it with ",
             Hint("mend", "repair(messages)"),
             ", or leave ",
             option("strict", True),
-            " out: what can be mended then leaves, and the report lists it",
+            " out: repairable faults are then evicted, and the report lists them",
         ),
         violations=faults,
     )

@@ -455,10 +455,10 @@ class FitOutcome(Decision[Work]):
         beside = work.sizes.fixed_tokens(work.history.leads_system)
         heaviest = self.heaviest()
         error = BudgetExceededError(
-            f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are there,"
-            f" {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them beside the"
-            f" messages).{said_of(heaviest)} Raise the budget, pin less, or shorten it, system text or"
-            " tools.",
+            f"block {BLOCK!r} does not fit: at least {needed:,} tokens are needed and {limit:,} are"
+            f" available, {needed - limit:,} too few (strategy {work.strategy.name}, {beside:,} of them"
+            f" beside the messages).{said_of(heaviest)} Raise the budget, pin less, or shorten it, system"
+            " text or tools.",
             needed_tokens=needed,
             limit_tokens=limit,
             block=BLOCK,

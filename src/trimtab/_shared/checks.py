@@ -75,13 +75,15 @@ def check_whole(name: str, value: object, /, *, least: int | None = None) -> int
     if whole is not None and (least is None or whole >= least):
         return whole
     bound = "" if least is None else f" of at least {least}"
-    raise ConfigurationError(f"{name} is a whole number{bound}, not {reprlib.repr(value)}", argument=name)
+    raise ConfigurationError(
+        f"{name} must be a whole number{bound}, not {reprlib.repr(value)}", argument=name
+    )
 
 
 def check_flag(name: str, value: Any, /) -> bool:
     """Return True or False; what merely reads as one is refused."""
     if not isinstance(value, bool):
-        raise ConfigurationError(f"{name} is True or False, not {reprlib.repr(value)}", argument=name)
+        raise ConfigurationError(f"{name} must be True or False, not {reprlib.repr(value)}", argument=name)
     return value
 
 
@@ -107,11 +109,11 @@ def check_choice(name: str, value: object, choices: Sequence[str], /) -> str:
 def check_roles(value: Iterable[str], *, name: str = "protect_roles") -> tuple[str, ...]:
     """Return names as a tuple, without empty ones and repetitions; a bare string is refused."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise ConfigurationError(f"{name} must be a sequence of names, as in [{value!r}]", argument=name)
+        raise ConfigurationError(f"{name} must be a sequence of names, such as [{value!r}]", argument=name)
     names = list(value)
     for item in names:
         if not isinstance(item, str):
-            raise ConfigurationError(f"{name} must hold names, not {reprlib.repr(item)}", argument=name)
+            raise ConfigurationError(f"{name} must contain names, not {reprlib.repr(item)}", argument=name)
     return tuple(dict.fromkeys(item for item in names if item))
 
 
@@ -128,7 +130,7 @@ def check_names(value: Any, /) -> Mapping[str, Any]:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise ConfigurationError(
-            f"names maps words to what they mean, as in names={{'mine': mine}}, not {reprlib.repr(value)}",
+            f"names must map names to objects, as in names={{'mine': mine}}, not {reprlib.repr(value)}",
             argument="names",
         )
     return value
@@ -151,7 +153,7 @@ def check_parameters(name: str, function: Callable[..., Any], /, *parameters: st
         signature.bind(*parameters)
     except TypeError:
         raise ConfigurationError(
-            f"{name} is called with ({', '.join(parameters)}), and the function given takes {signature}",
+            f"{name} is called with ({', '.join(parameters)}), but the function takes {signature}",
             argument=name,
         ) from None
 
@@ -181,11 +183,12 @@ def check_trim(value: Any, /) -> None:
     """Refuse what cannot be called back at once."""
     if not callable(value):
         raise ConfigurationError(
-            f"on_trim is a function that takes a TrimContext, not {reprlib.repr(value)}", argument="on_trim"
+            f"on_trim must be a function that takes a TrimContext, not {reprlib.repr(value)}",
+            argument="on_trim",
         )
     if answers_later(value):
         raise ConfigurationError(
-            "on_trim must act at once: pass a function that is not async", argument="on_trim"
+            "on_trim must be synchronous: pass a function that is not async", argument="on_trim"
         )
     check_parameters("on_trim", value, "context")
 
@@ -194,7 +197,8 @@ def check_origin_of(value: Any, /) -> None:
     """Refuse what cannot say whose words a message holds."""
     if not callable(value) or answers_later(value):
         raise ConfigurationError(
-            f"origin is a function that takes a message and returns an origin, not {reprlib.repr(value)}",
+            "origin must be a function that takes a message and returns an origin, not"
+            f" {reprlib.repr(value)}",
             argument="origin",
         )
     check_parameters("origin", value, "message")
@@ -265,7 +269,9 @@ def _said_of_messages(value: Any) -> str:
 def check_model(model: object, /) -> None:
     """Refuse what is no name of a model."""
     if model is not None and not isinstance(model, str):
-        raise ConfigurationError(f"model is the name of a model, not {reprlib.repr(model)}", argument="model")
+        raise ConfigurationError(
+            f"model must be the name of a model, not {reprlib.repr(model)}", argument="model"
+        )
 
 
 def check_tools(value: Any, /) -> None:
@@ -274,16 +280,16 @@ def check_tools(value: Any, /) -> None:
         return
     if _is_schema(value):
         raise ConfigurationError(
-            "tools is a list of tool schemas: write [tool], not the tool itself", argument="tools"
+            "tools must be a list of tool schemas: write [tool], not the tool itself", argument="tools"
         )
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise ConfigurationError(
-            f"tools is a list of tool schemas, not {kind_of_tool(value)}", argument="tools"
+            f"tools must be a list of tool schemas, not {kind_of_tool(value)}", argument="tools"
         )
     for at, tool in enumerate(value):
         if not _is_schema(tool):
             raise ConfigurationError(
-                f"tools[{at}] is {kind_of_tool(tool)}: give its schema, the mapping that is sent to the"
+                f"tools[{at}] is {kind_of_tool(tool)}: pass its schema, the mapping that is sent to the"
                 " provider",
                 argument="tools",
             )
@@ -310,14 +316,14 @@ def system_of(value: Any, /) -> str | list[Any] | None:
         return value or None
     if isinstance(value, Mapping) and "role" in value and "content" in value:
         raise ConfigurationError(
-            "system is a text or parts, not a message: give the message's content", argument="system"
+            "system must be a text or parts, not a message: pass the message's content", argument="system"
         )
     if _is_part(value):
         return [value]
     if not isinstance(value, (list, tuple)) or not all(map(_is_part, value)):
         raise ConfigurationError(
-            f"system is a text, a part as in {{'type': 'text', 'text': ...}}, or a list of parts,"
-            f" not {reprlib.repr(value)}",
+            "system must be a text, a part such as {'type': 'text', 'text': ...}, or a list of parts, not"
+            f" {reprlib.repr(value)}",
             argument="system",
         )
     return list(value) or None
@@ -333,17 +339,19 @@ def check_pending_calls(value: Any, /) -> Collection[str]:
         return ()
     if isinstance(value, (str, bytes)):
         raise ConfigurationError(
-            f"pending_calls is a list of call ids: write [{value!r}], not {value!r}", argument="pending_calls"
+            f"pending_calls must be a list of call ids: write [{value!r}], not {value!r}",
+            argument="pending_calls",
         )
     if not isinstance(value, Iterable):
         raise ConfigurationError(
-            f"pending_calls is a list of call ids, or () for none, not {value!r}", argument="pending_calls"
+            f"pending_calls must be a list of call ids, or () for none, not {value!r}",
+            argument="pending_calls",
         )
     ids = tuple(value)
     for call_id in ids:
         if not isinstance(call_id, str):
             raise ConfigurationError(
-                f"pending_calls holds ids of calls, which are texts, not {call_id!r}",
+                f"pending_calls must contain ids of calls, which are texts, not {call_id!r}",
                 argument="pending_calls",
             )
     return frozenset(ids)

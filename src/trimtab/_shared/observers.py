@@ -20,9 +20,9 @@ LOGGER = "trimtab.telemetry"
 
 
 class Observer:
-    """A callback that looks on until it is removed.
+    """A callback that is called for each event until it is removed.
 
-    `observe` makes it. A context manager too: `with observe(callback): …` removes it at the end.
+    `observe` makes it. It is also a context manager: `with observe(callback): …` removes it at the end.
 
     Args:
         callback: Called with each event.
@@ -45,17 +45,17 @@ class Observer:
         self.remove()
 
     def remove(self) -> None:
-        """Call the callback no more; to do so again is no error.
+        """Stop calling the callback; removing it twice is not an error.
 
-        A call that has begun in another thread comes to its end.
+        A call in progress in another thread finishes.
         """
         _change(lambda there: tuple(one for one in there if one is not self))
 
     def tell(self, event: object) -> None:
-        """Call it; what it raises is logged the first time, and goes no further.
+        """Call it; its exceptions are logged the first time, and not raised.
 
         Args:
-            event: What it is called with.
+            event: The event.
         """
         try:
             self._callback(event)

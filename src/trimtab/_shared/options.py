@@ -42,7 +42,7 @@ class Unset(Enum):
 
 
 UNSET: Final = Unset.UNSET
-"""An option that is left out: as the log has it, or by default where the session begins."""
+"""The value of an omitted option: the one in the log, or the default in a new session."""
 
 
 if TYPE_CHECKING:

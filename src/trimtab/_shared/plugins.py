@@ -27,15 +27,13 @@ def make_plugin(group: str, name: str, /, *args: object, **options: object) -> A
         return None
     what, make = maker
     if not callable(make):
-        raise ConfigurationError(
-            f"{what} cannot be called: it is to be a class, or a function that makes one"
-        )
+        raise ConfigurationError(f"{what} cannot be called: it must be a class, or a function that makes one")
     try:
         return make(*args, **options)
     except ContextError:
         raise
     except Exception as error:
-        raise ConfigurationError(f"{what} could not be made: {type(error).__name__}: {error}") from error
+        raise ConfigurationError(f"{what} could not be created: {type(error).__name__}: {error}") from error
 
 
 @cache

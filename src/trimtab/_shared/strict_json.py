@@ -36,7 +36,7 @@ def parse(raw: bytes, *, whole: bool = False) -> Any:
     except UnicodeDecodeError as error:
         raise BrokenJSONError(_not_utf8(raw, error, whole=whole)) from error
     if not text.strip():
-        raise BrokenJSONError("there is nothing in it")
+        raise BrokenJSONError("it is empty")
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -44,7 +44,7 @@ def parse(raw: bytes, *, whole: bool = False) -> Any:
         cut_off = error.pos >= len(text.rstrip())
         raise BrokenJSONError(f"not JSON: {error.msg} ({where})", cut_off=cut_off) from error
     except RecursionError as error:
-        raise BrokenJSONError("JSON nested too deep to be read") from error
+        raise BrokenJSONError("the JSON is nested too deep to be read") from error
     except ValueError as error:
         # json.loads leaves int() to refuse thousands of digits, with advice for programmers.
         raise BrokenJSONError(str(error).partition(";")[0]) from error
@@ -62,12 +62,12 @@ def _not_utf8(raw: bytes, error: UnicodeDecodeError, *, whole: bool) -> str:
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"the number {text:.20} is too large for JSON to be written again")
+        raise ValueError(f"the number {text:.20} is too large to be written as JSON again")
     return number
 
 
 def _no_constant(text: str) -> None:
-    raise ValueError(f"not JSON: {text} is no JSON number")
+    raise ValueError(f"not JSON: {text} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)

@@ -1,6 +1,7 @@
-"""Batches: whole data sets of conversations fitted, counted, checked or replayed, on one machine or on many.
+"""Batches: whole data sets of conversations fitted, counted, checked or replayed, on one machine or many.
 
-The kernel works on Arrow tables and knows no engine; `run_batch` gives it files. Needs extra `batch`.
+The core works on Arrow tables and is independent of the engine; `run_batch` reads and writes files. Needs
+extra `batch`.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def column_type(schema: Schema, name: str, /) -> DataType:
     kind = schema.field(name).type
     if not is_text(kind) and (kind.num_fields == 0 or not _is_plain(kind)):
         raise ConfigurationError(
-            f"column {name!r} holds {kind}: conversations are JSON text (string, binary), or nested lists,"
-            " structs and maps, whose fields have names of their own"
+            f"column {name!r} has {kind}: conversations must be JSON text (string, binary), or nested lists,"
+            " structs and maps with unique field names"
         )
     return kind
 
@@ -155,10 +155,10 @@ def conversation_in(cell: Any, /) -> Sequence[Any] | Mapping[str, Any]:
     if cell is None:
         raise FormatError("there is no conversation: the cell is null")
     if isinstance(cell, Unreadable):
-        raise FormatError(f"no plain data can be made of it: {cell.why}")
+        raise FormatError(f"it cannot be converted to plain data: {cell.why}")
     value = parse(cell.encode("utf-8") if isinstance(cell, str) else cell) if _is_raw(cell) else cell
     if not isinstance(value, list | dict):
-        raise FormatError(f"a conversation is a list of messages or a request body, not {value!r:.40}")
+        raise FormatError(f"a conversation must be a list of messages or a request body, not {value!r:.40}")
     return value
 
 
@@ -187,11 +187,11 @@ def nested_cell(value: Any, kind: DataType, /) -> Any:
     try:
         back = pyarrow().array([value], type=kind).to_pylist(maps_as_pydicts="strict")[0]
     except (*UNREADABLE, TypeError, AttributeError) as error:
-        raise FormatError(f"the column has no place for what the fit made of it: {error}") from error
+        raise FormatError(f"the column cannot store the fitted messages: {error}") from error
     if not _is_same(_without_nulls(back), _without_nulls(value)) or _lacks(back, kind):
         raise FormatError(
-            "the column's type has no place for what the fit made of it: keep messages as JSON text, or write"
-            " the keys of an inserted message into the type"
+            "the column's type cannot store the fitted messages: keep messages as JSON text, or add the"
+            " keys of an inserted message to the type"
         )
     return value
 

@@ -89,36 +89,36 @@ def jobs_of(source: Path, target: Path, /, *, into_folder: bool = False) -> tupl
     as_file = may_be_file and form_of(target) is not None
     if not isdir(source):
         if not isfile(source):
-            hint = "; what is read is a file, or a folder of them" if has_magic(str(source)) else ""
+            hint = "; the input must be a file, or a folder of files" if has_magic(str(source)) else ""
             raise ConfigurationError(f"{source}: No such file or folder{hint}")
         if form_of(source) is None:
             raise ConfigurationError(f"{source}: conversations are read from {_KNOWN}, or a folder of them")
         if may_be_file and not as_file and target.suffix:
             raise ConfigurationError(
                 phrase(
-                    f"{target}: results are written as {_KNOWN}, or into a folder: one whose name has a dot"
-                    f" is made first, or given as text that ends with / ({f'{target}/'!r}",
-                    Hint("path", "; a Path drops that"),
+                    f"{target}: results are written as {_KNOWN}, or into a folder: if its name has a dot,"
+                    f" create it first, or pass it as text that ends with / (f'{target}/'!r",
+                    Hint("path", ", because a Path drops the slash"),
                     ")",
                 )
             )
         output = target if as_file else target / source.name
         if output.resolve() == source.resolve():
-            raise ConfigurationError(f"{output} is read and would be written: give another name")
+            raise ConfigurationError(f"{output} is an input and would be overwritten: pass another name")
         return [Job(root=source.parent, inputs=(source,), output=output)], 0
     if target.resolve().is_relative_to(source.resolve()):
-        raise ConfigurationError(f"{target} is in {source}, which is read: write it elsewhere")
+        raise ConfigurationError(f"{target} is inside the input {source}: write it elsewhere")
     paths = visible_paths(source)
     found = [path for path in paths if path.is_file() and form_of(path) is not None]
     others = sum(path.is_symlink() or not path.is_dir() for path in paths) - len(found)
     if not found:
-        raise ConfigurationError(f"{source}: there is no file in it that ends in {_KNOWN}")
+        raise ConfigurationError(f"{source}: the folder has no file that ends in {_KNOWN}")
     if as_file:
         partition = next((path for path in found if "=" in str(path.relative_to(source).parent)), None)
         if partition is not None:
             raise ConfigurationError(
-                f"{partition}: a folder NAME=VALUE holds the value of a column, and one file would lose it:"
-                " write into a folder, which keeps it in the same place"
+                f"{partition}: a folder NAME=VALUE contains the value of a column, which one file would"
+                " lose: write into a folder, which keeps it"
             )
         return [Job(root=source, inputs=tuple(found), output=target)], others
     jobs = [Job(root=source, inputs=(path,), output=target / path.relative_to(source)) for path in found]
@@ -213,7 +213,7 @@ def _chunks(path: Path, chunk_bytes: int) -> Iterator[_Piece]:
                 yield _Piece(row, raw.tell() / total, start=start, size=len(data), data=kept)
                 start, row = start + len(data), row + data.count(b"\n")
     except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read behind row {row - 1:,}: {error}") from error
+        raise ConfigurationError(f"{path}: cannot be read after row {row - 1:,}: {error}") from error
 
 
 def _unpack(raw: BinaryIO, packed: str) -> BinaryIO:
@@ -331,7 +331,7 @@ def _object(row: dict[str, Any], held: dict[str, str], where: str) -> str:
     for name, value in row.items():
         try:
             if name not in held and isinstance(value, Unreadable | bytes):
-                raise FormatError(value.why if isinstance(value, Unreadable) else "it is no text in UTF-8")
+                raise FormatError(value.why if isinstance(value, Unreadable) else "it is not text in UTF-8")
             pairs.append(f"{json_text(name)}:{held[name] if name in held else json_text(value)}")
         except (TypeError, ValueError, FormatError) as error:
             raise ConfigurationError(
@@ -403,8 +403,8 @@ def schema_of(task: BatchTask, job: Job, /) -> Schema:
     for path, (other, has_rows) in zip(job.inputs, found, strict=True):
         if has_rows and not to_lines and not other.equals(schema):
             raise ConfigurationError(
-                f"{path}: files with different columns do not go into one, and beside {job.inputs[first]}"
-                f" this one {_difference(schema, other)}: write into a folder"
+                f"{path}: files with different columns cannot be written to one file; compared with"
+                f" {job.inputs[first]}, this one {_difference(schema, other)}: write into a folder"
             )
     return schema
 

@@ -33,17 +33,17 @@ class FailedRow(NamedTuple):
     """A row that was set aside.
 
     Args:
-        file: The file it stands in.
-        row: Its number there, from 1.
-        message: Why, in no more than 300 characters.
+        file: The file of the row.
+        row: The row's number in the file, from 1.
+        message: The reason, in at most 300 characters.
     """
 
     file: str | None
-    """The file it stands in."""
+    """The file of the row."""
     row: int
-    """Its number there, from 1."""
+    """The row's number in the file, from 1."""
     message: str
-    """Why, in no more than 300 characters."""
+    """The reason, in at most 300 characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +103,8 @@ class Manifest:
             manifest = cls(folder, header)
         except BlockingIOError as error:
             raise ConfigurationError(
-                f"another run into {folder.name[1:].removesuffix('.trimtab')} is under way: wait for its end,"
-                " or give this one another target"
+                f"another run into {folder.name[1:].removesuffix('.trimtab')} is in progress: wait for its"
+                " end, or choose another target"
             ) from error
         except OSError as error:
             raise ConfigurationError(f"{folder}: {error.strerror or error}") from error
@@ -122,8 +122,8 @@ class Manifest:
         self._holds_entries = bool(lines[1:])
         if lines[1:] and lines[0] != header:
             raise ConfigurationError(
-                f"{self.folder} holds a run that was stopped, with other {_difference(lines[0], header)}:"
-                " run it again as it was, or remove the folder"
+                f"{self.folder} contains a stopped run with other {_difference(lines[0], header)}: run it"
+                " again unchanged, or remove the folder"
             )
         outputs = {
             line["output"]
@@ -134,7 +134,7 @@ class Manifest:
         if there and not overwrite:
             raise ConfigurationError(
                 phrase(
-                    f"{there[0]} is there already: give another name, or write over it with ",
+                    f"{there[0]} exists already: pass another name, or overwrite it with ",
                     option("overwrite", True),
                 )
             )
@@ -156,10 +156,10 @@ class Manifest:
                 over = (", with ", option("overwrite", True), ",") if self.outputs else ()
                 raise BatchError(
                     phrase(
-                        f"{path} was changed or removed during the run, so no results of it are put in their"
-                        f" place: remove {self.folder} and start anew",
+                        f"{path} was changed or removed during the run, so its results are not written:"
+                        f" remove {self.folder} and start again",
                         *over,
-                        " when nobody writes to the file",
+                        " when no other program writes to the file",
                     )
                 )
 
@@ -258,7 +258,7 @@ def _whole_lines(path: Path) -> list[dict[str, Any]]:
     try:
         return [json.loads(line) for line in whole.split(b"\n") if line]
     except ValueError as error:
-        raise ConfigurationError(f"{path} is no list of what a run did: remove its folder") from error
+        raise ConfigurationError(f"{path} is not the manifest of a run: remove its folder") from error
 
 
 def header_of(task: BatchTask, jobs: Sequence[Job], /, *, chunk_bytes: int, version: str) -> dict[str, Any]:
@@ -272,8 +272,8 @@ def header_of(task: BatchTask, jobs: Sequence[Job], /, *, chunk_bytes: int, vers
         pickle.dumps(options)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConfigurationError(
-            f"the task cannot be handed to another process ({error}): a function or class of your own stands"
-            " in a module, under its name"
+            f"the task cannot be sent to another process ({error}): define your own functions and classes at"
+            " the top of a module"
         ) from error
     if isinstance(task.policy, str | PathLike) and is_file(task.policy):
         options["policy"] = read_file(task.policy)

@@ -31,7 +31,7 @@ def open_parquet(path: Path, /) -> Any:
     try:
         return pyarrow("pyarrow.parquet").ParquetFile(path, memory_map=True)
     except (OSError, pyarrow().ArrowException) as error:
-        raise ConfigurationError(f"{path}: no Parquet that can be read: {error}") from error
+        raise ConfigurationError(f"{path}: not a readable Parquet file: {error}") from error
 
 
 def read_group(path: Path, group: int, /) -> Table:
@@ -46,7 +46,7 @@ def read_group(path: Path, group: int, /) -> Table:
     except (OSError, pyarrow().ArrowException) as error:
         before = sum(file.metadata.row_group(at).num_rows for at in range(group))
         raise ConfigurationError(
-            f"{path}: cannot be read behind row {before:,} (row group {group}): {error}"
+            f"{path}: cannot be read after row {before:,} (row group {group}): {error}"
         ) from error
 
 
@@ -88,7 +88,7 @@ class RowGroups:
         footer = _footer(data)
         values = _values(footer)
         if values.get(_SCHEMA) != self._schema:
-            raise BatchError(f"{part} is not what was written there: remove its folder, and run again")
+            raise BatchError(f"{part} was changed after it was written: remove its folder, and run again")
         body = memoryview(data)[len(_MAGIC) : -_TAIL_BYTES - len(footer)]
         moved_by = self._size - len(_MAGIC)
         groups = values[_ROW_GROUPS]

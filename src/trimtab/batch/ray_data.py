@@ -42,8 +42,8 @@ class RayEngine:
         for one in work:
             if one.unit.data is not None:
                 raise ConfigurationError(
-                    f"{one.unit.path}: nodes of a cluster cannot each read a piece of a packed file: unpack"
-                    " it, write Parquet, or use the engine 'local'"
+                    f"{one.unit.path}: the nodes of a cluster cannot read parts of a compressed file:"
+                    " decompress it, convert it to Parquet, or use the engine 'local'"
                 )
             asked.append(replace(one, unit=replace(one.unit, path=one.unit.path.absolute())))
         if not asked:
@@ -81,7 +81,7 @@ def _carry_out_by(
             yield came
     except ray.exceptions.RayError as error:
         raise BatchError(
-            f"Ray gave up: {str(error).strip().splitlines()[-1]}; what is done is kept"
+            f"Ray gave up: {str(error).strip().splitlines()[-1]}; finished work is kept"
         ) from error
 
 
@@ -120,13 +120,14 @@ def _check_nodes(ray: ModuleType, asked: Sequence[Assignment]) -> None:
         if other:
             name = other[0]
             raise ConfigurationError(
-                f"node {answers[answer]} has {name} {there[name] or 'not installed'}, and the run has"
-                f" {here[name] or 'none'}: rows would differ by where they are done; install the same on all"
+                f"node {answers[answer]} has {name} {there[name] or 'not installed'}, but the run has"
+                f" {here[name] or 'none'}: results would depend on the node; install the same version on"
+                " all nodes"
             )
         if unseen:
             raise ConfigurationError(
-                f"node {answers[answer]} does not see {unseen[0]}: input and target lie on storage that every"
-                " node has under the same path"
+                f"node {answers[answer]} does not see {unseen[0]}: input and target must be on storage that"
+                " every node has under the same path"
             )
 
 

@@ -33,7 +33,7 @@ from trimtab.strategies.door import strategy_given
 Operation = Literal["fit", "count", "validate", "replay"]
 """What can be done with a table of conversations."""
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
-"""Every operation there is."""
+"""The names of all operations."""
 _REQUEST = ("model", "counter", "format", "system", "tools")
 OPTIONS: Mapping[Operation, Collection[str]] = {
     "fit": (*_REQUEST, "policy", "budget", "pending_calls", "repair", "strict"),
@@ -71,7 +71,7 @@ Value = Sequence[Any] | Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What is asked of every conversation; `BatchTask` says what each means."""
+    """Options that apply to every conversation; `BatchTask` explains each."""
 
     operation: Operation
     policy: PolicyLike = None
@@ -102,8 +102,8 @@ class Options:
                 continue
             takers = ", ".join(repr(name) for name in OPERATIONS if one.name in OPTIONS[name])
             raise ConfigurationError(
-                f"operation {self.operation!r} does nothing with {one.name}={value!r:.80}: leave it out, or"
-                f" choose an operation that has it ({takers})"
+                f"operation {self.operation!r} does not use {one.name}={value!r:.80}: leave it out, or"
+                f" choose an operation that uses it ({takers})"
             )
 
 
@@ -169,7 +169,8 @@ def _fit_work(options: Options) -> Work:
         policy = None
     if isinstance(policy, str | SessionPolicy | Session) or isroutine(policy):
         raise ConfigurationError(
-            f"a table is fitted by blocks, a strategy, 'default' or 'steady', not by {options.policy!r:.80}"
+            "the policy for a table must be blocks, a strategy, 'default' or 'steady', not"
+            f" {options.policy!r:.80}"
         )
     strategy = None if policy is None else strategy_given(policy)
     settings = _some(
@@ -186,10 +187,10 @@ def _fit_work(options: Options) -> Work:
 
 def _by_policy(policy: Context, options: Options) -> Work:
     if not policy.blocks:
-        raise ConfigurationError("the policy has no blocks to put a conversation into")
+        raise ConfigurationError("the policy has no block for a conversation")
     if options.repair:
         raise ConfigurationError(
-            phrase(option("repair"), " does not go with a policy of blocks: these say what stays"),
+            phrase(option("repair"), " cannot be combined with a policy of blocks, which says what is kept"),
             argument="repair",
         )
     policy = policy.clone(pending_calls=options.pending_calls, strict=True if options.strict else None)

@@ -21,23 +21,23 @@ from trimtab.errors import BatchError
 from trimtab.replay.policies import read_policy
 
 EngineName = Literal["local", "ray"]
-"""What can carry out a batch."""
+"""What can run a batch."""
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-"""Every engine there is."""
+"""The names of all engines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSummary:
-    """How far a run is, and how it went.
+    """The progress and the result of a run.
 
     Args:
-        rows: Rows that are done.
-        errors: How many of them were set aside, by the kind of error.
-        first_failed: The first row that was set aside for each kind of error.
-        share: How much of the input that is, from 0 to 1.
-        resumed_rows: Rows that an earlier run had done.
+        rows: Rows that are finished.
+        errors: How many of them were set aside, by kind of error.
+        first_failed: The first row that was set aside, for each kind of error.
+        share: The finished part of the input, from 0 to 1.
+        resumed_rows: Rows that an earlier run had finished.
         outputs: The files that were written.
-        other_files: Files of the folder that was read that are of no kind that is known. A link to a folder
+        other_files: Files in the input folder whose kind is unknown. A link to a folder
             counts as one; names that begin with a dot or an underscore do not count.
     """
 
@@ -66,33 +66,34 @@ def run_batch(
     chunk_bytes: int = CHUNK_BYTES,
     on_progress: Callable[[BatchSummary], None] | None = None,
 ) -> BatchSummary:
-    """Do a task with every conversation of files; results are there once and whole.
+    """Do a task for every conversation of files; writes each result once.
 
-    What is read and written: Parquet, a row group at a time, and lines of JSON (`.jsonl`, `.jsonl.gz`,
-    `.jsonl.zst`), each a list of messages or a request body. A line comes out as what it was, with its
-    results beside the messages. Results keep the order of the rows. A file is in its place when it is
-    whole. Until then what is done is kept in a folder beside the target, `.NAME.trimtab`, and a run that was
-    stopped goes on from there if it is asked for again.
+    It reads and writes Parquet, one row group at a time, and lines of JSON (`.jsonl`, `.jsonl.gz`,
+    `.jsonl.zst`), each a list of messages or a request body. A line is written in its original form, with the
+    results beside the messages. Results keep the order of the rows. A file appears in its place once it is
+    complete. Until then, finished work is kept in a folder beside the target, `.NAME.trimtab`. If a stopped
+    run is started again, it continues from there.
 
     Args:
-        task: What is done with each conversation.
+        task: What to do with each conversation.
         source: A file, or a folder of them.
-        target: A file, or a folder, which gets a file for each that is read.
-        engine: "local": processes of this machine. "ray": Ray Data, on the cluster Ray is connected to.
-        workers: Processes at a time. None: as many as the machine has processors, or the cluster has.
-        overwrite: Write over results of an earlier run.
-        chunk_bytes: Bytes of lines that are one piece of work.
-        on_progress: Called with a summary so far, after each piece.
+        target: A file, or a folder that gets one file for each input file.
+        engine: "local": processes on this machine. "ray": Ray Data, on the cluster Ray is connected to.
+        workers: Number of processes at a time. None: one per processor of the machine or the cluster.
+        overwrite: Whether to overwrite results of an earlier run.
+        chunk_bytes: Bytes of lines in one piece of work.
+        on_progress: Called after each piece with the summary so far.
 
     Returns:
-        A `BatchSummary`. Rows that cannot be done are in the results, with their error.
+        A `BatchSummary`. Rows that cannot be processed are in the results, with their errors.
 
     Raises:
-        ConfigurationError: An option of the task is none, a file cannot be read or has no column of
-            conversations, the target is there already, or a stopped run did something else.
-        MissingExtraError: Without `pip install 'trimtab[batch]'`, or with Ray `'trimtab[ray]'`.
-        BatchError: Workers die again and again, or what a stopped run wrote is damaged: what is done is kept.
-            Or an input is changed meanwhile, and the run has to begin anew.
+        ConfigurationError: An option of the task is invalid, a file cannot be read or has no column of
+            conversations, the target exists already, or a stopped run had another task.
+        MissingExtraError: The extra of `pip install 'trimtab[batch]'`, or `'trimtab[ray]'` for Ray, is not
+            installed.
+        BatchError: Workers die repeatedly, or the results of a stopped run are damaged: finished work is
+            kept. Or an input was changed meanwhile, and the run has to start again.
 
     Example:
         >>> import pathlib, tempfile
@@ -175,7 +176,7 @@ class _Run:
             if not isinstance(error, OSError):
                 raise
             where = error.filename or self._manifest.folder
-            raise BatchError(f"{where}: {error.strerror or error}; what is done is kept") from error
+            raise BatchError(f"{where}: {error.strerror or error}; finished work is kept") from error
         finally:
             if self._assembly is not None:
                 self._assembly.abandon()

@@ -49,43 +49,42 @@ _TRIAL_TOKENS = 100_000
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class BatchTask(Options):
-    """What is done with each row of a table, as any engine of Arrow tables can run it.
+    """What to do with each row of a table; any engine of Arrow tables can run it.
 
-    It is called with a table and returns the same rows in their order, all columns kept, with the results in
-    columns behind them. A row that cannot be done stays where it is: its results are null and `error` says
-    which row it is (and, where files are read, of which `file`), what kind of error, why, and as `input` what
-    it was, where its place does not hold that any more. A function of one's own survives pickling if it
-    stands in a module.
+    It is called with a table and returns the same rows in the same order, with all columns and, after them,
+    the columns of results. A row that cannot be processed keeps its place: its results are null, and `error`
+    gives the row (and the `file`, if files are read), the kind of error, the reason, and, as `input`, the
+    original row if its place no longer has it. A function of your own can be pickled if it is in a module.
 
     Args:
         operation: "fit", "count", "validate" or "replay".
-        policy: For "fit" and "replay": blocks or a strategy, as a file, data, a word or an object. None:
-            the default of `fit`; for "replay" no trimming.
+        policy: For "fit" and "replay": blocks or a strategy, as a file, data, a name or an object. None: the
+            default of `fit`; for "replay", no trimming.
         budget: Room for each conversation in tokens, or a `Budget`. None: the policy's, or the window of
             its model.
-        model: Name of the model. None: the one a request body names, if it is known.
-        counter: What counts tokens: a counter, or words ("estimate", "chars:4"). None: the model's own, or
+        model: Name of the model. None: the model that a request body names, if it is known.
+        counter: What counts tokens: a counter, or a string ("estimate", "chars:4"). None: the model's own, or
             an estimate that errs high.
-        format: Name of the wire form; "auto" tells it for each conversation.
+        format: Name of the wire form; "auto" decides for each conversation.
         system: System text beside the messages.
         tools: Tool schemas; counted with the request.
         pending_calls: Ids of calls whose results are still to come.
-        repair: Mend orphaned results and unanswered calls first.
-        strict: Set aside a conversation with faults instead of fitting it.
-        pricing: For "replay": prices, or the name of some.
+        repair: Whether to repair orphaned results and unanswered calls first.
+        strict: Whether to set aside a conversation with faults instead of fitting it.
+        pricing: For "replay": prices, or the name of a pricing.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
-            nested lists and structs. An object holds its conversation under a key of this name, and
-            nothing else of it is read, unless it is itself a body that has its messages there; so does
-            a line of JSON.
-        prefix: Stands before the name of each result column.
-        columns: Names of the result columns to write, without the prefix. None: all that the operation has.
-            `error` and the columns of the table are there anyway. `("tokens_before", "tokens_after")`, or
-            `()` for the messages alone, is several times as fast as `fates`, `reasons` and `violations`.
+            nested lists and structs. A row that is an object has its conversation under a key of this name,
+            and nothing else of it is read, unless the object is itself a body with its messages there; the
+            same applies to a line of JSON.
+        prefix: Text before the name of each result column.
+        columns: Names of the result columns to write, without the prefix. None: all columns of the operation.
+            `error` and the columns of the table are always written. `("tokens_before", "tokens_after")`, or
+            `()` for the messages alone, is several times faster than `fates`, `reasons` and `violations`.
 
     Raises:
-        ConfigurationError: An option is not one, the operation does not have it, or it has no such column.
-            A policy, budget,
-            model, counter, format or price is looked at when the first table comes, before its first row.
+        ConfigurationError: An option is invalid, or the operation does not have the option or the column. A
+            policy, budget, model, counter, format or price is checked when the first table arrives, before
+            its first row.
 
     Example:
         >>> import pyarrow
@@ -98,18 +97,18 @@ class BatchTask(Options):
     column: str = "messages"
     prefix: str = ""
     _work: list[Work] = field(default_factory=list[Work], init=False, compare=False)
-    """Made once for a process."""
+    """Made once per process."""
 
     def __post_init__(self) -> None:
         """Refuse options that are none."""
         super().__post_init__()
         if not isinstance(self.column, str):
             raise ConfigurationError(
-                f"column is the name of a column, not {self.column!r:.80}", argument="column"
+                f"column must be the name of a column, not {self.column!r:.80}", argument="column"
             )
         if not isinstance(self.prefix, str):
             raise ConfigurationError(
-                f"prefix is a text, '' for none, not {self.prefix!r:.80}", argument="prefix"
+                f"prefix must be a text, '' for none, not {self.prefix!r:.80}", argument="prefix"
             )
         object.__setattr__(self, "columns", self._checked_columns())
 
@@ -124,7 +123,7 @@ class BatchTask(Options):
         given: Any = self.columns
         if isinstance(given, str) or not isinstance(given, Collection):
             raise ConfigurationError(
-                f"columns is a list of names, as columns=({known[0]!r},), not {given!r:.80}",
+                f"columns must be a list of names, such as columns=({known[0]!r},), not {given!r:.80}",
                 argument="columns",
             )
         for name in given:
@@ -148,7 +147,7 @@ class BatchTask(Options):
         return f"BatchTask({', '.join(shown)})"
 
     def options(self) -> dict[str, Any]:
-        """Give what it was made with, by name."""
+        """Return the arguments it was made with, by name."""
         return {one.name: vars(self)[one.name] for one in fields(self) if one.init}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -171,17 +170,17 @@ class BatchTask(Options):
             table = pa.Table.from_batches([table])
         if not isinstance(table, pa.Table):
             raise ConfigurationError(
-                f"a task is done with a table of pyarrow, not with {type(table).__name__}: give"
-                " reader.read_all(), pyarrow.Table.from_pandas(frame) or pyarrow.Table.from_pylist(rows), and"
-                " to map_batches of Ray say batch_format='pyarrow'"
+                f"a task needs a pyarrow table, not {type(table).__name__}: pass reader.read_all(),"
+                " pyarrow.Table.from_pandas(frame) or pyarrow.Table.from_pylist(rows); for map_batches of"
+                " Ray, pass batch_format='pyarrow'"
             )
         return self.run(table, range(1, table.num_rows + 1))
 
     def batches(self, batches: Iterable[RecordBatch], /) -> Iterator[RecordBatch]:
-        """Do it with record batches one by one, for Spark's `mapInArrow`.
+        """Process record batches one by one, for Spark's `mapInArrow`.
 
         Args:
-            batches: Their rows are numbered on from batch to batch.
+            batches: Rows are numbered across batches.
         """
         done = 0
         for batch in batches:
@@ -191,10 +190,10 @@ class BatchTask(Options):
             yield from self.run(table, numbers).to_batches()
 
     def schema(self, schema: Schema, /) -> Schema:
-        """Return the schema of what comes out where this goes in.
+        """Return the schema of the output for a schema of the input.
 
         Args:
-            schema: That of the table, with the column of conversations.
+            schema: The schema of the table, with the column of conversations.
 
         Raises:
             ConfigurationError: As when it is called with a table.
@@ -203,8 +202,8 @@ class BatchTask(Options):
         taken = [one.name for one in self.result_fields() if one.name in schema.names]
         if taken:
             raise ConfigurationError(
-                f"the table has a column {taken[0]!r} already: give a prefix, which stands before the name of"
-                " each result, or leave the column out"
+                f"the table already has a column {taken[0]!r}: pass a prefix for the names of results, or"
+                " leave out the column"
             )
         if self.operation == "fit":  # a row that is set aside has null there
             at = schema.get_field_index(self.column)
@@ -214,7 +213,7 @@ class BatchTask(Options):
         return schema
 
     def result_fields(self) -> list[Any]:
-        """List the fields of the results, as Arrow knows them."""
+        """List the fields of the results as Arrow types."""
         pa, types = pyarrow(), _result_types(self.operation)
         return [pa.field(f"{self.prefix}{name}", types[name]) for name in self._result_names()]
 
@@ -222,17 +221,17 @@ class BatchTask(Options):
         return (*columns_of(self), ERROR)
 
     def prepare(self, *, load: bool = True) -> Work:
-        """Read the policy, load the tokenizer and try one message, once a process.
+        """Read the policy, load the tokenizer and try one message, once per process.
 
-        So what is wrong with all rows is said before the first, whoever hands over the tables.
+        A fault that affects all rows is then reported before the first row.
 
         Args:
-            load: Load the tokenizer now; else when the first row needs it.
+            load: Whether to load the tokenizer now, rather than when the first row needs it.
 
         Raises:
-            ConfigurationError: The policy cannot be read or does not go with the operation, or some options
-                do not go together.
-            FormatError: The policy has no block that takes a conversation.
+            ConfigurationError: The policy cannot be read or does not suit the operation, or some options
+                contradict each other.
+            FormatError: The policy has no block for a conversation.
             MissingExtraError: A tokenizer is not installed.
         """
         if not self._work:
@@ -270,12 +269,12 @@ class BatchTask(Options):
             return
 
     def run(self, table: Table, numbers: Sequence[int], /, *, file: str | None = None) -> Table:
-        """Do it with every row.
+        """Process every row.
 
         Args:
             table: The rows.
-            numbers: The number of each row in the file it is of, from 1.
-            file: Name of that file; None: it is of none.
+            numbers: The number of each row in its file, from 1.
+            file: Name of the file; None: there is no file.
         """
         pa = pyarrow()
         schema, work = self.schema(table.schema), self.prepare()
@@ -295,15 +294,16 @@ class BatchTask(Options):
     def run_lines(
         self, lines: Sequence[bytes], numbers: Sequence[int], /, *, file: str, into_lines: bool
     ) -> Table:
-        """Do it with lines of JSON; the table has their ids and texts.
+        """Process lines of JSON; returns a table with their ids and texts.
 
-        A line that is set aside has its id, as far as it could be read, and its text in its error.
+        The error of a line that is set aside has its id, if it could be read, and its text.
 
         Args:
-            lines: A conversation each, in UTF-8.
-            numbers: The number of each line in the file it is of, from 1.
-            file: Name of that file.
-            into_lines: Results are put into the lines, which then may not have keys of their names.
+            lines: The lines in UTF-8, one conversation each.
+            numbers: The number of each line in its file, from 1.
+            file: Name of the file.
+            into_lines: Whether results are written into the lines, which then may not have keys of the same
+                names.
         """
         work = self.prepare()
         names = {one.name for one in self.result_fields()} if into_lines else set[str]()
@@ -321,16 +321,16 @@ class BatchTask(Options):
         return pyarrow().concat_tables(parts)
 
     def lines_schema(self) -> Schema:
-        """Return the schema of what is made of lines.
+        """Return the schema of the table made from lines.
 
         Raises:
-            ConfigurationError: The conversations are to stand under the key of ids.
+            ConfigurationError: The key of the conversations is the key of the ids.
         """
         if self.column == ID:
             raise ConfigurationError(
                 phrase(
                     option("column", ID),
-                    ": lines of JSON have their id there: name the key of their conversations",
+                    " is the key of the id in lines of JSON: name the key of the conversations",
                 ),
                 argument="column",
             )
@@ -361,14 +361,14 @@ class BatchTask(Options):
                 id = _id_in(value)
                 if taken := [key for key in value if key in names]:
                     raise FormatError(
-                        f"the line has a key {taken[0]!r} already: give a prefix, which stands before the"
-                        " name of each result, or write Parquet"
+                        f"the line already has a key {taken[0]!r}: pass a prefix for the names of results,"
+                        " or write Parquet"
                     )
                 if self.column not in value and not (self.column in self._body_keys and self._is_body(value)):
                     keys = ", ".join([*value][:9]) or "none"
                     raise FormatError(
-                        f"the line has no key {self.column!r} (it begins with {keys}): name the key of its"
-                        " conversation as column= (--column)"
+                        f"the line has no key {self.column!r} (its first keys: {keys}): name the key of its"
+                        " conversation with column= (--column)"
                     )
             row = self._under_key(value, work)
             return _Cells(self._cell(cell, value, row, nested), row.results, id)
@@ -534,37 +534,38 @@ def fit_table(
 ) -> Table:
     """Fit the conversation of each row of an Arrow table into a budget.
 
-    The column of conversations then holds what fits, in the type it had: the very same text where nothing
-    was evicted, and null in a row that is set aside. Behind all columns stand `tokens_before` (null where the
-    fit did not need to know it), `tokens_after`, `fates` (a word for each message that came in), `reasons`
-    (how many messages were changed or evicted for each), `violations` (what a provider would have refused in
-    what came in) and `error`.
+    The column of conversations then has the fitted conversations, in its original type: the identical text if
+    nothing was evicted, and null in a row that is set aside. The new columns are `tokens_before` (null if the
+    fit did not need to know it), `tokens_after`, `fates` (one word for each message of the input), `reasons`
+    (how many messages were changed or evicted for each reason), `violations` (what a provider would have
+    refused in the input) and `error`.
 
     Args:
         table: A `pyarrow.Table`.
-        policy: Blocks or a strategy, as a file, data, a word or an object. None: the default of `fit`.
+        policy: Blocks or a strategy, as a file, data, a name or an object. None: the default of `fit`.
         budget: Room for each conversation in tokens, or a `Budget`. None: the policy's, or the window of its
             model.
-        model: Name of the model. None: the one a request body names, if it is known.
-        counter: What counts tokens: a counter, or words ("estimate", "chars:4"). None: the model's own, or
+        model: Name of the model. None: the model that a request body names, if it is known.
+        counter: What counts tokens: a counter, or a string ("estimate", "chars:4"). None: the model's own, or
             an estimate that errs high.
-        format: Name of the wire form; "auto" tells it for each conversation.
+        format: Name of the wire form; "auto" decides for each conversation.
         system: System text beside the messages.
         tools: Tool schemas; counted with the request.
         pending_calls: Ids of calls whose results are still to come.
-        repair: Mend orphaned results and unanswered calls first.
-        strict: Set aside a conversation with faults instead of fitting it.
+        repair: Whether to repair orphaned results and unanswered calls first.
+        strict: Whether to set aside a conversation with faults instead of fitting it.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs.
-        prefix: Stands before the name of each result column.
+        prefix: Text before the name of each result column.
         columns: Names of the result columns to write, without the prefix. None: all of these; `error` is
-            there anyway.
+            always written.
 
     Raises:
-        ConfigurationError: An option is none, there is no column of conversations, or a column has the name
-            of a result.
-        UnknownNameError: A model, format or policy nobody knows.
-        MissingExtraError: Without `pip install 'trimtab[batch]'`, or the tokenizer of the model.
+        ConfigurationError: An option is invalid, there is no column of conversations, or a column has the
+            name of a result.
+        UnknownNameError: A model, format or policy is unknown.
+        MissingExtraError: The extra of `pip install 'trimtab[batch]'` or the model's tokenizer is not
+            installed.
 
     Example:
         >>> import json, pyarrow
@@ -608,23 +609,23 @@ def count_table(
 ) -> Table:
     """Count the tokens of each row's conversation, as a provider would charge them.
 
-    Behind all columns stand `tokens`, `exact`, `margin_tokens` (how far the bill may be above the count),
-    `over_margin_tokens` (how far below), `counter`, `unknown` (what has a cost nobody can know) and `error`.
+    The new columns are `tokens`, `exact`, `margin_tokens` (how far the bill may be above the count),
+    `over_margin_tokens` (how far below), `counter`, `unknown` (parts whose cost is unknown) and `error`.
     Errors are those of `fit_table`.
 
     Args:
         table: A `pyarrow.Table`.
-        model: Name of the model. None: the one a request body names, if it is known.
-        counter: What counts tokens: a counter, or words ("estimate", "chars:4"). None: the model's own, or
+        model: Name of the model. None: the model that a request body names, if it is known.
+        counter: What counts tokens: a counter, or a string ("estimate", "chars:4"). None: the model's own, or
             an estimate that errs high.
-        format: Name of the wire form; "auto" tells it for each conversation.
+        format: Name of the wire form; "auto" decides for each conversation.
         system: System text beside the messages.
         tools: Tool schemas; counted with the request.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs.
-        prefix: Stands before the name of each result column.
+        prefix: Text before the name of each result column.
         columns: Names of the result columns to write, without the prefix. None: all of these; `error` is
-            there anyway.
+            always written.
     """
     return BatchTask(
         operation="count",
@@ -652,19 +653,19 @@ def validate_table(
 ) -> Table:
     """List what a provider would refuse in the conversation of each row.
 
-    Behind all columns stand `valid`, `violations` and `error`, which is about rows that cannot be read.
+    The new columns are `valid`, `violations` and `error`, which is for rows that cannot be read.
     Errors are those of `fit_table`.
 
     Args:
         table: A `pyarrow.Table`.
-        format: Name of the wire form; "auto" tells it for each conversation.
-        model: Name of the model they are for: what is refused goes by it. None: the one a body names.
+        format: Name of the wire form; "auto" decides for each conversation.
+        model: Name of the target model, which decides what is refused. None: the model that a body names.
         pending_calls: Ids of calls whose results are still to come.
         column: Name of the column of conversations: JSON text (a list of messages or a request body), or
             nested lists and structs.
-        prefix: Stands before the name of each result column.
+        prefix: Text before the name of each result column.
         columns: Names of the result columns to write, without the prefix. None: all of these; `error` is
-            there anyway.
+            always written.
     """
     return BatchTask(
         operation="validate",

@@ -30,18 +30,18 @@ from trimtab.errors import BatchError
 from trimtab.models import DEFAULT_PRICING, pricings
 from trimtab.report.text import plain, plural
 
-HELP = """Do whole data sets, from files into files.
+HELP = """Process whole data sets, from files to files.
 
-IN is Parquet, JSONL (plain, `.gz` or `.zst`) or a folder of these; OUT is a file, or a folder, which gets a
-file for each that is read. Every row stays where it is, with its results in columns of their own; one that
-cannot be done has an error there. A file is in its place when it is whole. A run that was stopped goes on
-where it was if it is started again.
+IN is Parquet, JSONL (plain, `.gz` or `.zst`) or a folder of these; OUT is a file, or a folder that gets one
+file for each input file. Every row keeps its place, and its results are in separate columns; a row that
+cannot be processed has an error there. A file appears in its place once it is complete. If a stopped run is
+started again, it continues from there.
 
 \b
-Exit codes: 0  every row is done
-            1  rows were set aside, or the run could not go on
+Exit codes: 0  every row was processed
+            1  rows were set aside, or the run could not continue
             2  wrong usage
-          130  stopped by Ctrl-C; the same command goes on
+          130  stopped by Ctrl-C; the same command continues
 """
 
 EPILOG = """\b
@@ -68,7 +68,7 @@ def _policy_option(default: str) -> Callable[[F], F]:
         "--policy",
         metavar="POLICY",
         shell_complete=complete_policies,
-        help=f"A file with a policy or a strategy, JSON of one, or a word for one. Default: {default}.",
+        help=f"A file with a policy or a strategy, JSON of one, or the name of one. Default: {default}.",
     )
 
 
@@ -78,30 +78,28 @@ def _split(_context: click.Context, _option: click.Parameter, value: str | None)
 
 _run_options = together(
     output_option,
-    click.option("--overwrite", is_flag=True, help="Write over what an earlier run wrote."),
-    click.option(
-        "--prefix", default="", metavar="TEXT", help="Stands before the name of each result column."
-    ),
+    click.option("--overwrite", is_flag=True, help="Overwrite the results of an earlier run."),
+    click.option("--prefix", default="", metavar="TEXT", help="Text before the name of each result column."),
     click.option(
         "--columns",
         metavar="NAMES",
         callback=_split,
-        help="Result columns to write, with commas between; `error` is there anyway. Default: all.",
+        help="Result columns to write, separated by commas; `error` is always written. Default: all.",
     ),
     click.option(
         "--column",
         default="messages",
         show_default=True,
         metavar="NAME",
-        help="The column of conversations, as JSON text or nested values; of lines, their key.",
+        help="The column of conversations, as JSON text or nested values; for JSONL, their key.",
     ),
     click.option(
         "--workers",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Processes that work side by side. Default: one a processor, or what the cluster has.",
+        help="Number of parallel processes. Default: one per processor of the machine or the cluster.",
     ),
-    choice("--engine", ENGINES, "Processes of this machine, or the cluster Ray is connected to."),
+    choice("--engine", ENGINES, "Processes on this machine, or the cluster Ray is connected to."),
     format_option,
     click.argument("target", metavar="OUT", type=click.Path()),
     click.argument("source", metavar="IN", type=click.Path()),
@@ -120,7 +118,7 @@ def batch() -> None:
 @calibration_option
 @_policy_option("that of `trimtab fit`")
 @pending_option
-@click.option("--repair", is_flag=True, help="Mend orphaned results, unanswered calls and shapes first.")
+@click.option("--repair", is_flag=True, help="Repair orphaned results, unanswered calls and shapes first.")
 @click.option("--strict", is_flag=True, help="Set aside a conversation with faults instead of fitting it.")
 @usage
 def fit(source: str, target: str, **given: Any) -> None:
@@ -146,7 +144,7 @@ def count(source: str, target: str, **given: Any) -> None:
 def validate(source: str, target: str, **given: Any) -> None:
     """List what a provider would refuse in every conversation.
 
-    One that is invalid is done as well: that it is stands in its row.
+    An invalid conversation is processed as well, and its row says so.
     """
     _run("validate", source, target, given)
 
@@ -165,7 +163,7 @@ def validate(source: str, target: str, **given: Any) -> None:
 @_policy_option("no trimming")
 @usage
 def replay(source: str, target: str, **given: Any) -> None:
-    """Say what every conversation costs under a policy.
+    """Compute what every conversation costs under a policy.
 
     Each is played call by call, as `trimtab replay` does.
     """
@@ -201,14 +199,14 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
         if given.get("budget") is not None or (beside and asked.model is not None):
             if asked.model is None and needs_model(given["budget"]):
                 if beside:
-                    raise Refused(f"--budget {given['budget']} of each row's model takes nothing beside it")
+                    raise Refused(
+                        f"--budget {given['budget']} of each row's model cannot be combined with it"
+                    )
                 options["budget"] = given["budget"]
             else:
                 options["budget"] = asked.budget(asked.model)
         elif beside:
-            raise Refused(
-                f"--{beside[0].replace('_', '-')} is kept free of a budget: give --budget or --model"
-            )
+            raise Refused(f"--{beside[0].replace('_', '-')} needs a budget: pass --budget or --model")
     return BatchTask(operation=operation, **options)
 
 

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 HELP = """Fit conversations with language models into token budgets.
 
-Reads each FILE, or standard input: a JSON list of messages, a request body, or JSONL, one of these a
+Reads each FILE, or standard input: a JSON list of messages, a request body, or JSONL with one of these per
 line. Writes JSON on standard output; messages for people go to standard error.
 
 \b
@@ -29,7 +29,7 @@ Examples:
 """
 
 COMMANDS = {
-    "batch": "Do whole data sets, from files into files.",
+    "batch": "Process whole data sets, from files to files.",
     "count": "Count the tokens of conversations.",
     "fit": "Fit conversations into a budget.",
     "inspect": "Look at conversations in a browser.",
@@ -37,9 +37,9 @@ COMMANDS = {
     "models": "List the models trimtab knows, or look some up.",
     "policy": "Check a policy, and write it as JSON.",
     "repair": "Make calls and results of conversations match.",
-    "replay": "Say what policies cost on recorded conversations.",
+    "replay": "Compute what policies cost on recorded conversations.",
     "session": "Keep conversations in a store, and look at them.",
-    "stats": "Say what is in conversations, and what budgets would do.",
+    "stats": "Show what is in conversations, and what budgets would do.",
     "validate": "List what a provider would refuse in conversations.",
 }
 """Every command, and what it does: the first sentence of its own help, which a test compares.

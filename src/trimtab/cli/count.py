@@ -127,12 +127,12 @@ Examples:
 @on_conversations(passing="are counted", failing="cannot be counted", lengths=True)
 @request_options
 @calibration_option
-@click.option("--each", "full", is_flag=True, help="Also the tokens of each message.")
+@click.option("--each", "full", is_flag=True, help="Also write the tokens of each message.")
 def count(full: bool, **given: Any) -> Callable[[Any], Answer]:
     """Count the tokens of conversations.
 
-    Messages, tools and framing of the request, as the provider would charge them; says whether
-    the number is exact. With --bills each recorded call that has a usage is counted beside its bill.
+    Counts messages, tools and framing of the request, as the provider would charge them, and says whether the
+    number is exact. With --bills, compares each recorded call that has a usage with its bill.
     """
     asked = RequestOptions(given)
     return lambda value: _count(value, asked, each=full)

@@ -46,11 +46,13 @@ class PolicyFit:
         for option in ("strategy", "steady", "no_cut_newest", "breakpoints", "pin", "repair"):
             if given[option]:
                 word = option.replace("_", "-")
-                raise ConfigurationError(f"--{word} does not go with --policy: blocks say what stays")
+                raise ConfigurationError(
+                    f"--{word} cannot be combined with --policy, whose blocks say what is kept"
+                )
         source = path if isinstance(path, Source) else Source(path)
         policy = policy_in(source.read(lambda: read_file(path)), path)
         if not policy.blocks:
-            raise ConfigurationError(f"{path}: there are no blocks to put anything into")
+            raise ConfigurationError(f"{path}: the policy has no blocks")
         held = policy.policy
         self._held_budget = held.budget
         self._room: dict[str, Any] = {key: given[key] for key in ROOM}
@@ -113,7 +115,7 @@ class PolicyFit:
         """Return what goes into which block; None for a conversation."""
         if not isinstance(value, Mapping):
             if any(map(self._holds_parts, value)):
-                raise FormatError("a list of objects with parts, not of messages: write one a line (JSONL)")
+                raise FormatError("a list of objects with parts, not of messages: write one per line (JSONL)")
             return None
         body = [key for key in BODY_KEYS if key in value and key not in self._names]
         named = [key for key in value if key in self._names]
@@ -123,7 +125,7 @@ class PolicyFit:
             if not body and key not in self._names:
                 raise FormatError(_unknown(key, self._names), path=key)
             if body and key in self._names:
-                why = f", and beside {key!r}, which is one, it makes no request body"
+                why = f", and with {key!r}, which is one, it is not a request body"
                 raise FormatError(_unknown(body[0], self._names, why), path=body[0])
         return None if body else value
 
@@ -214,7 +216,7 @@ def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool
     try:
         return check_steady(float(value))
     except ValueError:  # of which a ConfigurationError is one
-        raise click.BadParameter(f"a share is a number above 0 and below 1, not {value!r}") from None
+        raise click.BadParameter(f"a share must be a number above 0 and below 1, not {value!r}") from None
 
 
 @click.command(cls=_FitCommand, epilog=EPILOG)
@@ -225,24 +227,24 @@ def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool
     "--strategy",
     metavar="KIND|FILE|JSON",
     shell_complete=complete_from(lambda: KINDS_ALONE, files=True),
-    help=f"What leaves first: a JSON or TOML file, JSON itself, or a kind: {', '.join(KINDS_ALONE)}.",
+    help=f"What is evicted first: a JSON or TOML file, JSON itself, or a kind: {', '.join(KINDS_ALONE)}.",
 )
 @click.option(
     "--steady",
     metavar="[RATIO]",
     callback=_steady_of,
-    help="Cut in strides, so that a prompt cache can read most of the next prompt of a growing chat; RATIO"
-    " of the room stays, 0.5 if none is given.",
+    help="Cut in strides, so a prompt cache can read most of the next prompt of a growing chat; a cut keeps"
+    " RATIO of the room, 0.5 by default.",
 )
 @click.option(
     "--no-cut-newest",
     is_flag=True,
-    help="Leave the newest message or result as it is: what does not fit beside it is an error.",
+    help="Never cut the newest message or result: if the rest does not fit beside it, that is an error.",
 )
 @click.option(
     "--breakpoints",
     is_flag=True,
-    help="Mark what comes out for a prompt cache that stores marked prefixes only.",
+    help="Mark the output for a prompt cache that stores marked prefixes only.",
 )
 @click.option(
     "--policy",
@@ -253,34 +255,36 @@ def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool
 @click.option(
     "--charge-as",
     type=click.Choice(formats()),
-    help="Wire form the messages are sent in, where that is not the one they are in.",
+    help="Wire form the messages are sent in, if it is not their own.",
 )
 @pin_option
 @pending_option
 @click.option(
     "--repair",
     is_flag=True,
-    help="Mend orphaned results, unanswered calls and shapes first; it may come to nothing.",
+    help="Repair orphaned results, unanswered calls and shapes first; no message may remain.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a conversation with faults instead of fitting it.")
-@click.option("--report", "full", is_flag=True, help="The report alone; in text, in full for each of many.")
+@click.option(
+    "--report", "full", is_flag=True, help=("Write only the report; as text, in full for each conversation.")
+)
 @click.option(
     "--no-report",
     "without_report",
     is_flag=True,
-    help="Leave the report out: messages or request, with file and line where there are many.",
+    help="Leave out the report: only messages or request, with file and line if there are several.",
 )
 @click.option(
     "--rows",
     type=click.Choice(ROWS),
     default="runs",
     show_default=True,
-    help="Rows of a report as JSON: one for neighbours that fared alike, or one a message.",
+    help="Rows of a report as JSON: one per run of neighbors with the same fate, or one per message.",
 )
 @click.option(
     "--include-text",
     is_flag=True,
-    help="Show the text of messages that have a line of their own in a report as text or a page.",
+    help="Show the text of messages that have their own line in a report as text or a page.",
 )
 @bare_option
 def fit(
@@ -294,14 +298,11 @@ def fit(
 ) -> Callable[[Any], Answer]:
     """Fit conversations into a budget.
 
-    Writes the messages that stay (or the request body with them) and the report of what was
-    evicted and why. Leading system messages and the latest user message always stay.
+    Writes the kept messages (or the request body with them) and the report of what was evicted and why.
+    Leading system messages and the latest user message are always kept.
     """
     if full + bare + without_report > 1:
-        raise Refused(
-            "--report is the report alone, --messages-only the messages alone, --no-report all but the"
-            " report: give one"
-        )
+        raise Refused("--report, --messages-only and --no-report cannot be combined: pass one")
     fit_value = fit_by_options(given) if policy is None else PolicyFit(policy, given).fit
     return lambda value: _answer(
         fit_value(value),
@@ -317,7 +318,7 @@ def fit_by_options(given: Mapping[str, Any]) -> Callable[[Any], FittedRequest]:
     asked = RequestOptions(given)
     asked.check_budget()
     if given["steady"] and given["strategy"] is not None:
-        raise Refused("--steady chooses the strategy: give --steady or --strategy")
+        raise Refused("--steady sets the strategy: pass --steady or --strategy")
     taken_over = ("format", "charge_as", "pending_calls", "repair", "strict", "steady", "breakpoints")
     settings: dict[str, Any] = {key: given[key] for key in taken_over}
     settings |= {"system": asked.system, "tools": asked.tools, "strategy": strategy_of(given["strategy"])}

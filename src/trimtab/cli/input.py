@@ -86,7 +86,7 @@ def _paths(name: str) -> list[str]:
         if PurePath(path).suffix.lower() in _NO_JSON:
             raise click.UsageError(
                 f"{path!r}: conversations are read from JSON and JSONL: write"
-                ' {"messages": [{"role": "user", "content": "..."}, ...]}, one in a file or one a line'
+                ' {"messages": [{"role": "user", "content": "..."}, ...]}, one per file or one per line'
             )
         if PurePath(path).suffix.lower() in _OF_BATCHES:
             raise click.UsageError(f"{path!r}: Parquet and packed lines are read by `trimtab batch`")
@@ -102,7 +102,7 @@ def _files_in(folder: str) -> list[str]:
     ]
     if not found:
         known = ", ".join(_SUFFIXES)
-        raise click.UsageError(f"{folder!r}: there is no file in it that ends in one of {known}")
+        raise click.UsageError(f"{folder!r}: the folder has no file that ends in one of {known}")
     return found
 
 
@@ -122,7 +122,7 @@ def open_input(path: str) -> Generator[BinaryIO]:
 def standard_input() -> BinaryIO:
     """Return standard input, unless somebody would have to type it."""
     if sys.stdin.isatty():
-        raise click.UsageError("give a FILE, or pipe one into standard input ('-' reads what you type)")
+        raise click.UsageError("pass a FILE, or pipe one into standard input ('-' reads from the terminal)")
     return sys.stdin.buffer
 
 
@@ -291,14 +291,16 @@ def _conversation(value: Any, *, parts: bool = False) -> Any:
     """Insist on a conversation."""
     value = _unpack(value)
     if isinstance(value, list) and value and all(map(_is_conversation, value)):
-        raise FormatError("a list of conversations, not of messages: write one a line and use --input jsonl")
+        raise FormatError(
+            "a list of conversations, not of messages: write one per line and use --input jsonl"
+        )
     if _is_message(value):
         raise FormatError(_single_message("a single message, not a list of them", [value]))
     if not _is_conversation(value) and not (parts and isinstance(value, Mapping)):
         what = f"a mapping with {_keys(value)}" if isinstance(value, Mapping) else f"{value!r:.40}"
         raise FormatError(
-            "a conversation is a list of messages, or a mapping with 'messages', 'input' or 'contents',"
-            f" not {what}"
+            "a conversation must be a list of messages, or a mapping with 'messages', 'input' or"
+            f" 'contents', not {what}"
         )
     return value
 
@@ -313,7 +315,7 @@ def _unpack(value: Any) -> Any:
         return value
     beside = _ANSWER_KEYS.intersection(value)
     if isinstance(value.get("error"), Mapping) and len(value) == 1 + len(beside):
-        raise FormatError(f"refused before: {value['error'].get('message', value['error'])}")
+        raise FormatError(f"refused earlier: {value['error'].get('message', value['error'])}")
     if len(value) != 1 + len(beside):
         return value
     if not beside.isdisjoint(("report", "changes")):
@@ -328,10 +330,11 @@ def _keys(value: Mapping[str, Any]) -> str:
 
 def _single_message(what: str, values: list[Mapping[str, Any]]) -> str:
     """Say that messages were given one by one, and how lines of messages are read, if these are such."""
-    try:
-        refuse_foreign(values, detect(values).name)
-    except FormatError as error:
-        return f"{what}: {error}"
+    if reader_of(values) is None:
+        try:
+            refuse_foreign(values, detect(values).name)
+        except FormatError as error:
+            return f"{what}: {error}"
     return f"{what}; if all lines together are one conversation, a message a line, use --input messages-jsonl"
 
 
@@ -351,4 +354,4 @@ def _check_messages(lines: Iterable[_Line], values: Iterable[Any]) -> None:
     for line, value in zip(lines, values, strict=True):
         if not isinstance(value, Mapping) or _is_body(value):
             what = "a whole conversation (use --input jsonl)" if _is_conversation(value) else f"{value!r:.40}"
-            raise FormatError(f"line {line.number}: a message is a mapping, not {what}")
+            raise FormatError(f"line {line.number}: a message must be a mapping, not {what}")

@@ -65,7 +65,7 @@ Examples:
     "--store",
     "url",
     metavar="URL",
-    help="Look at the sessions of a store instead of a FILE: a file, or a URL.",
+    help="Show the sessions of a store instead of a FILE: a file, or a URL.",
 )
 @click.option(
     "--id",
@@ -73,23 +73,25 @@ Examples:
     "name",
     metavar="ID",
     shell_complete=complete_sessions,
-    help="Name of the session. Default: the page lists those of the store.",
+    help="Name of the session. Default: the page lists the sessions of the store.",
 )
-@click.option("--read-only", is_flag=True, help="Take nothing back in the log of the session.")
+@click.option(
+    "--read-only", is_flag=True, help=("Do not allow decisions in the session's log to be taken back.")
+)
 @click.option(
     "--policy",
     "policies",
     metavar="FILE",
     multiple=True,
     shell_complete=complete_from(list, files=True),
-    help="A policy or a strategy in TOML or JSON, beside the kinds that need none. Read again when edited."
+    help="A policy or a strategy in TOML or JSON, in addition to the built-in ones. Read again when edited."
     " Repeatable.",
 )
 @click.option(
     "--line",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Open this line of a FILE with a conversation a line. Default: the page lists them.",
+    help="Open this line of a FILE with one conversation per line. Default: the page lists them.",
 )
 @click.option(
     "--port",
@@ -104,13 +106,13 @@ Examples:
 @click.option(
     "--allow-remote",
     is_flag=True,
-    help="Let --host be one that other machines reach. Nothing is encrypted on the way.",
+    help="Allow a --host that other machines can reach. The traffic is not encrypted.",
 )
 @format_option
 @choice(
     "--input",
     INPUT_KINDS,
-    "What FILE is: one JSON document, a conversation a line, or a message a line.",
+    "What FILE is: one JSON document, one conversation per line, or one message per line.",
     param="kind",
 )
 @room_options
@@ -129,16 +131,16 @@ def inspect(
 ) -> None:
     """Look at conversations in a browser.
 
-    Shows what is sent, what is left out and why, and what other budgets and policies would send. FILE holds
-    conversations as for `trimtab fit`, or is a folder of such files: of several the page lists all to choose
-    from. With --store it is the sessions of a store, with their timelines.
+    Shows what is sent, what is left out and why, and what other budgets and policies would send. FILE has
+    conversations as for `trimtab fit`, or is a folder of such files; if there are several, the page lists
+    them. With --store it shows the sessions of a store, with their timelines.
 
-    Writes an address of this machine with a token in it, which lets in who has it, until it is stopped.
+    Writes an address on this machine that contains an access token, and serves until it is stopped.
     """
     if (file is None) == (url is None):
-        raise click.UsageError("give a FILE, or --store URL: one of them")
+        raise click.UsageError("pass either a FILE or --store URL")
     if name is not None and url is None:
-        raise click.UsageError("--id ID is a session of a store: give --store URL, too")
+        raise click.UsageError("--id ID is a session of a store: pass --store URL, too")
     serve = import_module("trimtab.inspector").serve
     for word in policies:
         read_policy(word)  # one that cannot be read is refused before anything else is done
@@ -274,7 +276,7 @@ class _Files:
         read = self._read([path], line)
         found = next((one for one in read if one[1].name == conversation), None)
         if found is None:
-            raise FormatError(f"{name} is not there any more")
+            raise FormatError(f"{name} no longer exists")
         if found[1].error is not None:
             raise FormatError(f"{name}: {found[1].error}")
         return found[1].value
@@ -449,9 +451,7 @@ def _for_model(given: Mapping[str, Any], model: str) -> dict[str, Any]:
         facts_for(model)
     except UnknownNameError as error:
         near = f": did you mean {' or '.join(error.near)}?" if error.near else ""
-        raise UnknownNameError(
-            f"no model called {model!r} is known{near}", name=model, near=error.near
-        ) from error
+        raise UnknownNameError(f"model {model!r} is unknown{near}", name=model, near=error.near) from error
     found = {**given, "model": model, "budget": None, "calibration": None}  # which is of one model
     if found["counter"] is None:
         try:

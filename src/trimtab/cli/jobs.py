@@ -42,7 +42,7 @@ def share_out(
         for done in Workers[list[A], list[R]](jobs, make, *arguments)(shares):
             yield from done
     except WorkersLostError as error:
-        raise click.UsageError("processes end before they have done anything: give fewer --jobs") from error
+        raise click.UsageError("processes end before they do any work: pass fewer --jobs") from error
     if shares.error is not None:
         raise shares.error
 

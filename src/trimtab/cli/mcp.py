@@ -28,7 +28,7 @@ Examples:
     default=8_000,
     show_default=True,
     metavar="N",
-    help="The most tokens that one result has.",
+    help="Maximum tokens of one result.",
 )
 @click.option(
     "--port",
@@ -42,10 +42,10 @@ def mcp(url: str, port: int | None, max_tokens: int) -> None:
     """Serve the sessions of a store over MCP.
 
     Tools: fit and count for messages, recall to search a session. Resources: the sessions, each within
-    --max-tokens. Nothing is changed in the store.
+    --max-tokens. The store is not changed.
 
-    Over HTTP a client sends the token of the environment variable TRIMTAB_MCP_TOKEN, or the one that is
-    written on standard error.
+    Over HTTP, a client sends the token from the environment variable TRIMTAB_MCP_TOKEN, or the one written to
+    standard error.
     """
     with open_session_store(url) as store:
         served = import_module("trimtab.integrations.mcp")

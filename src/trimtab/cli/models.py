@@ -57,10 +57,10 @@ Examples:
 def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
     """List the models trimtab knows, or look some up.
 
-    Window, limits of input and output, price tiers (above so many tokens all input costs so many times as
-    much), wire form and tokenizer, with the source of each row and the day it was read. A MODEL may be dated
-    or have a provider's prefix; a part of names, as claude, lists the models that have it. What is not known
-    is null. Rows of your own stand in a TOML or JSON file that the variable TRIMTAB_MODELS names.
+    Window, limits of input and output, price tiers (above a number of tokens, all input costs a multiple),
+    wire form and tokenizer, with the source of each row and its date. A MODEL may have a date or a provider's
+    prefix; a part of a name, such as claude, lists all models with it. Unknown values are null. Your own rows
+    can be in a TOML or JSON file that the variable TRIMTAB_MODELS names.
     """
     found, unknown = list[ModelFacts](), list[str]()
     for name in names or model_names():
@@ -80,9 +80,7 @@ def models(output: str, provider: str | None, names: tuple[str, ...]) -> None:
     if provider is not None:
         known = _providers()
         if provider not in known:
-            raise click.UsageError(
-                f"no model of provider {provider!r} is known; providers: {', '.join(known)}"
-            )
+            raise click.UsageError(f"provider {provider!r} has no known model; providers: {', '.join(known)}")
         others = [facts.name for facts in found if facts.provider != provider]
         found = [facts for facts in found if facts.provider == provider]
         if names and others:

@@ -122,19 +122,21 @@ def choice(name: str, words: Sequence[str], help: str, *, param: str | None = No
 
 
 output_option = choice("--output", ["json", "text"], "JSON for programs, or text for people.")
-page_option = choice("--output", ["json", "text", "html"], "JSON for programs, text or a page for people.")
+page_option = choice(
+    "--output", ["json", "text", "html"], "JSON for programs, text or an HTML page for people."
+)
 format_option = choice("--format", ["auto", *formats()], "Wire form of the messages.")
 bare_option = click.option(
     "--messages-only",
     "bare",
     is_flag=True,
-    help="Write the messages alone, or the request body; nothing for what is refused.",
+    help="Write only the messages, or the request body; nothing for refused conversations.",
 )
 taker_option = click.option(
     "--model",
     metavar="NAME",
     shell_complete=complete_models,
-    help="Model it is for: what is refused goes by it. Default: the one a body names.",
+    help="Target model, which decides what is refused. Default: the one a body names.",
 )
 pending_option = click.option(
     "--pending-call",
@@ -148,7 +150,7 @@ _input_options = together(
     choice(
         "--input",
         INPUT_KINDS,
-        "What each FILE is: one JSON document, a conversation a line, or a message a line.",
+        "What each FILE is: one JSON document, one conversation per line, or one message per line.",
         param="kind",
     ),
     click.argument("files", metavar="[FILE]...", type=click.Path(allow_dash=True), nargs=-1),
@@ -159,7 +161,7 @@ jobs_option = click.option(
     default=1,
     show_default=True,
     metavar="N",
-    help="Processes that share the conversations; what is written is the same.",
+    help="Number of parallel processes; the output is the same.",
 )
 input_options = together(output_option, _input_options)
 """The files, and how they are read and answered."""
@@ -176,7 +178,7 @@ request_options = together(
     click.option(
         "--counter",
         metavar="estimate|chars:N",
-        help="Count without the tokenizer of the model: by estimate, or a token each N characters.",
+        help="Count without the model's tokenizer: by estimate, or one token per N characters.",
     ),
     click.option("--model", metavar="NAME", shell_complete=complete_models, help="Model to count for."),
 )
@@ -194,17 +196,20 @@ room_options = together(
         "--margin",
         type=_Margin(),
         metavar="N|auto",
-        help="Tokens kept free for counts too low; auto: as many as the counter may be off by.",
+        help="Tokens kept free because counts may be too low; auto: as many as the counter may be off by.",
     ),
     click.option(
-        "--output-reserve", type=_Tokens(min=0), metavar="N", help="Tokens of it kept free for the answer."
+        "--output-reserve",
+        type=_Tokens(min=0),
+        metavar="N",
+        help=("Tokens of the budget kept free for the answer."),
     ),
     click.option(
         "--budget",
         type=_Room(),
         metavar="N",
-        help="Room in tokens, as 8000 or 8k; a share of the model's input limit, as 80%; or tier, below its"
-        " next price tier. Default: by --model.",
+        help="Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; or tier,"
+        " below its next price tier. Default: by --model.",
     ),
 )
 """How much room there is, what is counted in it, and how."""
@@ -214,8 +219,8 @@ budgets_option = click.option(
     type=_Room(),
     metavar="N",
     multiple=True,
-    help="Room in tokens, as 8000 or 8k; a share of the model's input limit, as 80%; or tier, below its next"
-    " price tier. Repeatable.",
+    help="Room in tokens, such as 8000 or 8k; a share of the model's input limit, such as 80%; or tier,"
+    " below its next price tier. Repeatable.",
 )
 """Several rooms, for a command that compares them."""
 ROOM = ("budget", "output_reserve", "margin")
@@ -242,7 +247,7 @@ pin_option = click.option(
     "--pin",
     type=_Pin(),
     multiple=True,
-    help="Message that must stay: 3, -1; or a range: 0:4, -2:. Repeatable.",
+    help="Message that must be kept unchanged: 3, -1; or a range: 0:4, -2:. Repeatable.",
 )
 
 
@@ -316,7 +321,9 @@ class RequestOptions:
             except ConfigurationError as error:
                 raise ConfigurationError(f"--counter {error}") from error
             if made is None:
-                raise ConfigurationError(f"--counter is estimate or chars:N (as chars:4), not {words!r}")
+                raise ConfigurationError(
+                    f"--counter must be estimate or chars:N (such as chars:4), not {words!r}"
+                )
             return self._calibrate(made, model)
         if self._counter is not None or model is None:
             return self._calibrate(self._counter, model)
@@ -325,7 +332,7 @@ class RequestOptions:
         except UnknownNameError as error:
             raise self._unknown_model(error) from error
         except MissingExtraError as error:
-            hint = f"{error}, or give --counter estimate"
+            hint = f"{error}, or pass --counter estimate"
             raise MissingExtraError(hint, extra=error.extra, package=error.package) from error
 
     def _calibrate(self, counter: AdditiveCounter | None, model: str | None) -> AdditiveCounter | None:
@@ -366,13 +373,13 @@ class RequestOptions:
             window_tokens = window_of(model)
             if isinstance(asked, int) and window_tokens is not None and asked > window_tokens:
                 raise ConfigurationError(
-                    f"--budget {asked:,} passes the window of {model!r}, {window_tokens:,} tokens for input"
-                    " and output together; where it is larger, say so in the file that TRIMTAB_MODELS names"
+                    f"--budget {asked:,} exceeds the window of {model!r}, {window_tokens:,} tokens for input"
+                    " and output together; if it is larger, say so in the file that TRIMTAB_MODELS names"
                 )
             room = Budget.of(asked, model=model if needs_model(asked) else None)
             return Budget.of(replace(room, **beside), model=model)
         if model is None:
-            raise ConfigurationError("how much room is there? Give --budget N (tokens), or --model NAME")
+            raise ConfigurationError("the budget is missing. Pass --budget N (tokens), or --model NAME")
         try:
             facts = facts_for(model)
         except UnknownNameError as error:
@@ -380,7 +387,7 @@ class RequestOptions:
         found = window_budget(facts, output_reserve=reserve)
         if found is None:
             raise ConfigurationError(
-                f"the window of {model!r} is not known: give --budget N (tokens){near_words(model)}"
+                f"the window of {model!r} is unknown: pass --budget N (tokens){near_words(model)}"
             )
         return replace(found, margin=margin or 0)
 
@@ -388,7 +395,7 @@ class RequestOptions:
         """Say in words of the command line what to do about a model nobody knows."""
         room = " and --budget N" if "budget" in self._given else ""  # not every command has rooms
         instead = f"--counter estimate{room} instead of --model"
-        message = f"unknown model {error.name!r}: give {instead}{in_words(error.near)}"
+        message = f"unknown model {error.name!r}: pass {instead}{in_words(error.near)}"
         return UnknownNameError(message, name=error.name, near=error.near)
 
     def model_of(self, value: Any, /) -> str | None:
@@ -426,7 +433,7 @@ def strategy_of(value: str | None) -> Strategy | None:
         if value in NEEDS:
             others = ", ".join(KINDS_ALONE)
             raise ConfigurationError(
-                f"--strategy {value} needs {NEEDS[StrategyKind(value)]}; alone go {others}"
+                f"--strategy {value} needs {NEEDS[StrategyKind(value)]}; without more you can use {others}"
             )
         return create_strategy(value)
     return _strategy_in(_read("--strategy", value, value), value, is_toml=path.suffix.lower() == ".toml")

@@ -215,7 +215,7 @@ def on_conversations(
             answer = command(**given)  # what is wrong with the options is refused at once
             bare, without_report = bool(given.get("bare")), bool(given.get("without_report"))
             if (bare or without_report) and output != "json":
-                raise Refused(f"messages alone are JSON: leave out --output {output}")
+                raise Refused(f"messages alone are always JSON: leave out --output {output}")
             found = files_of(files)
             form = Form(
                 output=output,
@@ -372,9 +372,7 @@ def _as_report(found: Answer, place: Place) -> bytes:
 
 def _as_page(found: Answer, place: Place) -> bytes:
     if not place.is_only:
-        raise Refused(
-            "--output html writes the page of one conversation: give one, or --output text for many"
-        )
+        raise Refused("--output html writes a page for one conversation: pass one, or use --output text")
     return found.html(place.source).encode()
 
 

@@ -54,26 +54,26 @@ _SCHEMAS = ("policy", "strategy", "session")
     is_flag=False,
     flag_value=_SCHEMAS[0],
     type=click.Choice(_SCHEMAS),
-    help="Write a JSON Schema instead, for editors: of policies if no word follows.",
+    help="Write a JSON Schema for editors instead: for policies, or for the given kind.",
 )
 @click.option(
     "--name",
     "names",
     metavar="NAME",
     multiple=True,
-    help="Name under which a program gives a function, counter or strategy. Repeatable.",
+    help="Name that a program uses for a function, counter or strategy. Repeatable.",
 )
 @click.argument("file", type=click.Path(), required=False)
 @usage
 def policy(file: str | None, schema: str | None, names: tuple[str, ...]) -> None:
     """Check a policy, and write it as JSON.
 
-    FILE is TOML or JSON: a policy, or the strategy or session that its `kind` says. What is written holds
-    only what differs from the defaults. A policy that names functions of a program (load_policy(FILE,
-    names={...})) is checked with the same names.
+    FILE is TOML or JSON: a policy, or the strategy or session that its `kind` says. Only differences from the
+    defaults are written. For a policy with functions of a program (load_policy(FILE, names={...})), pass the
+    same names.
     """
     if (schema is None) == (file is None):
-        raise click.UsageError("give a FILE to check, or --schema")
+        raise click.UsageError("pass a FILE to check, or --schema")
     if file is None:
         made = policy_schema() if schema == "policy" else kind_schema(schema == "session")
         click.echo(dump(made, indent=2), nl=False)
@@ -91,7 +91,7 @@ def policy(file: str | None, schema: str | None, names: tuple[str, ...]) -> None
 def _check(data: object, names: Mapping[str, object]) -> Any:
     """Read a policy, a strategy or a session, and write what is not as it is by default."""
     if not isinstance(data, Mapping):
-        raise ConfigurationError(f"a policy is a table with blocks or a kind, not {data!r:.80}")
+        raise ConfigurationError(f"a policy must be a table with blocks or a kind, not {data!r:.80}")
     if "kind" not in data:
         return policy_data(load_policy(data, names=names), names=names)
     if data["kind"] == "session":

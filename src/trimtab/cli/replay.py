@@ -101,7 +101,7 @@ _what = together(
     click.option(
         "--requests",
         is_flag=True,
-        help="The bodies of a FILE are the calls of one conversation, one a line, as they were sent.",
+        help="The bodies of a FILE are the calls of one conversation, one per line, as they were sent.",
     ),
     click.option("--id", "name", metavar="NAME", help="Session in the store of --store."),
     click.option("--store", metavar="URL", help="Replay a session's log instead of FILEs: a file, or a URL."),
@@ -111,7 +111,7 @@ _what = together(
         default=1,
         show_default=True,
         metavar="N",
-        help="Processes that work on conversations side by side.",
+        help="Number of parallel processes.",
     ),
     click.option(
         "--pricing",
@@ -126,7 +126,7 @@ _what = together(
         default=BY_DEFAULT,
         show_default=True,
         shell_complete=complete_policies,
-        help="What costs are compared with, as for --policy.",
+        help="Policy to compare costs with, as for --policy.",
     ),
     click.option(
         "--policy",
@@ -139,12 +139,12 @@ _what = together(
 )
 _checks = together(
     click.option("--chart", metavar="FILE", type=click.Path(), help="Write a page of charts as HTML."),
-    click.option("--calls", is_flag=True, help="In JSON, what became of each call, too."),
+    click.option("--calls", is_flag=True, help="In JSON, also write what happened to each call."),
     click.option(
         "--min-evidence",
         type=Number("a number from 0 to 1", lambda share: 0 <= share <= 1),
         metavar="SHARE",
-        help="Fail if less of the evidence is in view when its question comes.",
+        help="Fail if a smaller share of the evidence is in view when its question is asked.",
     ),
     click.option(
         "--no-invalid", is_flag=True, help="Fail if a provider would refuse a call, or nothing can be sent."
@@ -174,11 +174,11 @@ Examples:
 @_what
 @_checks
 def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> None:
-    """Say what policies cost on recorded conversations.
+    """Compute what policies cost on recorded conversations.
 
-    Each conversation is played call by call under each policy. A FILE holds messages, request bodies,
-    the snapshot of a session, OpenTelemetry's GenAI spans, or the questions of LoCoMo or BEAM. No model is
-    asked. Exits 1 if a threshold is passed, or a conversation cannot be read.
+    Each conversation is played call by call under each policy. A FILE has messages, request bodies, the
+    snapshot of a session, OpenTelemetry's GenAI spans, or the questions of LoCoMo or BEAM. No model is
+    called. Exits with 1 if a threshold is exceeded, or a conversation cannot be read.
     """
     asked = list(dict.fromkeys(given["policies"]))
     words = list(dict.fromkeys([given["baseline"], *asked]))
@@ -245,11 +245,11 @@ def _work(files: Sequence[str], kind: InputKind, given: Mapping[str, Any]) -> It
     """Read the conversations one by one; what cannot be read is an answer at once."""
     if given["store"] is not None:
         if given["name"] is None or files:
-            raise Refused("--store goes with --id NAME, and without FILEs")
+            raise Refused("--store needs --id NAME, and cannot be combined with FILEs")
         yield _Work(given["name"], Place(), _log_of(given["store"], given["name"]))
         return
     if given["name"] is not None:
-        raise Refused("--id NAME is a session of a store: give --store URL, too")
+        raise Refused("--id NAME is a session of a store: pass --store URL, too")
     listed = files_of(files)
     for path in listed.paths:
         label = "standard input" if path == STANDARD_INPUT else path

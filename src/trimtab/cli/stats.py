@@ -147,12 +147,13 @@ Examples:
 @calibration_option
 @budgets_option
 def stats(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> None:
-    """Say what is in conversations, and what budgets would do.
+    """Show what is in conversations, and what budgets would do.
 
-    How many conversations and messages there are, how long they are, what takes the room, and which texts are
-    there again. With --budget also what the last request of each conversation would lack, and what all its
-    calls cost at most: in dollars where the prices of the models are known, and without a prompt cache
-    (`trimtab replay` plays each call, with one). Each file is read once, and no conversation is kept.
+    Shows how many conversations and messages there are, how long they are, what takes the room, and which
+    texts are repeated. With --budget, it also shows what the last request of each conversation would lack,
+    and the maximum cost of all its calls: in dollars if the prices of the models are known, and without a
+    prompt cache (`trimtab replay` plays each call with one). Each file is read once, and no conversation is
+    kept in memory.
     """
     asked = RequestOptions(given)
     budgets = _Budgets.of(given)
@@ -160,7 +161,7 @@ def stats(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> N
     listed = files_of(files)
     _read(tally, budgets, asked, listed, kind)
     if not tally.conversation_tokens and not tally.failures:
-        raise Refused("there is no conversation in the input")
+        raise Refused("the input has no conversation")
     writers = {"json": _as_json, "text": _as_text, "html": _as_page}
     click.echo(writers[output](tally, len(listed.paths)), nl=False)
     for kind_of_error, failure in tally.failures.items():

@@ -36,9 +36,9 @@ Examples:
 def validate(**given: Any) -> Callable[[Any], Answer]:
     """List what a provider would refuse in conversations.
 
-    Results without their call, calls without a result, messages of a wrong shape. A call whose
-    result can still come is listed too, but is no fault. A request body is looked at
-    as a whole: its model and settings, and whether it holds any message.
+    These are results without their call, calls without a result, and messages of a wrong shape. A call whose
+    result can still come is listed too, but is not a fault. A request body is checked as a whole: its model
+    and settings, and whether it has any message.
     """
 
     def answer(value: Any) -> Answer:
@@ -77,10 +77,10 @@ Examples:
 def repair(bare: bool, **given: Any) -> Callable[[Any], Answer]:
     """Make calls and results of conversations match.
 
-    Results without their call leave, so do calls that nobody will answer, and late results move behind
-    their call. Shapes that are refused are mended where nothing has to be made up. Writes the messages (or
-    the request body), each change by its place in the input, and what a provider would still refuse: then
-    the exit code is 1.
+    Removes results without their call and calls that will not be answered, and moves late results behind
+    their call. Repairs refused shapes if no content has to be invented. Writes the messages (or the request
+    body), each change by its place in the input, and what a provider would still refuse; in that case the
+    exit code is 1.
     """
 
     def answer(value: Any) -> Answer:

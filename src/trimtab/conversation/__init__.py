@@ -1,8 +1,8 @@
-"""What belongs together, and what may stand where: units, what a provider would refuse, how it is mended.
+"""Units of messages, what a provider would refuse in a conversation, and how it is repaired.
 
-A unit is an assistant message with calls plus every message that answers them, wherever they
-are; a message bound to the next one plus that one; or a message alone. Its members are whole
-messages or, where one message answers several calls, parts of messages.
+A unit is an assistant message with calls and every message that answers them, wherever they are; a message
+bound to the next one, and that one; or a single message. Its members are whole messages or, where one message
+answers several calls, parts of messages.
 """
 
 from __future__ import annotations
@@ -40,17 +40,18 @@ def group(
     """Group a conversation into units, in order of their first message.
 
     Args:
-        messages: A list of messages; read in place, never changed.
-        format: Name of the wire form, or a `Format`; "auto" goes by the shapes that occur.
-        pin: Indices, or a predicate `(message, index)`, of messages that must not leave.
+        messages: A list of messages; it is read and not changed.
+        format: Name of the wire form, or a `Format`; "auto" decides by the shapes that occur.
+        pin: Indices, or a predicate `(message, index)`, of messages that must not be evicted.
         pending_calls: Ids of calls whose results are still to come (SPEC A4b).
 
     Returns:
-        Every message, or part of one, in exactly one unit. Results without a call are alone.
+        Units that contain every message, or part of a message, exactly once. A result without a call is a
+        unit by itself.
 
     Raises:
         ConfigurationError: An argument is of the wrong kind, or a pin is out of range.
-        FormatError: An entry is no message; `.path` says which.
+        FormatError: An entry is not a message; `.path` names it.
 
     Complexity: O(n) in messages and calls.
     """

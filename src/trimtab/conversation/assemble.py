@@ -32,12 +32,12 @@ class Insertion:
     """A message that trimtab writes into a conversation in place of others.
 
     Args:
-        at: It stands before what stays from this message on.
-        message: In the conversation's wire form.
-        why: What it is for, in a few words, for the report.
-        covers: Messages it stands for; none of them stays.
-        planned_tokens: Its size, where the message itself is still to be written; None: it is counted.
-        reason: Why those it stands for were evicted, for the report.
+        at: It comes before the kept messages from this one on.
+        message: The message in the conversation's wire form.
+        why: Its purpose in a few words, for the report.
+        covers: Messages that it replaces; none of them is kept.
+        planned_tokens: Its size, if the message itself is still to be written; None: it is counted.
+        reason: Why the messages that it replaces were evicted, for the report.
     """
 
     at: int

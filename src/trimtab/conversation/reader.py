@@ -33,11 +33,11 @@ __all__ = ["History"]
 
 
 class History(Transcript):
-    """One conversation: its messages, and what of them stays or leaves together.
+    """One conversation: its messages, and which of them belong together.
 
-    It is walked over from the newest message back, and counted on the way. What belongs together is then told
-    of the messages near a cut and of those that something must stay of (`near`); what stands between stays as
-    it is, and is told apart where a cut comes to fall into it (`part`). `units` reads and pairs everything.
+    A fit walks it from the newest message back, and counts on the way. Units are then built for the messages
+    near a cut and for those of which something must be kept (`near`). The messages between keep their place,
+    and units are built there if a cut falls between them (`part`). `units` reads and pairs everything.
     """
 
     # What the whole request says of a part of it is five values, what a session knows better is two (the
@@ -111,13 +111,13 @@ class History(Transcript):
         return self._last_turn_at
 
     def is_sound(self, cut: int, before: Collection[int], /) -> bool:
-        """Tell whether no call or result that stays lacks its other half.
+        """Tell whether every kept call and result has its other half.
 
-        An open call waits for its own.
+        An open call waits for its result.
 
         Args:
-            cut: All from this message on stays.
-            before: Messages before it that stay.
+            cut: Every message from this one on is kept.
+            before: Kept messages before it.
         """
         walked = self.walked
         if walked.odd or walked.foreign or self._walked_from > cut:
@@ -134,7 +134,7 @@ class History(Transcript):
         return True
 
     def may_hold(self) -> bool:
-        """Tell whether anything may have to stay where nothing is protected.
+        """Tell whether some message may have to be kept if nothing is protected.
 
         Reads no further back than the last turn.
         """
@@ -170,7 +170,7 @@ class History(Transcript):
     def spans(self) -> list[Span]:
         """The units as spans.
 
-        Where everything was walked over, no unit is made of what is ordinary.
+        If the whole conversation was walked, no unit is built for ordinary messages.
         """
         near = self.near(self.head) if self._walked_from <= self.head < self.count else None
         found: list[Span] = []
@@ -200,20 +200,20 @@ class History(Transcript):
         return found or None
 
     def near(self, counted: int, also: Collection[int] = (), /) -> list[Span] | None:
-        """Tell apart the units near a cut, at the end, and those that must stay.
+        """Build the units near a cut, at the end, and those that must be kept.
 
-        What stands between these is a stretch, to be told apart by `part` where a cut falls into it. What is
-        older than all surely leaves. Of it those alone are read that are pinned or asked for, that open the
-        turn cut into, or that stand for what was before: the latest of these is looked for by its shape. A
-        turn in which something is out of the ordinary is read as if it were all there is.
+        The messages between these are a stretch, whose units `part` builds if a cut falls there. All older
+        messages are surely evicted. Of those, only these are read: pinned or requested messages, the message
+        that opens the cut turn, and the latest message that replaces earlier ones, which is found by its
+        shape. A turn with something unusual is read as if it were the whole conversation.
 
         Args:
-            counted: The newest message that cannot stay along with all behind it.
-            also: Older messages that are asked for.
+            counted: The newest message that cannot be kept together with everything behind it.
+            also: Older messages that were requested.
 
         Returns:
-            Their spans in order; None where it takes the whole conversation to tell: a result whose call is
-            in another turn, ids of calls that wait and are not found, parts of the conversation elsewhere.
+            Their spans in order; None if that needs the whole conversation: for a result whose call is in
+            another turn, ids of waiting calls that are not found, or parts of the conversation elsewhere.
         """
         if self._units is not None or not self._is_alone_here or not self.count:
             return None
@@ -235,16 +235,16 @@ class History(Transcript):
         return self._row(spans, start=max(start, self.head), stop=self.count)
 
     def part(self, first: int, stop: int, /, *, at: int, few: int) -> list[Span] | None:
-        """Tell apart some units of a stretch.
+        """Build some units of a stretch.
 
         Args:
-            first: Where the stretch begins that `near` did not tell apart.
-            stop: Where it ends.
-            at: A message of it, from which on units are told apart.
-            few: How many at least, if there are as many.
+            first: Start of the stretch, for which `near` built no units.
+            stop: End of the stretch.
+            at: A message in the stretch; units are built from there on.
+            few: Minimum number of units, if there are that many.
 
         Returns:
-            Spans in order, and what of the stretch is not told apart; None if they cannot be.
+            Spans in order, and the rest of the stretch; None if they cannot be built.
         """
         start = max(first, self._border_at_or_before(at))
         spans = self._spans_of([user for user in self._openers_of(start) if first <= user < start], first)

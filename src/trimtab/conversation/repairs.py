@@ -29,27 +29,27 @@ _Parts = list[int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing a repair did.
+    """One thing that a repair did.
 
     Args:
         index: Position of the message in the input.
-        action: The message was evicted, a part of it went or came, or its result now stands elsewhere: behind
-            its call, or first in its message.
-        rule: The rule that was broken: of a pair (see `validity.PairRule`), of order or of shape, as
-            `validate` names it, "dangling", or "bound_thinking".
-        call_id: Id of the call concerned; None for a result that names none, and where it is about none.
+        action: The message was evicted, a part of it was removed or added, or its result moved: behind its
+            call, or first in its message.
+        rule: The broken rule: a name from `validate` (see `validity.PairRule`), "dangling" or
+            "bound_thinking".
+        call_id: Id of the call concerned; None for a result without an id, and if there is no call.
     """
 
     index: int
     """Position of the message in the input."""
     action: Literal["removed", "edited", "moved"]
-    """The message was evicted, a part of it went or came, or its result now stands elsewhere: behind its
-    call, or first in its message."""
+    """The message was evicted, a part of it was removed or added, or its result moved: behind its call, or
+    first in its message.
+    """
     rule: str
-    """The rule that was broken: of a pair (see `validity.PairRule`), of order or of shape, as `validate`
-    names it, "dangling", or "bound_thinking"."""
+    """The broken rule: a name from `validate` (see `validity.PairRule`), "dangling" or "bound_thinking"."""
     call_id: str | None
-    """Id of the call concerned; None for a result that names none, and where it is about none."""
+    """Id of the call concerned; None for a result without an id, and if there is no call."""
 
 
 def mend(

@@ -21,7 +21,7 @@ __all__ = ["Transcript", "last_turn_of"]
 
 
 class Transcript:
-    """Whose each message is, what it calls and answers, read as far back as it is asked about."""
+    """Authors, calls and answers of messages, read as far back as needed."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Transcript:
         """Return the caller's own objects from a position on, in a list.
 
         Args:
-            start: Index of the first.
+            start: Index of the first message.
         """
         kept = self.messages[start:]
         for index, message in self.structure.replaced.items():
@@ -83,7 +83,7 @@ class Transcript:
         """Return some of the caller's own objects.
 
         Args:
-            indices: Of messages, as they stand in `messages`.
+            indices: Their positions in `messages`.
         """
         get = self.original if self.structure.replaced else self.messages.__getitem__
         return [*map(get, indices)]
@@ -92,13 +92,13 @@ class Transcript:
         """Return one of the caller's own objects.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         return self.structure.replaced.get(index, self.messages[index])
 
     @property
     def read_from(self) -> int:
-        """Oldest message read or walked over so far, but for leading system messages."""
+        """Oldest message read or walked so far, apart from leading system messages."""
         return min(self._read_from, self._walked_from)
 
     @once
@@ -108,18 +108,18 @@ class Transcript:
 
     @once
     def compaction(self) -> int:
-        """The latest message that stands for those before it and may not leave; -1 where none does."""
+        """The latest message that replaces those before it and must be kept; -1 if there is none."""
         return self.format.latest_compaction(self.messages) if self.format.rules.keeps_messages else -1
 
     @property
     def unread(self) -> range:
-        """What the provider neither reads nor charges, since a compaction stands for it."""
+        """Messages that the provider skips, because a compaction replaces them."""
         at = self.compaction
         return range(0) if at < 0 else self.format.unread(self.messages, compaction=at)
 
     @once
     def last_mark(self) -> int | None:
-        """The newest message with a mark for a prompt cache, behind the head."""
+        """The newest message with a cache mark, after the head."""
         marks, places = self.format.cache_marks, range(self.count - 1, self.head - 1, -1)
         if has_no_key(self.messages[self.head :], self.format.rules.mark_keys):
             return None
@@ -127,21 +127,21 @@ class Transcript:
 
     @once
     def columns(self) -> Structure:
-        """The columns of all messages, read for a report and apart from what was read for units."""
+        """The columns of all messages, read for a report, separately from those read for units."""
         columns = Structure(self.count)
         self.format.scan(self.messages.copy(), 0, self.count, columns)  # which puts dicts into its list
         return columns
 
     @property
     def walked_from(self) -> int:
-        """Oldest message counted while it was looked over; the length if none was."""
+        """Oldest message counted during the walk; the length if none was."""
         return self._walked_from
 
     def read(self, start: int, /) -> None:
         """Read the structure of every message from `start` on, each once.
 
         Args:
-            start: Index of the oldest message to be read.
+            start: Index of the oldest message to read.
         """
         if start < self._read_from:
             self.format.scan(self.messages, start, self._read_from, self.structure)
@@ -149,16 +149,18 @@ class Transcript:
             self.look_over(start)
 
     def look_over(self, start: int, also: Iterable[int] = ()) -> None:
-        """Refuse messages of which no wire form knows what they are.
+        """Raise for messages that no wire form can read.
 
-        Each from `start` on is looked at once. What is read or walked over was; what else stays must be.
+        Each message from `start` on is checked once. Messages that were read or walked have been checked; all
+        other kept messages must be.
 
         Args:
             start: The first of them.
-            also: Single messages before it, ascending, of which there are few.
+            also: A few single messages before it, ascending.
 
         Raises:
-            FormatError: With what it looks like; `.path` says which.
+            FormatError: A message is of no known form; `.path` names it, and the error says what it looks
+                like.
         """
         for index in takewhile(min(start, self._looked_from).__gt__, also):
             self._look_at(index, index + 1)
@@ -173,10 +175,10 @@ class Transcript:
         refuse_foreign(few, self.format.name, start=start)
 
     def kind(self, index: int, /) -> Kind:
-        """Tell whom a message is from; looks at that message only.
+        """Return the author of a message; reads only that message.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         back = self.walked.kinds_back  # newest first: a walk appends, which costs nothing at the end
         if back and index >= self._walked_from:
@@ -188,11 +190,11 @@ class Transcript:
         return self._kind_of(message)
 
     def kinds(self, start: int, stop: int, /) -> list[Kind]:
-        """Tell whom neighboring messages are from.
+        """Return the authors of neighboring messages.
 
         Args:
             start: Index of the first message.
-            stop: Index behind the last one.
+            stop: One past the index of the last message.
         """
         back, count = self.walked.kinds_back, self.count
         if back and start >= self._walked_from:
@@ -203,20 +205,20 @@ class Transcript:
         return [*map(self.kind, range(start, stop))]
 
     def message(self, index: int, /) -> Any:
-        """Return one message as a dict, to be read only.
+        """Return one message as a read-only dict.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         self.kind(index)
         return self.messages[index]
 
     def messages_between(self, start: int, stop: int, /) -> list[Any]:
-        """Return neighboring messages as dicts, to be read only.
+        """Return neighboring messages as read-only dicts.
 
         Args:
-            start: Index of the first.
-            stop: Index behind the last.
+            start: Index of the first message.
+            stop: One past the index of the last message.
         """
         few = self.messages[start:stop]
         return few if set(map(type, few)) <= {dict} else [*map(self.message, range(start, stop))]
@@ -251,10 +253,10 @@ class Transcript:
     def user_at_or_before(self, index: int, /) -> int | None:
         """Find the user message that opens the turn of the message at `index`.
 
-        The turn found last is remembered, so that stepping through one costs a look a message.
+        The last turn found is remembered, so stepping through a turn costs one lookup per message.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         user, last = self._turn
         if not user <= index <= last:
@@ -268,7 +270,7 @@ class Transcript:
         """Find the first user message at or after `index`.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         for i in range(index, len(self)):
             if self.kind(i) == "user":
@@ -276,16 +278,16 @@ class Transcript:
         return None
 
     def walk(self, start: int, room_tokens: int, sizes: list[int | None], prices: Prices, /) -> int | None:
-        """Look over and count messages back to `start`, from what was walked over last.
+        """Walk and count messages back to `start`, from the last position walked.
 
-        Stops as soon as the room is passed. Notes what does not stand where it belongs; what of the structure
-        is asked about later is read then.
+        Stops as soon as the room is exceeded. Notes messages out of order; the structure needed later is read
+        then.
 
         Args:
-            start: Index of the oldest message to be read.
-            room_tokens: Tokens at which it stops when the sum passes them.
+            start: Index of the oldest message to read.
+            room_tokens: Counting stops once the sum exceeds this many tokens.
             sizes: Tokens of each message; filled in.
-            prices: What the counter charges.
+            prices: The counter's charges.
 
         Returns:
             The lowest position counted; None if the format cannot count while it reads.
@@ -311,13 +313,13 @@ class Transcript:
         return low
 
     def price(self, message: Any, prices: Prices, /) -> int | None:
-        """Count a message that stands nowhere, as a walk does.
+        """Count a message outside the conversation, as a walk does.
 
-        To count it in full takes three times as long.
+        Counting it in full takes three times as long.
 
         Args:
             message: As a dict.
-            prices: What the counter charges.
+            prices: The counter's charges.
 
         Returns:
             Its tokens; None if the format cannot count while it reads.
@@ -331,22 +333,22 @@ class Transcript:
         return size if size is None or times == by else (2 * size * times + by) // (2 * by)
 
     def look_back(self, start: int, /) -> None:
-        """Note what a walk notes, where the counter cannot count on the way.
+        """Note what a walk notes, if the counter cannot count on the way.
 
-        A pass over messages that were counted already takes a tenth of what it takes to pair them.
+        A pass over messages that are already counted takes a tenth of the time of pairing them.
 
         Args:
-            start: Index of the oldest message to be read.
+            start: Index of the oldest message to read.
         """
         if start < self._walked_from:
             nowhere = cast("list[int | None]", {})  # a list would be as long as the conversation
             self.walk(start, sys.maxsize, nowhere, FREE)
 
     def is_result(self, index: int, /) -> bool:
-        """Tell whether a message answers a call, or a part of it does.
+        """Tell whether a message, or a part of it, answers a call.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         kind = self.kind(index)
         if kind == "tool" or self._results_are_messages:
@@ -356,11 +358,11 @@ class Transcript:
         return bool(self._columns(index, index + 1).answers)
 
     def results(self, start: int, stop: int, /) -> list[int]:
-        """List those of neighboring messages that answer calls, or a part of which does.
+        """List those of neighboring messages that answer calls, in whole or in part.
 
         Args:
             start: Index of the first message.
-            stop: Index behind the last one.
+            stop: One past the index of the last message.
         """
         if self._results_are_messages:
             return [index for index, kind in enumerate(self.kinds(start, stop), start) if kind == "tool"]
@@ -373,9 +375,9 @@ class Transcript:
 
     @property
     def is_ordinary(self) -> bool:
-        """True if nothing walked over stays or leaves with what is further back.
+        """True if the walked messages form units of their own, without older ones.
 
-        Results at its beginning leave with the call before them, which is no other than the message there.
+        Results at their beginning belong to the call in the message before them.
         """
         if self._walked_from == self.count or self.walked.odd:
             return False
@@ -385,18 +387,18 @@ class Transcript:
     def answers_in(self, index: int, /) -> tuple[tuple[str, int | None], ...]:
         """Return the ids of the calls a message answers, each with its part.
 
-        Looks at that message only.
+        Reads only that message.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         return self._columns(index, index + 1).answers.get(0, ())
 
     def has_calls(self, index: int, /) -> bool:
-        """Tell whether a message makes calls; looks at that message only.
+        """Tell whether a message makes calls; reads only that message.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         walked = self.walked
         if walked.kinds_back and index >= self._walked_from and index not in walked.odd:
@@ -406,36 +408,36 @@ class Transcript:
         return bool(self._columns(index, index + 1).calls)
 
     def border_at_or_before(self, index: int, /) -> int:
-        """Return the nearest message at or before `index` that answers nothing.
+        """Return the nearest message at or before `index` that is not a result.
 
-        It is 0 if every one does.
+        It is 0 if all are results.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         while index > 0 and self.is_result(index):
             index -= 1
         return index
 
     def border_at_or_after(self, index: int, /) -> int:
-        """Return the nearest message at or after `index` that answers nothing.
+        """Return the nearest message at or after `index` that is not a result.
 
-        It is the length if none is.
+        It is the length if all are results.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         while index < self.count and self.is_result(index):
             index += 1
         return index
 
     def stands_alone(self, index: int, /) -> bool:
-        """Tell whether a message neither calls, answers nor is bound.
+        """Tell whether a message has no call and no result, and is not bound.
 
-        Looks at it and the one before.
+        Reads it and the message before it.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         if self.format.rules.users_stand_alone and self.kind(index) == "user":
             return True
@@ -467,14 +469,14 @@ class Transcript:
 
     @property
     def leads_system(self) -> bool:
-        """True if it begins with system text that stays."""
+        """True if it begins with system text that is kept."""
         return self.head > 0 and self.kind(0) == "system"
 
     def cannot_lead(self, index: int, /) -> bool:
-        """Tell whether the provider may refuse a message once it is the first.
+        """Tell whether the provider may refuse a message in first place.
 
         Args:
-            index: Of a message, as it stands in `messages`.
+            index: Its position in `messages`.
         """
         return self.format.order_fault(None, self.message(index), parted=True) is not None
 

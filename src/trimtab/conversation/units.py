@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 State = Literal["pinned", "held", "free"]
-"""Pinned neither leaves nor changes; held does not leave but may be shortened; free may leave."""
+"""Pinned is neither evicted nor changed; held may be shortened but not evicted; free may be evicted."""
 
 Parts = Mapping[int, tuple[int, ...]]
 """Parts by message."""
@@ -42,16 +42,16 @@ NO_PARTS: Parts = {}
 
 
 class Unit:
-    """Messages that stay or leave together, by index into the conversation.
+    """Messages that are kept or evicted together, by index in the conversation.
 
-    It cannot be changed: a strategy is shown what is pinned and cannot write that it is not.
+    It cannot be changed: a strategy sees what is pinned and cannot unpin it.
 
     Args:
         indices: Positions of its messages, ascending.
         kind: Kind of its first message.
-        state: Whether it is pinned, held, or free to leave.
+        state: Whether it is pinned, held or free.
         open: True while a result can still come (SPEC A4b).
-        parts: Which parts of a message belong to it, for messages shared with other units.
+        parts: Which parts of a message belong to it, if it shares the message with other units.
 
     Example:
         >>> from trimtab.conversation import group
@@ -73,7 +73,7 @@ class Unit:
     open: bool
     """True while a result can still come (SPEC A4b)."""
     parts: Parts
-    """Which parts of a message belong to it, for messages shared with other units."""
+    """Which parts of a message belong to it, if it shares the message with other units."""
 
     def __init__(
         self,
@@ -91,10 +91,10 @@ class Unit:
         _put_parts(self, parts)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a unit cannot be changed: {self!r} keeps its {name}")
+        raise AttributeError(f"a unit is read-only: the {name} of {self!r} cannot be changed")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a unit cannot be changed: {self!r} keeps its {name}")
+        raise AttributeError(f"a unit is read-only: the {name} of {self!r} cannot be changed")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unit, (self.indices, self.kind, self.state, self.open, dict(self.parts))
@@ -379,15 +379,16 @@ def pins_given(pin: object) -> tuple[int, ...] | Callable[[Any, int], bool]:
         return cast("Callable[[Any, int], bool]", pin)
     if isinstance(pin, (str, bytes)) or not isinstance(pin, Iterable):
         raise ConfigurationError(
-            f"pin is a list of positions or a function (message, index) -> bool, not {reprlib.repr(pin)}",
+            "pin must be a list of positions or a function (message, index) -> bool, not"
+            f" {reprlib.repr(pin)}",
             argument="pin",
         )
     pins = []
     for given in pin:
         if (index := whole_of(given)) is None:
             raise ConfigurationError(
-                "pin holds positions of messages, as in [0, -1], or is a function (message, index) -> bool;"
-                f" {reprlib.repr(given)} is no position",
+                "pin must be positions of messages, such as [0, -1], or a function (message, index) ->"
+                f" bool; {reprlib.repr(given)} is not a position",
                 argument="pin",
             )
         pins.append(index)

@@ -31,23 +31,23 @@ PairRule = Literal["orphan_result", "repeated_result", "unanswered_call", "open_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """A repaired conversation and what was done to it.
+    """A repaired conversation, and what was repaired.
 
     Args:
         messages: A new list; messages that needed no edit are the caller's own objects.
-        changes: What was done, by position in the input; empty if nothing was.
-        positions: Where each message of the result was in the input.
-        request: The same in the form it came in: a copy of the request body, or the list.
+        changes: The repairs, by position in the input; empty if there were none.
+        positions: The position in the input of each message of the result.
+        request: The result in the form of the input: a copy of the request body, or the list.
     """
 
     messages: list[Any]
     """A new list; messages that needed no edit are the caller's own objects."""
     changes: tuple[Change, ...]
-    """What was done, by position in the input; empty if nothing was."""
+    """The repairs, by position in the input; empty if there were none."""
     positions: tuple[int, ...]
-    """Where each message of the result was in the input."""
+    """The position in the input of each message of the result."""
     request: Any
-    """The same in the form it came in: a copy of the request body, or the list."""
+    """The result in the form of the input: a copy of the request body, or the list."""
 
 
 def validate(
@@ -59,23 +59,23 @@ def validate(
 ) -> list[Violation]:
     """List what the provider would refuse in a conversation, by position.
 
-    Of a request body the rest decides too: its model, system text, tools, thinking, marks for the prompt
-    cache, and whether it holds any message at all. A list without messages is no fault: it may be a part of a
+    The rest of a request body matters too: its model, system text, tools, thinking, marks for the prompt
+    cache, and whether it has any message at all. A list without messages is not a fault: it may be part of a
     request.
 
     Args:
-        messages: A list of messages or a request body; entries that are no messages are reported.
-        format: Name of the wire form; "auto" goes by the shapes that occur.
-        model: Name of the model it is for, which decides what is refused; None: the one a body names.
+        messages: A list of messages or a request body; entries that are not messages are reported.
+        format: Name of the wire form; "auto" decides by the shapes that occur.
+        model: Name of the target model, which decides what is refused; None: the model that a body names.
         pending_calls: Ids of calls whose results are still to come; these calls count as open.
 
     Returns:
-        Violations sorted by index, those of the request as a whole first; `[]` if the provider would take
-        it. Those with `fault=False` are no reason to refuse it.
+        Violations sorted by index, those of the whole request first; `[]` if the provider would accept it.
+        The provider does not refuse those with `fault=False`.
 
     Raises:
-        ConfigurationError: `messages` is no list and no body, or `pending_calls` no list of ids.
-        FormatError: A request body without a list of messages.
+        ConfigurationError: `messages` is neither a list nor a body, or `pending_calls` is not a list of ids.
+        FormatError: A request body has no list of messages.
         UnknownNameError: No wire form has that name.
 
     Complexity: O(n) in messages, parts and calls.
@@ -136,28 +136,28 @@ def repair(
     model: str | None = None,
     pending_calls: Collection[str] = (),
 ) -> Repaired:
-    """Mend what a provider refuses: calls and results that do not match, and shapes.
+    """Repair what a provider refuses: unmatched calls and results, and shapes.
 
-    A message of a wrong shape is mended by the wire form (`Format.mend`): an empty text leaves, arguments are
-    written as the provider reads them. What no form can mend, and what stands beside the messages, stays, and
-    `validate` tells. Orphan and repeated results leave, and
-    so do unanswered calls that are not open; a message leaves when nothing of it remains, or nothing of
-    what it needs. A result stays if its call may be stored by the provider. A late result moves behind its
-    call, after the results already there; where results must come first in their message, they move there.
-    What the provider then takes in no such order leaves, with what belongs to it; where nothing would remain
-    that may come first, what comes first stays, and `validate` tells. Of a conversation that is
-    nothing but orphans an empty list remains, which every provider refuses: nothing is invented. A valid
-    conversation comes back as a new list of the same objects.
+    The wire form repairs a message of a wrong shape (`Format.mend`): an empty text is removed, and arguments
+    are written as the provider reads them. What no form can repair, and faults outside the messages, are
+    kept, and `validate` lists them. Orphaned and repeated results are removed, and so are unanswered calls
+    that are not open. A message is removed if nothing of it remains, or nothing of what it depends on. A
+    result is kept if the provider may have stored its call. A late result moves to the place after its call
+    and the results already there; if results must come first in their message, they move there. If the
+    provider still refuses the order of a message, the message is removed with its unit. If no message that
+    may come first would remain, the first message is kept, and `validate` lists it. If a conversation
+    consists of orphans only, an empty list remains, which every provider refuses: no message is invented. A
+    valid conversation is returned as a new list of the same objects.
 
     Args:
         messages: A list of messages or a request body; never changed.
-        format: Name of the wire form; "auto" goes by the shapes that occur.
-        model: Name of the model it is for, which decides what is refused; None: the one a body names.
+        format: Name of the wire form; "auto" decides by the shapes that occur.
+        model: Name of the target model, which decides what is refused; None: the model that a body names.
         pending_calls: Ids of calls whose results are still to come; these calls stay.
 
     Raises:
-        ConfigurationError: `messages` is no list and no body, or `pending_calls` no list of ids.
-        FormatError: An entry is no message, or the body has no list of messages.
+        ConfigurationError: `messages` is neither a list nor a body, or `pending_calls` is not a list of ids.
+        FormatError: An entry is not a message, or the body has no list of messages.
         UnknownNameError: No wire form has that name.
 
     Complexity: O(n) in messages, parts and calls.

@@ -1,8 +1,9 @@
-"""Counting tokens: exactly with a model's tokenizer, by estimate, or by a function of yours.
+"""Token counting: exact with a model's tokenizer, by estimate, or with a function of your own.
 
-`counter_for("gpt-4o")` counts as OpenAI bills; `EstimateCounter()` needs nothing installed;
-`counter_from_tokenizer(folder)` counts for an open model by its own files, and `counter_from_text(fn)` by a
-function over texts. Any object with `count(messages) -> int` is a counter too, used as a black box.
+`counter_for("gpt-4o")` counts as OpenAI bills; `EstimateCounter()` needs no package;
+`counter_from_tokenizer(folder)` counts for an open model with its own files; and `counter_from_text(fn)`
+counts with a function over texts. Any object with `count(messages) -> int` is a counter too, and is used as a
+black box.
 """
 
 from __future__ import annotations
@@ -105,19 +106,18 @@ def counter_for(
 def counter_for(
     model: str, /, *, tokenizer: str | None = None, calibration: CalibrationLike | None = None
 ) -> TextCounter | MistralCounter | CalibratedCounter:
-    """Return the counter of a model: exact if its tokenizer is public, or estimates.
+    """Return a model's counter: exact if its tokenizer is public, else an estimate.
 
-    Loads the tokenizer on the first call; counters of models with the same encoding share what
-    they remember.
+    Loads the tokenizer on the first call; counters of models with the same encoding share remembered counts.
 
     Args:
         model: A name `trimtab.models` knows, with or without a date or a provider's prefix.
-        tokenizer: One of `TOKENIZERS`, the package that splits text; None takes the first installed.
-        calibration: What `trimtab count --bills --learn` wrote, a file or its data: counts are corrected by
-            what the model's bills taught, and never exact. The model may be one that only the file knows.
+        tokenizer: One of `TOKENIZERS`, the package that splits text; None takes the first that is installed.
+        calibration: What `trimtab count --bills --learn` wrote, as a file or its data. Corrects counts by what
+            the model's bills taught; such counts are never exact. The model may be one only the file knows.
 
     Raises:
-        UnknownNameError: Nobody registered the model, or there is no such tokenizer.
+        UnknownNameError: The model is not registered, or there is no such tokenizer.
         MissingExtraError: No tokenizer package is installed.
         ConfigurationError: The calibration is of other models, of another counter, of too few calls, or
             cannot be read.
@@ -128,7 +128,7 @@ def counter_for(
     """
     if tokenizer is not None and not isinstance(tokenizer, str):
         raise ConfigurationError(
-            f"tokenizer is one of {', '.join(TOKENIZERS)}, not {tokenizer!r:.80}", argument="tokenizer"
+            f"tokenizer must be one of {', '.join(TOKENIZERS)}, not {tokenizer!r:.80}", argument="tokenizer"
         )
     if calibration is None:
         return _counter_by(facts_for(model), tokenizer, replacements())
@@ -235,24 +235,24 @@ def measure(
     system: SystemLike | None = None,
     tools: Sequence[ToolSchema] | None = None,
 ) -> Count:
-    """Count a whole request, with what it is made of and how far the bill may be off.
+    """Count a whole request, with its parts and how far the bill may be off.
 
-    Unlike a counter, which is asked about one message at a time, this reads the request as a whole:
-    reasoning of turns that are over is not charged where the provider does not.
+    A counter is asked about one message at a time; this reads the request as a whole. Reasoning of finished
+    turns is not charged if the provider does not charge it.
 
     Args:
-        given: Messages, or a request body, of any wire form.
-        model: Whose rules to count by; None takes the one a body names, if it is known.
-        counter: Counts in its place; None takes the model's own, or the estimate without one.
+        given: Messages, or a request body, in any wire form.
+        model: The model whose rules apply; None takes the model that a body names, if it is known.
+        counter: The counter to use instead; None takes the model's own, or the estimate without a model.
         format: "auto", the name of a wire form, or a `Format`.
-        system: System text that is not among the messages.
-        tools: Tool schemas that are not in a body.
+        system: System text outside the messages.
+        tools: Tool schemas outside a body.
 
     Raises:
-        ConfigurationError: Both a model and a counter are given, or what is given is no counter.
-        UnknownNameError: Nobody registered the model, or there is no such wire form.
+        ConfigurationError: Both a model and a counter are given, or the counter is not one.
+        UnknownNameError: The model is not registered, or there is no such wire form.
         MissingExtraError: The model's tokenizer is not installed.
-        FormatError: What is given holds no messages.
+        FormatError: The argument has no messages.
 
     Example:
         >>> found = measure([{"role": "user", "content": "What is a token?"}], model="gpt-4o")
@@ -261,7 +261,7 @@ def measure(
     """
     if model is not None and counter is not None:
         raise ConfigurationError(
-            "pass model= or counter= to measure, not both: a model has a counter", argument="model"
+            "pass model= or counter= to measure, not both: a model has its own counter", argument="model"
         )
     check_tools(tools)
     from trimtab.counting.measurement import count_of_request
@@ -282,10 +282,10 @@ def features_in(given: Any, /, *, model: str, format: str | Format = "auto") -> 
 
 
 def clear_counts() -> None:
-    """Forget the counts remembered by text, of every encoding and of estimates.
+    """Forget the counts remembered by text, of all encodings and of estimates.
 
-    What is remembered from call to call of a chat is forgotten, too: what messages weigh in strides, where
-    `Cheapest` cut, and the words of texts that questions were asked about.
+    What is remembered between calls of a chat is forgotten, too: weights of messages in strides, the cuts of
+    `Cheapest`, and the words of texts that questions were asked about.
     """
     forget_counts()
     forget_scaled()

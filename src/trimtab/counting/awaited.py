@@ -97,23 +97,23 @@ def awaited_counter(counter: object, /) -> RequestCounter:
 
 
 class AsyncRequestCounter:
-    """A counter that answers later, about whole requests; for `afit`."""
+    """An async counter of whole requests; for `afit`."""
 
     @property
     def name(self) -> str:
-        """What reports call it; may change with what it answered."""
+        """Its name in reports; may change with its answers."""
         return type(self).__name__
 
     @property
     def exact(self) -> bool:
-        """Whether what it said so far is the provider's own count."""
+        """Whether its answers so far are the provider's own counts."""
         return False
 
     async def count(self, messages: Sequence[Any], /) -> int:
-        """Count a request that is these messages alone.
+        """Count a request that consists of these messages alone.
 
         Args:
-            messages: The messages, in the wire form it counts for.
+            messages: The messages, in the counter's wire form.
         """
         return await self.count_request(CountRequest(messages))
 
@@ -126,7 +126,7 @@ class AsyncRequestCounter:
         raise NotImplementedError
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far the bill may be above a count; None if it does not say.
+        """Say how far the bill may be above a count; None if unknown.
 
         Args:
             tokens: The count.
@@ -134,7 +134,7 @@ class AsyncRequestCounter:
         return None
 
     def over_margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far the bill may be below a count; as far as above if not said.
+        """Say how far the bill may be below a count; by default, as far as above.
 
         Args:
             tokens: The count.
@@ -142,11 +142,11 @@ class AsyncRequestCounter:
         return self.margin_tokens(tokens)
 
     def digests(self) -> Digests:
-        """Return what keys the messages it is asked about."""
+        """Return a function that makes keys of the messages it is asked about."""
         return Digests()
 
     def snapshot(self) -> AsyncRequestCounter:
-        """Return the counter as one fit asks it, where it goes by what it was told so far."""
+        """Return the counter for one fit, fixed to what it has been told so far."""
         return self
 
 

@@ -18,22 +18,22 @@ from trimtab.formats import DEFAULT, Format, Media, Pieces, Prices, get_format
 from trimtab.formats.values import mapping_of
 
 TextFunction = Callable[[str], int]
-"""Tells how many tokens a text has."""
+"""Returns how many tokens a text has."""
 
 
 @runtime_checkable
 class Counter(Protocol):
-    """Anything that says how many tokens a list of messages has; the public seam.
+    """Anything that returns the tokens of a list of messages; the public interface.
 
-    A counter that has only this is a black box: it is asked about whole lists, and what it
-    answers is never split into parts.
+    A counter with only this method is a black box: it is asked about whole lists, and its answers are never
+    split into parts.
     """
 
     def count(self, messages: Sequence[Any], /) -> int:
-        """Count the tokens of the messages together, framing included.
+        """Count the tokens of the messages together, including framing.
 
         Args:
-            messages: The messages, in the wire form it counts for.
+            messages: The messages, in the counter's wire form.
         """
         ...
 
@@ -51,53 +51,53 @@ class _CountsEach(Protocol):
 
 
 CounterLike: TypeAlias = _CountsMessages | _CountsEach | Callable[[Any], int | Awaitable[int]] | str
-"""What `counter=` takes: a counter, a function of a list of messages or of a text, or "estimate", "chars:4".
+"""What `counter=` may be: a counter, a function of a list of messages or of a text, or "estimate", "chars:4".
 
-What is async is for `afit`."""
+An async counter needs `afit`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountRequest:
-    """A request whose tokens are asked for: messages, and what stands beside them.
+    """The request to count: messages, and what is sent beside them.
 
     Args:
         messages: The messages.
-        system: System text that stands outside the messages; None if there is none.
+        system: System text outside the messages; None if there is none.
         tools: Tool schemas in any provider's form; None or empty if there are none.
-        extra: Other charged parts of the body by key, an output schema under "response_format".
+        extra: Other charged parts of the body by key, such as an output schema under "response_format".
     """
 
     messages: Sequence[Any]
     _: KW_ONLY
     system: Any = None
-    """System text that stands outside the messages; None if there is none."""
+    """System text outside the messages; None if there is none."""
     tools: Any = None
     """Tool schemas in any provider's form; None or empty if there are none."""
     extra: Mapping[str, Any] | None = None
-    """Other charged parts of the body by key, an output schema under "response_format"."""
+    """Other charged parts of the body by key, such as an output schema under "response_format"."""
 
 
 class RequestCounter:
     """A counter that is asked about whole requests.
 
-    On its own it is a black box: what it answers is never split into parts. Derive from it to count
-    system text and tools in a way of your own. All but `count_request` has a default, which says that nothing
-    more is known.
+    By itself it is a black box: its answers are never split into parts. Derive from it to count system text
+    and tools in your own way. Everything except `count_request` has a default, which says that nothing more
+    is known.
     """
 
     is_awaited: bool = False
-    """Whether it answers what was awaited before, and breaks off where that is not enough."""
+    """Whether it gives answers that were awaited before, and stops when one is missing."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Its name in reports."""
         return type(self).__name__
 
     @property
     def exact(self) -> bool:
         """Whether texts are counted with the model's own tokenizer and framing.
 
-        Of what else a request may hold, `measure` says whether it is known.
+        `measure` says whether the other parts of a request are known.
         """
         return False
 
@@ -106,10 +106,10 @@ class RequestCounter:
         return f"<{type(self).__name__} {self.name!r} exact={self.exact}>"
 
     def count(self, messages: Sequence[Any], /) -> int:
-        """Count a request that is these messages alone.
+        """Count a request that consists of these messages alone.
 
         Args:
-            messages: The messages, in the wire form it counts for.
+            messages: The messages, in the counter's wire form.
         """
         return self.count_request(CountRequest(messages))
 
@@ -122,7 +122,7 @@ class RequestCounter:
         raise NotImplementedError
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, and what it remembers, for another wire form.
+        """Return the same counter for another wire form; remembered counts are shared.
 
         Args:
             format: The wire form, or its name.
@@ -136,24 +136,24 @@ class RequestCounter:
             format: The wire form they are sent in, or its name.
 
         Raises:
-            ConfigurationError: It counts messages as they are, and knows nothing of how they are sent.
+            ConfigurationError: By default it counts messages as they are given, whatever they are sent as.
         """
         raise ConfigurationError(
             f"charge_as={get_format(format).name!r}: the counter {self.name!r} counts messages as they are"
-            " given to it: leave charge_as out, or count by a model (model=)",
+            " passed: leave out charge_as, or count with model=",
             argument="charge_as",
         )
 
     def without_tools(self) -> Self:
-        """Return the same counter for a whole request that has no tools."""
+        """Return the same counter for a whole request without tools."""
         return self
 
     def snapshot(self) -> Self:
-        """Return the counter as one fit asks it, where it goes by what it was told so far."""
+        """Return the counter for one fit, fixed to what it has been told so far."""
         return self
 
     def margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far the bill may be above a count; None if it does not say.
+        """Say how far the bill may be above a count; None if unknown.
 
         Args:
             tokens: The count.
@@ -161,7 +161,7 @@ class RequestCounter:
         return None
 
     def over_margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far the bill may be below a count; as far as above if not said.
+        """Say how far the bill may be below a count; by default, as far as above.
 
         Args:
             tokens: The count.
@@ -170,11 +170,11 @@ class RequestCounter:
 
     @property
     def exact_features(self) -> frozenset[str] | None:
-        """Features of requests that were billed as counted; None: `exact` tells."""
+        """Features of requests that were billed as counted; None: `exact` decides."""
         return None
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int | None:
-        """Say how far these may be off beside the margin; None if it does not say.
+        """Say how far these may be off beyond the margin; None if unknown.
 
         Args:
             tools: Tool schemas of the request.
@@ -183,7 +183,7 @@ class RequestCounter:
         return None
 
     def unsure_thoughts(self, pieces: Sequence[Pieces], /) -> int:
-        """Say how far the count of encrypted reasoning may be off beside the margin.
+        """Say how far the count of encrypted reasoning may be off beyond the margin.
 
         Args:
             pieces: The messages of the request.
@@ -192,14 +192,14 @@ class RequestCounter:
 
     @property
     def adds_prompt(self) -> bool:
-        """Whether the provider puts a prompt of its own before those that have none."""
+        """Whether the provider adds a prompt of its own to requests that have none."""
         return False
 
     def sees(self, medium: Media, /) -> bool:
-        """Tell whether a message holds enough of a medium to know what it is charged.
+        """Tell whether a message shows enough of a medium to know its charge.
 
         Args:
-            medium: What is known of it.
+            medium: The known facts about the medium.
         """
         return True
 
@@ -207,46 +207,46 @@ class RequestCounter:
         """Tell whether a message is counted by rules that are known to the token.
 
         Args:
-            pieces: What the message holds.
+            pieces: The content of the message.
         """
         return True
 
     def guesses(self, pieces: Pieces, /) -> list[str]:
-        """List what of a message is counted by no rule that bills bear out.
+        """List the parts of a message whose counting rules no bill confirms.
 
         Args:
-            pieces: What the message holds.
+            pieces: The content of the message.
         """
         return []
 
     def weight(self, message: Any, /) -> float | None:
-        """Say how much of a stride a message takes; None: as many as its texts have bytes.
+        """Say how much of a stride a message takes; None: the bytes of its texts.
 
         Args:
-            message: A message as the caller has it.
+            message: A message as the caller passed it.
         """
         return None
 
     @property
     def prices(self) -> Prices | None:
-        """What plain messages cost; None if none are plain.
+        """The cost of plain messages; None if no message is plain.
 
-        For a format that counts while it reads.
+        Used by a format that counts while it reads.
         """
         return None
 
 
 class AdditiveCounter(RequestCounter):
-    """A counter whose sizes of single messages, and a fixed part, add up to the whole.
+    """A counter whose message sizes and fixed part add up to the whole request.
 
-    `count_request(r) == fixed_tokens(r.system, r.tools, …) + sum(count_message(m) for m in r.messages)`, but
-    that messages which the provider does not read (`Format.unread`) cost nothing. A subclass gives
-    `count_message`, and whatever it knows better than the defaults.
+    `count_request(r) == fixed_tokens(r.system, r.tools, …) + sum(count_message(m) for m in r.messages)`,
+    except that messages the provider does not read (`Format.unread`) cost nothing. A subclass defines
+    `count_message`, and overrides the defaults it can improve.
     """
 
     # read-only above, where what it says may change with each answer; here users set them
     name: str = ""  # pyright: ignore[reportIncompatibleMethodOverride]
-    """What reports call it; the name of its class if empty."""
+    """Its name in reports; the name of its class if empty."""
     # and so is this
     exact: bool = False  # pyright: ignore[reportIncompatibleMethodOverride]
     """Whether texts are counted with the model's own tokenizer and framing."""
@@ -258,7 +258,7 @@ class AdditiveCounter(RequestCounter):
         return self._format
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, and what it remembers, for another wire form.
+        """Return the same counter for another wire form; remembered counts are shared.
 
         Args:
             format: The wire form, or its name.
@@ -291,15 +291,15 @@ class AdditiveCounter(RequestCounter):
         """Count one message with its framing.
 
         Args:
-            message: A plain dict in the wire form it counts for.
+            message: A plain dict in the counter's wire form.
         """
         raise NotImplementedError
 
     def count_text(self, text: str, /) -> int:
-        """Count a bare text, without any framing: what it adds to an empty message.
+        """Count a bare text without framing: the tokens it adds to an empty message.
 
         Args:
-            text: Any text; special tokens in it are text, too.
+            text: Any text; special tokens in it count as text.
         """
         empty, filled = (self._format.message("user", [one]) for one in ("", text))
         tokens = checked_count(lambda: self.count_message(filled), self, None)
@@ -310,13 +310,13 @@ class AdditiveCounter(RequestCounter):
     ) -> int:
         """Count what a request is charged beside its messages.
 
-        Without a rule of its own: system text and tools (compact JSON) as one leading system message.
+        By default, system text and tools (as compact JSON) count as one leading system message.
 
         Args:
-            system: System text that stands outside the messages; None if there is none.
+            system: System text outside the messages; None if there is none.
             tools: Tool schemas in any provider's form; None or empty if there are none.
             has_system: Whether the first message is a system or developer message.
-            extra: Other charged parts of the body, an output schema under "response_format".
+            extra: Other charged parts of the body, such as an output schema under "response_format".
         """
         texts = system_texts(system)
         tools, extra = split_beside(tools, extra)
@@ -330,17 +330,17 @@ class AdditiveCounter(RequestCounter):
     def count_back(
         self, messages: list[Any], start: int, stop: int, room_tokens: int, sizes: list[int | None], /
     ) -> int:
-        """Fill `sizes` from `stop - 1` back, until their sum passes `room_tokens`.
+        """Fill `sizes` from `stop - 1` backwards until their sum exceeds `room_tokens`.
 
-        Sizes that are known already are kept, and are part of the sum. `messages[start:stop]`
-        must be plain dicts.
+        Sizes that are already known are kept and included in the sum. `messages[start:stop]` must be plain
+        dicts.
 
         Args:
             messages: The conversation.
             start: Index of the oldest message it may count.
-            stop: Index behind the newest one.
-            room_tokens: Tokens at which it stops when the sum passes them.
-            sizes: Tokens of each message, None where nobody asked; filled in.
+            stop: One past the index of the newest message.
+            room_tokens: Counting stops once the sum exceeds this many tokens.
+            sizes: Tokens of each message, None where not yet counted; filled in.
 
         Returns:
             The lowest index whose size is filled in; `stop` if there was nothing to do.
@@ -367,18 +367,18 @@ class AdditiveCounter(RequestCounter):
         return count_of(size, counter=counter_name(self), of=f"message {index}", index=index)
 
     def media_tokens(self, media: Media, /) -> int | None:
-        """Count one image, sound, video or file; None if that cannot be told apart.
+        """Count one image, sound, video or file; None if it cannot be counted separately.
 
         Args:
-            media: What is known of it.
+            media: The known facts about the medium.
         """
         return None
 
     def dropped_tokens(self, pieces: Pieces, /) -> int:
-        """Count what of a message is not charged any more once its turn is over.
+        """Count what is no longer charged once the turn of a message is over.
 
         Args:
-            pieces: What the message holds.
+            pieces: The content of the message.
         """
         return 0
 
@@ -428,9 +428,9 @@ def count_of(answer: object, /, *, counter: str, of: str, index: int | None = No
     if isinstance(answer, Awaitable):
         if isinstance(answer, Coroutine):
             answer.close()  # or Python warns that it was never awaited
-        what = f"counter {counter} counts asynchronously and fit() is synchronous ({of}): await afit(...)"
+        what = f"counter {counter} is async, but fit() is synchronous ({of}): await afit(...)"
     else:
-        what = f"counter {counter} answered {answer!r:.80} for {of}; a count is an integer >= 0"
+        what = f"counter {counter} returned {answer!r:.80} for {of}; a count must be an integer >= 0"
     raise CountingError(what, counter=counter, index=index, answer=answer)
 
 

@@ -107,10 +107,9 @@ def usage_of(value: object, /) -> Usage:
     shape = next((shape for shape in _SHAPES if _number(report, shape.input) is not None), None)
     if shape is None:
         raise ConfigurationError(
-            "usage holds no input tokens: it has"
-            f" {', '.join(sorted(map(str, report)))[:200] or 'nothing'} and none of"
-            f" {', '.join(one.input for one in _SHAPES)}. Pass the usage of a whole response (the"
-            " last event, when it is streamed), or the input tokens as a number",
+            f"usage has no input tokens: it has {', '.join(sorted(map(str, report)))[:200] or 'nothing'} but"
+            f" none of {', '.join(one.input for one in _SHAPES)}. Pass the usage of a whole response (for"
+            " a stream, its last event), or the input tokens as a number",
             argument="usage",
         )
     tokens = _cleared_tokens(value)
@@ -136,7 +135,7 @@ def _report_in(value: object) -> Mapping[str, Any]:
         return mapping_of(value)
     except FormatError as error:
         raise ConfigurationError(
-            f"usage is what the provider reported, or its input tokens as a number, not {value!r:.80}",
+            f"usage must be the provider's report, or its input tokens as a number, not {value!r:.80}",
             argument="usage",
         ) from error
 
@@ -159,9 +158,9 @@ def _of_sent(report: Mapping[str, Any], answer: object) -> Mapping[str, Any]:
     said = [one for key in ("content", "output") for one in as_list(item_of(answer, key)) or ()]
     if any(item_of(one, "type") == "compaction" for one in (*steps, *said)):
         raise UsageError(
-            "the server compacted the conversation before it answered: this usage is of what it put in the"
-            " place of the messages that were sent, and not of these. Record none for this request. That of"
-            " the next is its own again, if the compaction that came back is among its messages"
+            "the server compacted the conversation before it answered: this usage is for the compacted"
+            " messages, and not for those that were sent. Record none for this request. The next usage is"
+            " for its own messages again, if these include the returned compaction"
         )
     first = next((one for one in steps if item_of(one, "type") == "message"), None)
     if first is None:
@@ -191,7 +190,9 @@ def _number(report: Mapping[str, Any], dotted: str) -> int | None:
 def _whole(value: object, key: str, *, least: int) -> int:
     whole = whole_of(value)
     if whole is None or whole < least:
-        raise ConfigurationError(f"{key} is a whole number of tokens, {least} or more, not {value!r:.80}")
+        raise ConfigurationError(
+            f"{key} must be a whole number of tokens, {least} or more, not {value!r:.80}"
+        )
     return whole
 
 
@@ -393,9 +394,9 @@ class Learned:
             found = cls(**numbers, deviations=tuple(data["deviations"]))
             values = (found.counted_tokens, found.reported_tokens, *found.deviations)
         except (KeyError, TypeError) as error:
-            raise ConfigurationError(f"what was learned from usage cannot be read: {error}") from error
+            raise ConfigurationError(f"data learned from usage cannot be read: {error}") from error
         if any(type(value) is not int or value < 0 for value in values):
-            raise ConfigurationError(f"what was learned from usage is whole numbers, not {data!r:.80}")
+            raise ConfigurationError(f"data learned from usage must be whole numbers, not {data!r:.80}")
         return found
 
 
@@ -526,12 +527,11 @@ _VERSION = 1
 
 
 class UsageBaseline(AdditiveCounter):
-    """A counter that goes by the provider's own count as far as there is one.
+    """A counter that uses the provider's own counts as far as there are any.
 
-    Made for one conversation. After each answer `record` what was reported for the request: from then on
-    the messages of that request have their share of what was billed, and only what is newer is estimated,
-    times a factor learned from this conversation's own reports. Without a report it counts as the counter
-    inside does.
+    Each baseline is for one conversation. After each answer, `record` the usage of the request. From then on,
+    the messages of that request have their share of the bill, and only newer messages are estimated, times a
+    factor learned from this conversation's reports. Without a report it counts as the counter inside does.
 
     Raises:
         ConfigurationError: The counter counts whole lists only, or is a class.
@@ -551,9 +551,10 @@ class UsageBaseline(AdditiveCounter):
         """Calibrate a counter.
 
         Args:
-            counter: What estimates; it must count single messages (`count_message`, `fixed_tokens`).
-            format: The wire form of the messages. None: told by what is recorded last, as `fit` tells it;
-                until then the counter's own.
+            counter: The counter that estimates; it must count single messages (`count_message`,
+                `fixed_tokens`).
+            format: The wire form of the messages. None: decided by the latest recorded request, as `fit`
+                decides; until then the counter's own.
         """
         inside = as_additive(counter)
         self._given = None if format is None else get_format(format)
@@ -565,7 +566,7 @@ class UsageBaseline(AdditiveCounter):
         self.name = counter_name(inside)
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, with what was recorded so far, for another wire form."""
+        """Return the same counter, with everything recorded, for another wire form."""
         twin = copy(self)
         twin._given = twin._format = get_format(format)
         twin._counter = self._counter.with_format(twin._format)
@@ -578,7 +579,7 @@ class UsageBaseline(AdditiveCounter):
         return twin
 
     def snapshot(self) -> Self:
-        """Return the counter as it stands, which no later report changes."""
+        """Return the counter in its present state, which later reports do not change."""
         with self._lock:
             return copy(self)
 
@@ -593,11 +594,11 @@ class UsageBaseline(AdditiveCounter):
     # -- counting
 
     def count_text(self, text: str, /) -> int:
-        """Count a bare text, by what was learned."""
+        """Count a bare text with the learned factor."""
         return self._estimate(self._counter.count_text(text))
 
     def count_message(self, message: Any, /) -> int:
-        """Return the share of a message in what was billed; the estimate of a new one."""
+        """Return the share of a message in the bill; for a new message, the estimate."""
         entry = mapping_of(message)
         bills = self._bills
         if bills.sizes:
@@ -609,7 +610,7 @@ class UsageBaseline(AdditiveCounter):
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Return what the bill leaves for it; what changed since is estimated."""
+        """Return the fixed part of the bill; what changed since then is estimated."""
         counted = self._counter.fixed_tokens(system, tools, has_system=has_system, extra=extra)
         bills = self._bills
         return max(0, bills.fixed_tokens + self._estimate(counted - bills.fixed_counted, bills))
@@ -623,8 +624,8 @@ class UsageBaseline(AdditiveCounter):
             tokens: The count of a whole request.
 
         Returns:
-            Tokens; meant to hold for 95 of 100 requests that go on from the latest bill. Before there is
-            a bill, the margin of the counter inside; None if it does not say.
+            Tokens; meant to hold for 95 of 100 requests that continue from the latest bill. Before the first
+            bill, it is the margin of the counter inside; None if that gives none.
         """
         bills = self._bills
         return bills.of_model.margin_of_request(
@@ -632,7 +633,7 @@ class UsageBaseline(AdditiveCounter):
         )
 
     def over_margin_tokens(self, tokens: int, /) -> int | None:
-        """Say how far the bill may be below a count; after one, as far as above.
+        """Say how far the bill may be below a count; after a bill, as far as above.
 
         Args:
             tokens: The count of a whole request.
@@ -659,33 +660,36 @@ class UsageBaseline(AdditiveCounter):
         tools: Any = None,
         model: str | None = None,
     ) -> None:
-        """Take in what the provider reported for a request.
+        """Record the usage that the provider reported for a request.
 
         Args:
             request: The messages, or the whole body, exactly as sent.
             usage: What came back: the usage, in the shape of Chat Completions, Responses, Anthropic, Gemini,
-                Converse, Ollama or Cohere; the response that holds it; or the input tokens as a number.
-            answer: The message that came back, if it goes into the conversation: its size is reported, too.
-            system: System text, where the request is a list and it was sent apart.
-            tools: Tool schemas, where the request is a list.
-            model: Who answered; what is learned is kept by model, and another model's bills are not used.
+                Converse, Ollama or Cohere; the response that contains it; or the input tokens as a number.
+            answer: The returned message, if it becomes part of the conversation: its size was reported, too.
+            system: System text, if the request is a list and system text was sent separately.
+            tools: Tool schemas, if the request is a list.
+            model: The model that answered; factors are learned per model, and another model's bills are not
+                used.
 
-        Complexity: O(n) to compare with what was recorded before; only new messages are read and counted.
+        Complexity: O(n) to compare with earlier requests; only new messages are read and counted.
 
         Raises:
-            UsageError: The usage is not of what was sent: the server compacted it first.
-            ConfigurationError: The usage is none, or the request is no request.
+            UsageError: The usage is not for the messages that were sent: the server compacted them first.
+            ConfigurationError: The usage or the request is not one.
             FormatError: A message cannot be read.
         """
         reported = usage_of(usage)
         if model is not None and not isinstance(model, str):
-            raise ConfigurationError(f"model is the name of a model, not {model!r:.80}", argument="model")
+            raise ConfigurationError(
+                f"model must be the name of a model, not {model!r:.80}", argument="model"
+            )
         form, messages, beside, body = read_given(
             request, format=self._given or "auto", model=model, system=system, tools=tools
         )
         if body is not None and ((system is not None and body.system is not None) or (tools and body.tools)):
             raise ConfigurationError(
-                "system or tools are given twice: beside the request body and in it", argument="system"
+                "system or tools are passed twice: beside the request body and in it", argument="system"
             )
         counter = self._counter.with_format(form)
         has_system = bool(beside.system or (messages and messages[0].get("role") in SYSTEM_ROLES))
@@ -712,9 +716,9 @@ class UsageBaseline(AdditiveCounter):
     # -- plain data
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what was recorded as plain data; no text of a message is in it.
+        """Return everything recorded as plain data, without any text of a message.
 
-        This is how a baseline is kept; between processes it travels by pickling, too.
+        Use it to store a baseline; a baseline can also be pickled.
         """
         bills = self._bills
         return {
@@ -734,15 +738,15 @@ class UsageBaseline(AdditiveCounter):
     def from_dict(
         cls, data: Mapping[str, Any], /, *, counter: Any, format: str | Format | None = None
     ) -> Self:
-        """Go on from what was written.
+        """Continue from stored data.
 
         Args:
-            data: What `to_dict` wrote.
-            counter: The counter it was made with; no data can keep one.
-            format: The wire form, or its name; None: the one it was written with.
+            data: What `to_dict` returned.
+            counter: The counter the baseline was made with; data cannot store one.
+            format: The wire form, or its name; None: the one in the data.
 
         Raises:
-            ConfigurationError: It is no such data, of another version, or of another counter.
+            ConfigurationError: The data is not a baseline, or is of another version or counter.
         """
         made = cls(counter, format=format)
         try:
@@ -763,12 +767,12 @@ class UsageBaseline(AdditiveCounter):
             raise ConfigurationError(f"a usage baseline cannot be read from {data!r:.80}: {error}") from error
         if written != (_VERSION, made.name):
             raise ConfigurationError(
-                f"the data is of version {written[0]!r:.20} and counter {written[1]!r:.80}, not of version"
-                f" {_VERSION} and {made.name!r}: pass the counter it was made with, or begin anew"
+                f"the data has version {written[0]!r:.20} and counter {written[1]!r:.80}, not version"
+                f" {_VERSION} and counter {made.name!r}: pass the counter it was made with, or start over"
             )
         numbers = (bills.total_tokens, bills.fixed_tokens, bills.fixed_counted, *bills.sizes.values())
         if any(type(one) is not int or one < 0 for one in numbers):
-            raise ConfigurationError("a usage baseline holds whole numbers of tokens; this data does not")
+            raise ConfigurationError("a usage baseline has whole numbers of tokens; this data does not")
         made._bills = bills
         if bills.total_tokens:
             made.name = f"{made.name}, calibrated"

@@ -67,8 +67,9 @@ def as_counter(counter: Any, /, *, later: bool = False) -> RequestCounter:
     if call is counter and callable(getattr(counter, "encode", None)):
         raise ConfigurationError(
             f"counter={counter_name(counter)} is a tokenizer: pass counter_from_tokenizer(tokenizer) (of"
-            " trimtab.counting) where it has a chat template, counter_from_text(lambda text:"
-            " len(tokenizer.encode(text))) where it has none, as tiktoken's, or model= for the model's own",
+            " trimtab.counting) if it has a chat template, counter_from_text(lambda text:"
+            " len(tokenizer.encode(text))) if it has none, such as tiktoken's, or model= for the model's"
+            " own",
             argument="counter",
         )
     if not callable(call):
@@ -79,8 +80,8 @@ def as_counter(counter: Any, /, *, later: bool = False) -> RequestCounter:
         )
     if answers_later(call):
         raise ConfigurationError(
-            f"{counter_name(counter)} counts asynchronously and fit() does not: await afit(...), or pass a"
-            " counter that answers at once",
+            f"{counter_name(counter)} is async, but fit() is synchronous: await afit(...), or pass a"
+            " synchronous counter",
             argument="counter",
         )
     if call is not counter:
@@ -98,8 +99,8 @@ async def as_awaited(counter: Any, /) -> RequestCounter | None:
         return None
     if inspect.isroutine(counter) and answers_later(counter) and not await _acounts_lists(counter):
         raise ConfigurationError(
-            f"counter={counter_name(counter)} is an async function that counts a text, and is asked about"
-            " lists of messages: write one that counts a list of messages, or pass an object with async"
+            f"counter={counter_name(counter)} is an async function that counts a text, but an async counter"
+            " must count lists of messages: write a function that does, or pass an object with async"
             " methods count_message(message) and fixed_tokens(system, tools, *, has_system, extra)",
             argument="counter",
         )
@@ -111,11 +112,11 @@ def _check_one(counter: object) -> None:
     if isinstance(counter, type):
         name = counter.__name__
         raise ConfigurationError(
-            f"counter={name} is a class: pass a counter, made by {name}(...)", argument="counter"
+            f"counter={name} is a class: pass an object, {name}(...)", argument="counter"
         )
     if isinstance(counter, Sequence):
         raise ConfigurationError(
-            f"counter is one counter, not a {type(counter).__name__}: {reprlib.repr(counter)}",
+            f"counter must be a single counter, not a {type(counter).__name__}: {reprlib.repr(counter)}",
             argument="counter",
         )
 
@@ -169,8 +170,8 @@ def _in_words(words: str) -> RequestCounter:
         return as_counter(made)
     published = "".join(f", {name!r}" for name in plugin_names("counters"))
     raise ConfigurationError(
-        f"counter={words!r} is none of 'estimate', 'chars:N' (as 'chars:4'){published}; for the counter of a"
-        f" model pass model={words!r}",
+        f"counter={words!r} is not one of 'estimate', 'chars:N' (such as 'chars:4'){published}; for the"
+        f" counter of a model pass model={words!r}",
         argument="counter",
     )
 
@@ -245,17 +246,17 @@ def _counts_lists(function: Function) -> Steps[bool]:
             return False
         raise _unclear_error(
             function,
-            f"it answers {of_list} for a list of one message and {of_text} for that message's"
-            f" text of {len(_TEXT):,} characters, so it reads neither",
+            f"it returns {of_list} for a list of one message and {of_text} for that message's text of"
+            f" {len(_TEXT):,} characters, so it counts neither",
         )
     if isinstance(of_text, str) and of_list is None:
         raise _unclear_error(
             function,
-            f"it answers a text with a {of_text}, as a tokenizer does: write counter=lambda text:"
+            f"it returns a {of_text} for a text, as a tokenizer does: write counter=lambda text:"
             " len(tokenizer.encode(text)), or model= for the model's own",
         )
     if isinstance(of_text, float):
-        raise _unclear_error(function, "it answers a text with a fraction, and a count is a whole number")
+        raise _unclear_error(function, "it returns a fraction for a text, but a count must be a whole number")
     if of_list is None and isinstance((yield from _try(_MESSAGE)), int):
         raise _unclear_error(function, "it counts a single message")
     return True

@@ -125,16 +125,16 @@ ESTIMATES = TextCache(estimate_tokens, name="estimate", origin=(_estimates, ()))
 class EstimateCounter(TextCounter):
     """Estimates tokens from the scripts of a text's characters; errs high.
 
-    Needs no package and no vocabulary. At or above the o200k count for 95 % of real messages,
-    in every script that was tried; see `tests/test_counting_estimate.py` for how far.
+    Needs no package and no vocabulary. The estimate is at or above the o200k count for 95 % of real messages,
+    in every script that was tried; see `tests/test_counting_estimate.py` for the numbers.
 
     Args:
-        name: What reports call it.
-        framing: What is charged beside the text. None: as for OpenAI's models.
-        media: What is charged for images, sound and files. None: the rule of the wire form's provider.
-        margin: How far an estimate may be off. None: nobody knows.
-        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
-        cache: Where counts of texts are remembered. None: with all other estimates.
+        name: Its name in reports.
+        framing: Charges beside the text. None: those of OpenAI's models.
+        media: Charges for images, sound and files. None: the rule of the wire form's provider.
+        margin: How far an estimate may be off. None: unknown.
+        format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
+        cache: Where counts of texts are remembered. None: shared with all other estimates.
 
     Example:
         >>> EstimateCounter().count([{"role": "user", "content": "What is a token?"}])

@@ -29,64 +29,66 @@ from trimtab.models import ModelFacts, facts_for, near_models
 class Count:
     """The tokens of a request, and how far they may be from the bill.
 
-    The bill is not more than `margin_tokens` above `tokens` for 97 % of requests, and not more than
-    `over_margin_tokens` below. What nobody knows is None.
+    For 97 % of requests the bill is at most `margin_tokens` above `tokens` and at most `over_margin_tokens`
+    below. A number that nobody knows is None.
 
     Args:
-        tokens: The whole request.
+        tokens: Tokens of the whole request.
         exact: Whether the tokenizer is the model's, and each feature of the request was billed as counted.
-        margin_tokens: How far the bill may be above the count; None where nobody measured.
-        over_margin_tokens: How far the bill may be below the count; None where nobody measured.
-        messages_tokens: Of the messages with their framing, media apart; None for a black box.
-        media_tokens: Of images, sounds, videos and files.
-        system_tokens: Of system text beside the messages.
+        margin_tokens: How far the bill may be above the count; None if unknown.
+        over_margin_tokens: How far the bill may be below the count; None if unknown.
+        messages_tokens: Tokens of the messages with their framing, without media; None for a black box.
+        media_tokens: Tokens of images, sounds, videos and files.
+        system_tokens: Tokens of system text beside the messages.
         tools_tokens: Tool schemas.
-        output_schema_tokens: Schema of the answer.
-        framing_tokens: Of the request itself, whatever it holds.
+        output_schema_tokens: Tokens of the output schema.
+        framing_tokens: Tokens of the request itself, whatever it contains.
         counter: Who counted.
-        format: The wire form the messages were read in.
-        sizes: Tokens of each message, media included; None for a black box.
-        unknown: What the request holds or names whose cost nobody can know from it, a phrase each.
-        notes: What else the report of a fit would say of the count, a sentence each: that the model is not
-            known.
+        format: The wire form in which the messages were read.
+        sizes: Tokens of each message, including media; None for a black box.
+        unknown: What the request contains or names whose cost cannot be known, one phrase each.
+        notes: Further notes that the report of a fit would have on the count, one sentence each, for example
+            that the model is unknown.
     """
 
     tokens: int
     exact: bool
     """Whether the tokenizer is the model's, and each feature of the request was billed as counted."""
     margin_tokens: int | None
-    """How far the bill may be above the count; None where nobody measured."""
+    """How far the bill may be above the count; None if unknown."""
     over_margin_tokens: int | None = None
-    """How far the bill may be below the count; None where nobody measured."""
+    """How far the bill may be below the count; None if unknown."""
     messages_tokens: int | None = None
-    """Of the messages with their framing, media apart; None for a black box."""
+    """Tokens of the messages with their framing, without media; None for a black box."""
     media_tokens: int | None = None
-    """Of images, sounds, videos and files."""
+    """Tokens of images, sounds, videos and files."""
     system_tokens: int | None = None
-    """Of system text beside the messages."""
+    """Tokens of system text beside the messages."""
     tools_tokens: int | None = None
     output_schema_tokens: int | None = None
     framing_tokens: int | None = None
-    """Of the request itself, whatever it holds."""
+    """Tokens of the request itself, whatever it contains."""
     counter: str
     """Who counted."""
     format: str
-    """The wire form the messages were read in."""
+    """The wire form in which the messages were read."""
     sizes: tuple[int, ...] | None = None
-    """Tokens of each message, media included; None for a black box."""
+    """Tokens of each message, including media; None for a black box."""
     unknown: tuple[str, ...] = ()
-    """What the request holds or names whose cost nobody can know from it, a phrase each."""
+    """What the request contains or names whose cost cannot be known, one phrase each."""
     notes: tuple[str, ...] = ()
-    """What else the report of a fit would say of the count, a sentence each: that the model is not known."""
+    """Further notes that the report of a fit would have on the count, one sentence each, for example that the
+    model is unknown.
+    """
 
     @property
     def most_tokens(self) -> int | None:
-        """What the bill hardly exceeds; None without a margin."""
+        """The upper limit of the expected bill; None without a margin."""
         return None if self.margin_tokens is None else self.tokens + self.margin_tokens
 
     @property
     def least_tokens(self) -> int | None:
-        """What the bill is hardly below; None without a margin."""
+        """The lower limit of the expected bill; None without a margin."""
         return None if self.over_margin_tokens is None else self.tokens - self.over_margin_tokens
 
 

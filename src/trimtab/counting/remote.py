@@ -37,18 +37,18 @@ from trimtab.formats.values import item_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountQuestion:
-    """The request whose tokens are asked for.
+    """The request to count.
 
     Args:
-        messages: In the wire form of the caller.
-        system: System text that stands outside the messages; None if there is none.
+        messages: Messages in the wire form of the caller.
+        system: System text outside the messages; None if there is none.
         tools: Tool schemas; None if there are none.
     """
 
     messages: tuple[dict[str, Any], ...]
-    """In the wire form of the caller."""
+    """Messages in the wire form of the caller."""
     system: Any = None
-    """System text that stands outside the messages; None if there is none."""
+    """System text outside the messages; None if there is none."""
     tools: Any = None
     """Tool schemas; None if there are none."""
 
@@ -105,14 +105,14 @@ class _Loop:
 class RemoteCounter(AsyncRequestCounter):
     """An async counter that asks the provider what a request costs; for `afit`.
 
-    A whole request is asked about, so that what comes out is the provider's own number; what single messages
-    have of it is shared by estimate. A fit asks once if all fits, and O(log n) times if not. Equal requests
-    are asked about once, also while the first is underway. Where the provider fails or is too slow the
-    estimate answers, raised by how far it may be off and by how much more the provider last said than it;
-    `name` and `exact` (which reports show), `failures` and `last_failure` say so.
+    It asks about a whole request, so the result is the provider's own number; shares of single messages are
+    estimated. A fit asks once if everything fits, and O(log n) times otherwise. Equal requests are asked
+    about once, even while the first is in progress. If the provider fails or is too slow, the estimate
+    answers, raised by its possible error and by the difference to the provider's last count; `name` and
+    `exact` (shown in reports), `failures` and `last_failure` say so.
 
     Raises:
-        ConfigurationError: A number is out of range, or `ask` is no function.
+        ConfigurationError: A number is out of range, or `ask` is not a function.
 
     Example:
         >>> import asyncio
@@ -138,21 +138,21 @@ class RemoteCounter(AsyncRequestCounter):
         max_concurrent: int = 4,
         max_entries: int = 4_096,
     ) -> None:
-        """Set the counter up; nothing is asked yet.
+        """Set up the counter; no request is sent yet.
 
         Args:
             ask: Asks the provider; an async function.
-            name: What reports call it; None: the name of the function.
-            estimate: Counts what the provider does not. None: `EstimateCounter()`.
-            timeout_seconds: How long one answer is waited for; above 0.
+            name: Its name in reports; None: the name of the function.
+            estimate: Counts what the provider does not count. None: `EstimateCounter()`.
+            timeout_seconds: Maximum wait for one answer; above 0.
             retry_after_seconds: How long only the estimate answers after a failure: a fit asks several
-                questions, and each would wait for as long.
-            max_concurrent: Questions underway at once in one event loop, at least 1.
+                questions, and each would wait as long again.
+            max_concurrent: Maximum number of questions in progress in one event loop, at least 1.
             max_entries: Answers remembered.
         """
         if not callable(ask):
             raise ConfigurationError(
-                f"ask is an async function of a CountQuestion, not {ask!r:.80}", argument="ask"
+                f"ask must be an async function of a CountQuestion, not {ask!r:.80}", argument="ask"
             )
         self._ask = ask
         self._made_of = {
@@ -164,13 +164,13 @@ class RemoteCounter(AsyncRequestCounter):
             "max_entries": max_entries,
         }
         if name is not None and not isinstance(name, str):
-            raise ConfigurationError(f"name is a text, not {name!r:.80}", argument="name")
+            raise ConfigurationError(f"name must be a text, not {name!r:.80}", argument="name")
         self._name = name or counter_name(ask)
         try:
             self._estimate = EstimateCounter() if estimate is None else as_counter(estimate)
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"estimate is a counter, as counter_for(...) makes it: {error}", argument="estimate"
+                f"estimate must be a counter, for example from counter_for(...): {error}", argument="estimate"
             ) from error
         self._timeout_seconds = _seconds("timeout_seconds", timeout_seconds, is_pause=False)
         self._retry_after_seconds = _seconds("retry_after_seconds", retry_after_seconds, is_pause=True)
@@ -202,18 +202,18 @@ class RemoteCounter(AsyncRequestCounter):
         estimate: Any = None,
         timeout_seconds: float = 10.0,
     ) -> Self:
-        """Ask through an async client of the anthropic, google-genai or openai package.
+        """Count through an async client of the anthropic, google-genai or openai package.
 
         Args:
-            client: `AsyncAnthropic`, `google.genai.Client` or `AsyncOpenAI`; it stays the caller's, with
-                its keys and retries. Messages are in its form: Messages, contents, Responses items.
-            model: Whose tokens are counted.
+            client: `AsyncAnthropic`, `google.genai.Client` or `AsyncOpenAI`; it is used as it is, with its
+                keys and retries. Messages are in the client's form: Messages, contents, or Responses items.
+            model: The model whose tokens are counted.
             options: Further arguments of the endpoint, such as `thinking` and `tool_choice`.
-            estimate: Counts what the provider does not. None: by the model table, or an estimate.
-            timeout_seconds: How long one answer is waited for, retries of the client included.
+            estimate: Counts what the provider does not count. None: from the model table, or an estimate.
+            timeout_seconds: Maximum wait for one answer, including retries of the client.
 
         Raises:
-            ConfigurationError: It has no such endpoint, or does not answer later.
+            ConfigurationError: The client has no such endpoint, or is not async.
         """
         endpoint = _endpoint_of(client, model=model, options=options)
         by = endpoint.estimate() if estimate is None else estimate
@@ -226,19 +226,20 @@ class RemoteCounter(AsyncRequestCounter):
 
     @property
     def name(self) -> str:
-        """What reports call it; says so where the estimate answers in its place."""
+        """Its name in reports; shows if the estimate answers instead."""
         why = self.last_failure if self._is_silent() else self._estimated
         return self._name if why is None else f"{self._name}; now estimated ({why})"
 
     @property
     def exact(self) -> bool:
-        """Whether the provider itself said the latest count, and answers now."""
+        """Whether the latest count is the provider's, and the provider answers now."""
         return self._estimated is None and not self._is_silent()
 
     def margin_tokens(self, tokens: int, /) -> int:
         """Say how far the bill may be above a count.
 
-        Not at all while the provider answers; else as far as the estimate says, a tenth if it does not.
+        It is 0 while the provider answers; otherwise it is the margin of the estimate, or a tenth if the
+        estimate gives none.
         """
         return 0 if self.exact else self._margin_of_estimate(tokens)
 
@@ -258,10 +259,11 @@ class RemoteCounter(AsyncRequestCounter):
         return _Snapshot(self)
 
     async def count_request(self, request: CountRequest, /) -> int:
-        """Ask the provider for the tokens of a request; else the estimate answers.
+        """Ask the provider for the tokens of a request; if it fails, the estimate answers.
 
-        A request without messages, which no provider takes, is always estimated; so are an output schema
-        (`extra`), which the endpoints take in other words than requests do, and tools that one refuses.
+        Some requests are always estimated: those without messages, which no provider accepts; those with an
+        output schema (`extra`), which the endpoints expect in another form; and those with tools that an
+        endpoint refuses.
         """
         answer = await _Snapshot(self).cost(request)
         self._estimated = answer.estimated
@@ -333,7 +335,7 @@ class RemoteCounter(AsyncRequestCounter):
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            what = f"counter {self._name} failed on a request: something inside was cancelled"
+            what = f"counter {self._name} failed on a request: an inner operation was cancelled"
             raise CountingError(what, counter=self._name) from cause
         except BaseException as cause:
             raise failure_of(cause, counter=self._name, of=of) from cause
@@ -443,7 +445,9 @@ def _seconds(name: str, value: float, *, is_pause: bool) -> float:
     seconds = number_of(value)
     if seconds is None or seconds < 0 or (seconds == 0 and not is_pause):
         bound = "of 0 or more" if is_pause else "above 0"
-        raise ConfigurationError(f"{name} is a number of seconds {bound}, not {value!r:.80}", argument=name)
+        raise ConfigurationError(
+            f"{name} must be a number of seconds {bound}, not {value!r:.80}", argument=name
+        )
     return float(seconds)
 
 
@@ -487,13 +491,12 @@ def _endpoint_of(client: object, *, model: str, options: Mapping[str, Any] | Non
             continue
         if not answers_later(call):
             raise ConfigurationError(
-                f"{counter_name(client)} does not answer later: pass the async client (AsyncAnthropic,"
-                " AsyncOpenAI)"
+                f"{counter_name(client)} is not async: pass the async client (AsyncAnthropic, AsyncOpenAI)"
             )
         return _Endpoint(call, provider, model, options or {})
     paths = ", ".join(f"client.{'.'.join(provider.path)}" for provider in _PROVIDERS)
     raise ConfigurationError(
-        f"{type(client).__name__} has none of {paths}. For another client pass an async function:"
+        f"{type(client).__name__} has no {paths}. For another client pass an async function:"
         " RemoteCounter(ask)"
     )
 
@@ -514,8 +517,8 @@ class _Endpoint:
             CopyError: Always, with what to write instead.
         """
         raise CopyError(
-            "a RemoteCounter that asks through a client is neither copied nor pickled: make it where it is"
-            " used, as RemoteCounter.of(client, model=...)"
+            "a RemoteCounter that asks through a client cannot be copied or pickled: make it where it is"
+            " used, with RemoteCounter.of(client, model=...)"
         )
 
     def estimate(self) -> RequestCounter:

@@ -23,10 +23,10 @@ Keep = Literal["end", "start", "both"]
 """Which part of a text stays."""
 
 CUT_MARKER = "[text cut by trimtab]"
-"""Stands where text was cut (SPEC A10); 6 tokens in o200k and cl100k.
+"""The marker where text was cut (SPEC A10); 6 tokens in o200k and cl100k.
 
-A constant without a number, so that equal input gives equal output and a text that was cut before and fits
-stays as it is. It claims nothing and asks for nothing, so a tool that writes it itself gains nothing by it.
+It has no number, so equal input gives equal output, and a text that was cut before and fits is not changed.
+It makes no claim and no request, so a tool that writes it itself gains nothing.
 """
 
 _MARKER = re.compile(r"\[(?:text cut by trimtab(?:; all of it: [^][\n]{1,160})?|trimtab: [^][\n]{1,160})\]")

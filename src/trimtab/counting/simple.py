@@ -27,9 +27,9 @@ ToolCallTokens = Callable[[str, str], int]
 
 
 class CharCounter(AdditiveCounter):
-    """Counts characters and divides, rounding up once a message.
+    """Counts characters and divides, rounding up once per message.
 
-    Names, tool names and arguments count as text; roles and ids are free. Other unknown fields
+    Message names, tool names and arguments count as text; roles and ids cost nothing. Other unknown fields
     count as JSON.
 
     Example:
@@ -48,13 +48,14 @@ class CharCounter(AdditiveCounter):
         """Set the ratio.
 
         Args:
-            chars_per_token: Characters a token; greater than 0.
+            chars_per_token: Characters per token; greater than 0.
             part_tokens: Tokens of a part that is not text; 0 or more.
-            tool_call_tokens: Replaces the characters of a call's name and arguments.
-            format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+            tool_call_tokens: Charge for each call, in place of the characters of its name and arguments.
+            format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
 
         Raises:
-            ConfigurationError: A number is out of range, or `tool_call_tokens` is no function or async.
+            ConfigurationError: A number is out of range, or `tool_call_tokens` is not a function, or is
+                async.
         """
         ratio = number_of(chars_per_token)
         if ratio is None or not 0 < ratio <= _HIGHEST_RATIO:
@@ -117,13 +118,13 @@ class FixedCounter(AdditiveCounter):
         """Set the charges, in tokens.
 
         Args:
-            per_message: For each message.
-            per_part: For each part of one.
-            per_tool_call: For each call it makes.
-            format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+            per_message: Tokens for each message.
+            per_part: Tokens for each part of a message.
+            per_tool_call: Tokens for each call of a message.
+            format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
 
         Raises:
-            ConfigurationError: One is negative or no integer.
+            ConfigurationError: A number is negative or not an integer.
         """
         self._per_message = check_whole("per_message", per_message, least=0)
         self._per_part = check_whole("per_part", per_part, least=0)
@@ -131,11 +132,11 @@ class FixedCounter(AdditiveCounter):
         self._format = get_format(format)
 
     def count_text(self, text: str, /) -> int:
-        """Return 0: texts are free, only what holds them is charged."""
+        """Return 0: texts cost nothing; messages, parts and calls do."""
         return 0
 
     def count_message(self, message: Any, /) -> int:
-        """Count one message; a string is one part, no content is none."""
+        """Count one message; a string is one part, and empty content has no part."""
         pieces = self._format.pieces(mapping_of(message))
         return self._per_message + self._per_part * pieces.parts + self._per_tool_call * len(pieces.calls)
 
@@ -148,20 +149,20 @@ def counter_from_text(
     part_tokens: int = 85,
     name: str | None = None,
 ) -> TextCounter:
-    """Make a counter of a function that counts a text.
+    """Make a counter from a function that counts a text.
 
-    A message costs its text, the compact JSON of its tool calls, the id of the call it answers,
-    and `message_overhead`; a name is free. Counts are remembered by text, so the function must
-    always answer the same.
+    A message costs its text, the compact JSON of its tool calls, the id of the call it answers, and
+    `message_overhead`; a name costs nothing. Counts are remembered by text, so the function must always
+    answer the same.
 
     Args:
-        count_text: Tokens of a text; 0 or more, an integer.
-        message_overhead: Tokens a message costs beside its texts.
+        count_text: Returns the tokens of a text: an integer, 0 or more.
+        message_overhead: Tokens of a message in addition to its texts.
         part_tokens: Tokens of a part that is not text.
-        name: What reports and errors call it; the function's own name if None.
+        name: Its name in reports and errors; None: the function's own name.
 
     Raises:
-        ConfigurationError: It is `len`, not callable or async, or a number is negative.
+        ConfigurationError: The function is `len`, is not callable or is async, or a number is negative.
 
     Example:
         >>> words = counter_from_text(lambda text: len(text.split()))
@@ -170,7 +171,7 @@ def counter_from_text(
     """
     if count_text is len:
         raise ConfigurationError(
-            "len counts characters, not tokens; for characters a token use CharCounter(chars_per_token)",
+            "len counts characters, not tokens; for characters per token use CharCounter(chars_per_token)",
             argument="count_text",
         )
     _check_at_once("a text function", count_text)
@@ -257,6 +258,4 @@ def _check_at_once(name: str, function: Any) -> None:
     if not callable(function):
         raise ConfigurationError(f"{name} must be callable, not {function!r}", argument=name)
     if answers_later(function):
-        raise ConfigurationError(
-            f"{name} must answer at once, not be async: it counts asynchronously", argument=name
-        )
+        raise ConfigurationError(f"{name} must be synchronous, and is async", argument=name)

@@ -258,7 +258,7 @@ class Sizes:
         if not start <= low <= stop:
             name = counter_name(counter)
             raise CountingError(
-                f"counter {name} counted back to {low}, which is not from {start} to {stop}",
+                f"counter {name} counted back to {low}, which is not between {start} and {stop}",
                 counter=name,
                 answer=low,
             )

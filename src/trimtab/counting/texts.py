@@ -46,11 +46,11 @@ _AS_SYSTEM = ("json", "spaced", "indented")
 
 
 class TextCounter(AdditiveCounter):
-    """Counts the texts of a message with a text function, and adds what framing costs.
+    """Counts the texts of a message with a function, and adds the cost of framing.
 
-    Sizes of messages add up to the whole, so a conversation is counted from its newest message
-    back and only as far as needed. Counts are remembered by text; clear them with `clear()`.
-    Safe to share between threads if the text function is.
+    Sizes of messages add up to the whole, so counting starts at the newest message and goes back only as far
+    as needed. Counts are remembered by text; `clear()` forgets them. Safe to share between threads if the
+    text function is.
     """
 
     def __init__(
@@ -69,21 +69,21 @@ class TextCounter(AdditiveCounter):
         format: str | Format = "openai_chat",
         cache: TextCache | None = None,
     ) -> None:
-        """Take a text function, and the rules of what is charged beside texts.
+        """Take a text function, and the rules for charges beside texts.
 
         Args:
-            count_text: Tokens of a text; must always answer the same.
-            name: What the report calls it.
-            exact: Whether plain text is counted as the model does, its framing included.
-            framing: What is charged beside texts; gpt-4o's if None.
-            framings: The same by wire form, where another form is charged differently.
-            media: What images and files are charged; gpt-4o's if None.
-            margin: How far counts may be off; None if nobody knows.
-            margins: The same by wire form, where another form is known less well.
-            exact_features: By wire form, the features of requests that were billed as counted: a count of
-                others is not exact. None: plain text is, if `exact` says so.
+            count_text: Returns the tokens of a text; must always return the same number for the same text.
+            name: Its name in reports.
+            exact: Whether plain text is counted as the model counts it, including its framing.
+            framing: Charges beside texts; None: those of gpt-4o.
+            framings: The same by wire form, for forms that are charged differently.
+            media: Charges for images and files; None: those of gpt-4o.
+            margin: How far counts may be off; None if unknown.
+            margins: The same by wire form, for forms that are known less well.
+            exact_features: By wire form, the features of requests that were billed as counted; a count with
+                other features is not exact. None: plain text only, if `exact` is True.
             format: The wire form of the messages.
-            cache: Remembers counts by text; one of its own if None.
+            cache: Remembers counts by text; None: its own cache.
         """
         self._cache = TextCache(count_text, name=name) if cache is None else cache
         self._format = self._reader = get_format(format)
@@ -99,9 +99,9 @@ class TextCounter(AdditiveCounter):
         self._prices: Prices | None = None
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, and what it remembers, for another wire form.
+        """Return the same counter for another wire form; remembered counts are shared.
 
-        It is exact in the form it was made for only: how another is framed is less well known.
+        It is exact only in the form it was made for: the framing of other forms is known less well.
         """
         if format is self._format:
             return self
@@ -117,9 +117,9 @@ class TextCounter(AdditiveCounter):
     def charge_as(self, format: str | Format, /) -> Self:
         """Return the same counter for messages sent in another wire form.
 
-        A call or a result that becomes a message of its own there is charged the frame of one, and what is an
-        object here and text there as the widest that is written of it. Errs high:
-        by the frame of a message that holds nothing else, and by what is saved where messages become one.
+        A call or a result that becomes a message of its own there is charged the framing of a message. An
+        object here that is text there is charged as its longest text form. Errs high: by the framing of a
+        message without other content, and by what merging messages saves.
         """
         sent, read = get_format(format), self._format
         if sent is read:
@@ -159,8 +159,8 @@ class TextCounter(AdditiveCounter):
     def knows(self, pieces: Pieces, /) -> bool:
         """Tell whether a message is one plain text.
 
-        How all else is charged is fitted to bills, not public. Several texts in one message are joined by
-        some hosts and counted apart by others.
+        The other charges are fitted to bills, not published. Some hosts join several texts in one message,
+        others count them separately.
         """
         found = (pieces.calls, pieces.results, pieces.result_id, pieces.thoughts, pieces.tools, pieces.other)
         return not any(found) and not pieces.sealed_chars and not pieces.media and len(pieces.texts) <= 1
@@ -181,20 +181,20 @@ class TextCounter(AdditiveCounter):
         return self._any_message(mapping_of(message), self._cache.young)
 
     def margin_tokens(self, tokens: int, /, *, is_plain: bool = False) -> int | None:
-        """Say how far the bill may be above a count; None if nobody measured.
+        """Say how far the bill may be above a count; None if unknown.
 
         Args:
             tokens: The count.
-            is_plain: Whether it is known to be of text alone, whose framing is known better.
+            is_plain: Whether the request is known to be text only, whose framing is known better.
         """
         return None if self.margin is None else self.margin.of(tokens, is_plain=is_plain)
 
     def over_margin_tokens(self, tokens: int, /, *, is_plain: bool = False) -> int | None:
-        """Say how far the bill may be below a count; None if nobody measured.
+        """Say how far the bill may be below a count; None if unknown.
 
         Args:
             tokens: The count.
-            is_plain: Whether it is known to be of text alone, whose framing is known better.
+            is_plain: Whether the request is known to be text only, whose framing is known better.
         """
         return None if self.margin is None else self.margin.over_of(tokens, is_plain=is_plain)
 
@@ -333,9 +333,9 @@ class TextCounter(AdditiveCounter):
         return tokens + sum(map(self.media_tokens, pieces.media))
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
-        """Say how far the count of these may be off beside the margin.
+        """Say how far the count of these may be off beyond the margin.
 
-        That is, for what is nested in schemas of tools, and for media whose size a message does not show.
+        "These" are nested schemas of tools, and media whose size a message does not show.
         """
         tokens = unseen_tokens(media, self.media)
         factor = self.framing.nested_schemas_factor
@@ -346,7 +346,7 @@ class TextCounter(AdditiveCounter):
         return tokens + factor * sum(counts[text] for shape in shapes for text in shape.nested)
 
     def unsure_thoughts(self, pieces: Sequence[Pieces], /) -> int:
-        """Say how far the count of encrypted reasoning may be off beside the margin.
+        """Say how far the count of encrypted reasoning may be off beyond the margin.
 
         Args:
             pieces: The messages of the request.
@@ -359,10 +359,10 @@ class TextCounter(AdditiveCounter):
         return media_tokens(media, self.media) if text is None else self._cache.young[text]
 
     def thought_tokens(self, pieces: Pieces, /) -> int:
-        """Count the reasoning of a message; where it is encrypted, by its length.
+        """Count the reasoning of a message; encrypted reasoning by its length.
 
         Args:
-            pieces: What the message holds.
+            pieces: The content of the message.
         """
         framing, counts = self.framing, self._cache.young
         tokens = sum(counts[text] for text in pieces.thoughts) if framing.thoughts_counted else 0

@@ -1,4 +1,4 @@
-"""Wire forms by name: how messages of one provider's API are read, edited and checked."""
+"""Wire forms by name: reading, editing and checking the messages of one provider's API."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _NoCounts(dict[Any, int]):
 
     def __missing__(self, text: Any) -> int:
         if text is not None and not isinstance(text, str):
-            raise TypeError(f"a {type(text).__name__} is no text")
+            raise TypeError(f"a {type(text).__name__} is not a text")
         return 0
 
 
@@ -129,15 +129,15 @@ def formats() -> list[str]:
 
 
 def get_format(name: str | Format, /) -> Format:
-    """Return the wire form of that name; one that is given itself comes back.
+    """Return the wire form of a name; a form is returned unchanged.
 
-    A name that is none of ours is looked up in the entry points `trimtab.formats`.
+    Other names are looked up in the entry points `trimtab.formats`.
 
     Args:
-        name: Name of a wire form, as "anthropic"; or the form.
+        name: Name of a wire form, such as "anthropic"; or the form.
 
     Raises:
-        UnknownNameError: No form has this name; `.near` holds the ones spelled like it.
+        UnknownNameError: No form has this name; `.near` lists similar ones.
         ConfigurationError: It is neither a name nor a `Format`.
     """
     if isinstance(name, Format):
@@ -181,20 +181,21 @@ def _sent_as(read: Format, sent: Format) -> Format:
 
 
 def register_format(format: Format, /, *, replace: bool = False) -> None:
-    """Make a wire form known by its name, and to `detect`, for this process.
+    """Register a wire form by its name, also for `detect`, for this process.
 
-    `trimtab.testing.check_format` says whether it keeps what trimtab relies on.
+    `trimtab.testing.check_format` checks whether it meets the contract.
 
     Args:
-        format: The wire form; its `name` is the name.
-        replace: Take the place of one of that name; else that is an error.
+        format: The wire form, with its `name`.
+        replace: Whether to replace an encoding of that name; otherwise the name must be new.
 
     Raises:
-        ConfigurationError: It is no `Format`, has no name, or the name is taken and `replace` not given.
+        ConfigurationError: The argument is not a `Format` or has no name, or the name is taken and `replace`
+            is not given.
     """
     form = _as_format(format)
     if form.name in REGISTRY and not replace:
-        raise ConfigurationError(f"format {form.name!r} is known already; pass replace=True to change it")
+        raise ConfigurationError(f"format {form.name!r} exists already; pass replace=True to replace it")
     REGISTRY[form.name] = form
 
 
@@ -204,7 +205,7 @@ def _as_format(value: Any) -> Format:
     if not isinstance(name, str) or not name or name == "auto":
         known = ", ".join(formats())
         raise ConfigurationError(
-            f"a format is 'auto', a name ({known}), or an object with a name and the methods of Format,"
+            f"a format must be 'auto', a name ({known}), or an object with a name and the methods of Format,"
             f" not {reprlib.repr(value)}",
             argument="format",
         )
@@ -290,20 +291,19 @@ def format_of(messages: Any, format: str | Format, model: str | None = None) -> 
 
 
 def detect(messages: Any, /, *, model: str | None = None) -> Format:
-    """Return the wire form messages or a request body are in.
+    """Return the wire form of messages or a request body.
 
-    A body is told by the key of its messages and by keys that occur in one form only; messages by the
-    first of them, from the newest back, that has a shape of one form only or is an object of that
-    provider's SDK. Where there is none, it is the
+    A body is recognized by the key of its messages and by keys that occur only in one form; messages by the
+    newest one with a shape of only one form, or that is an object of that provider's SDK. Otherwise it is the
     form of the model's provider, if the model is known and the messages may be of that form; else
-    `openai_chat`, which reads what all forms share, or where it cannot be that, the first it can be. Entries
-    that are no messages are passed over.
+    `openai_chat`, which reads the shapes that all forms share; else the first form that is possible. Entries
+    that are not messages are skipped.
 
     Args:
         messages: A list of messages, or a request body.
-        model: Name of the model; None: it tells nothing.
+        model: Name of the model; None: no model decides.
 
-    Complexity: O(1) where the newest or oldest messages tell; else O(n).
+    Complexity: O(1) if the newest or oldest messages decide; otherwise O(n).
 
     Example:
         >>> detect([{"role": "user", "content": "hi"}]).name

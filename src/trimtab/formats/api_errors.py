@@ -11,14 +11,15 @@ from typing import Literal, NamedTuple
 
 
 class Refusal(NamedTuple):
-    """Why a request was refused, where it can be sent again otherwise.
+    """The reason why a request was refused, if it can be sent again in another form.
 
     Args:
-        kind: Its input is longer than the model takes, or holds thinking made for another conversation.
-        sent_tokens: How long its input is, as the provider counts.
-        limit_tokens: How long its input may be, beside the answer it asks for.
-        answer_tokens: How much longer that might be without an answer; 0: the limit is of the input alone.
-        excess_tokens: By how much it is too long, where that is all there is to know.
+        kind: The input is longer than the model accepts, or has thinking made for another conversation.
+        sent_tokens: Length of the input, as the provider counts.
+        limit_tokens: Maximum length of the input, beside the requested answer.
+        answer_tokens: How much longer the input could be without an answer; 0: the limit is for the input
+            alone.
+        excess_tokens: By how much it is too long, if only that is known.
     """
 
     kind: Literal["too_long", "thinking"]
@@ -102,10 +103,10 @@ _MOST_CHARS = 20_000
 def read_refusal(text: str, /) -> Refusal | None:
     """Read why a provider refused a request.
 
-    None where it was for another reason, or in unknown words.
+    None for another reason, or an unknown text.
 
     Args:
-        text: What its error says.
+        text: The text of its error.
 
     Example:
         >>> read_refusal("prompt is too long: 208310 tokens > 200000 maximum")

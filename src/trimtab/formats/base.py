@@ -40,23 +40,24 @@ MOST_MARKS = 4
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Prices:
-    """What a counter charges, so that a format can count a message while it reads it.
+    """A counter's charges, so a format can count a message while it reads it.
 
     Args:
-        bases: Framing of a plain message by its role; a role that is missing is counted in full.
-        counts: Tokens by text; measures what is missing. None costs nothing, what is no text is refused.
+        bases: Framing of a plain message by its role; a message of a missing role is counted in full.
+        counts: Tokens by text; a missing text is counted. None costs nothing; other values raise an error.
         in_full: Counts a message of any shape.
-        per_call_tokens: Once a call, beside its name and arguments.
-        name_factor: How often the name of a call is charged.
-        parallel_tokens: Once a message with two or more calls.
-        further_call_tokens: Once each call of a message behind its first.
-        per_result_tokens: Once a result that is a part of a message; that of a message which is one is in its
-            base.
-        thoughts_counted: Whether reasoning that can be read is charged; None: what thinks is counted in full.
-        sealed_chars_per_token: Characters of encrypted reasoning a token; None where it is not charged.
-        write_json: Writes what a message holds as an object, as arguments of calls.
-        sealed_free_chars: So many of them are free in each message.
-        scale: What a message costs in the end, to the nearest token: so many times its price, by so many.
+        per_call_tokens: Per call, in addition to its name and arguments.
+        name_factor: How many times the name of a call is charged.
+        parallel_tokens: Per message with two or more calls.
+        further_call_tokens: Per call of a message after its first.
+        per_result_tokens: Per result that is a part of a message; a result message has this in its base.
+        thoughts_counted: Whether readable reasoning is charged; None: messages with reasoning are counted in
+            full.
+        sealed_chars_per_token: Characters of encrypted reasoning per token; None if it is not charged.
+        write_json: Writes objects in a message as text, such as arguments of calls.
+        sealed_free_chars: Characters of it that are free in each message.
+        scale: The final cost of a message, to the nearest token: the price times the first number, divided by
+            the second.
     """
 
     bases: dict[Any, int]
@@ -77,13 +78,13 @@ class Prices:
         """Count the encrypted reasoning of a message.
 
         Args:
-            chars: How long it is.
+            chars: Its length.
 
         Raises:
-            TypeError: What thinks is counted in full.
+            TypeError: Messages with reasoning are counted in full.
         """
         if self.thoughts_counted is None:
-            raise TypeError("what thinks is counted in full")
+            raise TypeError("messages with reasoning are counted in full")
         if not self.sealed_chars_per_token:
             return 0
         return math.ceil(max(0, chars - self.sealed_free_chars) / self.sealed_chars_per_token)
@@ -94,7 +95,7 @@ class TextSlot(NamedTuple):
 
     Args:
         path: Keys and indices that lead to the text, from the message.
-        text: The text as it is.
+        text: The current text.
         is_result: True for the output of a tool.
     """
 
@@ -107,9 +108,9 @@ class Media(NamedTuple):
     """An image, sound, video or file inside a message.
 
     Args:
-        kind: What it is.
-        detail: The image detail asked for ("low", "high", "auto"), if any.
-        data: Base64 payload or URL, never counted as text.
+        kind: The kind of medium.
+        detail: The requested image detail ("low", "high", "auto"), if any.
+        data: Base64 data or URL, never counted as text.
         name: File name, if any.
         is_sealed: True if only the provider can read it; `name` says what it is.
     """
@@ -123,25 +124,26 @@ class Media(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pieces:
-    """What of one message is charged for, in the order it stands in.
+    """The charged content of one message, in its order.
 
     Args:
-        role: The role as the wire form calls it.
-        name: Name of who speaks, if the message has one.
-        texts: Text content and refusals, one entry a part.
+        role: The role as the wire form names it.
+        name: Name of the author, if the message has one.
+        texts: Text content and refusals, one entry per part.
         calls: (tool name, arguments as text) of each call.
         media: Images, sounds, videos and files.
-        result_id: Id of the call this message answers, if it answers one.
-        parts: Parts of a list content; 1 for a non-empty or empty string, 0 for none.
-        results: Results of calls that stand in the message as parts; 0 where the message itself is one.
-        thoughts: Reasoning that can be read.
-        sealed_chars: Characters of reasoning that only the provider can read; of OpenAI's and Gemini's,
+        result_id: Id of the call this message answers, if any.
+        parts: Number of parts of a list; 1 for a string, even an empty one; 0 for no content.
+        results: Results of calls that are parts of the message; 0 if the message itself is one.
+        thoughts: Reasoning as readable text.
+        sealed_chars: Characters of reasoning that only the provider can read; OpenAI's and Gemini's
             `thoughts` are a summary.
-        tools: Schemas of tools the message brings along.
-        documents: Documents whose words are here, and not a file of them.
-        is_cited: Whether the model may cite what the message holds.
-        is_elsewhere: It only names what the provider has stored, which nobody can count from the request.
-        other: Fields and parts the format has no name for, each as compact JSON.
+        tools: Schemas of tools in the message.
+        documents: Documents whose text is in the message, rather than a file.
+        is_cited: Whether the model may cite the content of the message.
+        is_elsewhere: Whether it only names content that the provider has stored, which cannot be counted from
+            the request.
+        other: Fields and parts that the format does not know, each as compact JSON.
     """
 
     role: str = ""
@@ -162,7 +164,7 @@ class Pieces:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """What stands beside texts and calls, as text."""
+        """Further content beside texts and calls, as text."""
         if not (self.thoughts or self.tools):
             return self.other
 
@@ -171,48 +173,42 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What a wire form demands of a conversation, as data.
+    """The rules of a wire form for a conversation, as data.
 
     Args:
-        results_are_messages: A result is a message of kind "tool" of its own, and each such message is one;
-            else parts may be.
-        calls_are_messages: A call is a message of its own; else it is a part of what the model said.
-        arguments_are_text: What a call asks for is text that holds JSON; else an object.
-        result_frame: What is charged around the text of a result, where that is written as JSON.
-        results_follow_call: Every result stands directly after the message with its call (other results
-            between).
-        results_lead: Results stand before all else in what answers a turn's calls, though they are parts of
-            it.
-        results_in_one: All results of one turn's calls stand in the one message behind it; `join_results`
-            puts them there.
-        takes_apart: They may also stand in several messages right behind it, though they are not put so.
-        system_in_messages: System text stands among the messages; else the request holds it apart.
-        parts_key: The key of a message that holds its parts.
-        parts_listed: They are a list in every message: where one holds a text there, the shapes of others
-            tell nothing.
+        results_are_messages: A result is a message of its own, of kind "tool"; otherwise it may be a part.
+        calls_are_messages: A call is a message of its own; otherwise it is a part of the model's message.
+        arguments_are_text: The arguments of a call are text that contains JSON; otherwise an object.
+        result_frame: Charged text around the text of a result, if that is written as JSON.
+        results_follow_call: Every result comes directly after the message with its call, or other results.
+        results_lead: Results come first in the message that answers a turn's calls, as parts of it.
+        results_in_one: All results of one turn's calls are in the message after it (`join_results`).
+        takes_apart: They may also be in several messages right after it, but are not put there.
+        system_in_messages: System text is among the messages; otherwise the request has it separately.
+        parts_key: The message key that has the parts.
+        parts_listed: The parts are a list in every message: a text there does not decide the form.
         lifts_system: No message at the front may have the role "system". `Context` and `Session` put their
-            text into the request. `fit` keeps what it was given, and `validate` tells.
+            text into the request. `fit` keeps the given messages, and `validate` lists the fault.
         binds_messages: A message may be bound to the one after it.
-        users_stand_alone: A message of kind "user" neither calls, answers nor is bound to another.
-        ordered: Not every message may stand behind every other, or come first; see `Format.order_fault`.
-        keeps_messages: Some messages may not leave; see `Structure.kept`.
-        body_key: The key of a request body that holds its messages.
-        system_key: The key of a request body that holds its system text, where it does not stand among the
-            messages.
-        body_marks: Keys of a request body that occur in this wire form only.
-        mark_keys: Keys by which a part marks the end of a prefix for the provider's prompt cache; none: no
-            form of it.
-        orphan_result: What the provider answers to a result without its call; `{call_id}` and `{index}` are
+        users_stand_alone: A message of kind "user" has no call and no result, and is not bound to another.
+        ordered: Not every message may follow every other, or come first; see `Format.order_fault`.
+        keeps_messages: Some messages may not be evicted; see `Structure.kept`.
+        body_key: The key of a request body that has its messages.
+        system_key: The key of a request body that has its system text, if that is outside the messages.
+        body_marks: Keys of a request body that occur only in this wire form.
+        mark_keys: Keys by which a part marks the end of a prefix for the provider's prompt cache; empty if
+            the form has none.
+        orphan_result: The provider's error for a result without its call; `{call_id}` and `{index}` are
             filled in.
-        unanswered_call: What the provider answers to a call without its result.
-        late_result: What the provider answers to a result that does not follow its call.
-        repeated_result: What the provider answers to a second result for one call.
-        stray_result: What it answers to a result among those of a call, if not the same as to an orphan
+        unanswered_call: The provider's error for a call without its result.
+        late_result: The provider's error for a result that does not follow its call.
+        repeated_result: The provider's error for a second result of one call.
+        stray_result: The provider's error for an orphan among the results of a call, if different from that
             elsewhere.
-        words_by_type: What it answers instead to an orphan result or an unanswered call, by the `type` of its
-            message.
-        unnamed_prefix: How ids begin that the form makes up itself for results without one, beside `UNNAMED`.
-        unchecked_prefix: Call ids that begin so are pairs the provider itself does not check.
+        words_by_type: The provider's other errors for an orphan result or an unanswered call, by the `type`
+            of its message.
+        unnamed_prefix: Prefixes of ids the form makes for results without an id, beside `UNNAMED`.
+        unchecked_prefix: Prefixes of the call ids of pairs that the provider itself does not check.
     """
 
     results_are_messages: bool = False
@@ -247,19 +243,19 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request body taken apart: its messages and what is charged beside them.
+    """A request body taken apart: its messages and the charged parts beside them.
 
     Args:
-        messages: The messages, as the body holds them.
-        system: System text outside the messages, where the wire form keeps it there.
-        tools: Tool schemas, and any output schema, as the body holds them.
+        messages: The messages, as they are in the body.
+        system: System text outside the messages, if the wire form keeps it there.
+        tools: Tool schemas, and any output schema, as they are in the body.
         body: The body itself; None if the input was a plain list.
         key: The body's key that holds the messages.
-        elsewhere: True if the conversation goes on from messages the provider has stored: calls may be among
-            those.
-        extra: Other charged parts of the body by key (an output schema under "response_format").
-        unseen: What the provider reads beside the body, which only names it; a phrase each.
-        unsure: What the body asks for and may cost a little that no rule says; a phrase each.
+        elsewhere: True if the conversation continues from messages that the provider has stored: calls may be
+            among those.
+        extra: Other charged parts of the body by key (such as an output schema under "response_format").
+        unseen: Content that the body only names and the provider reads; one phrase each.
+        unsure: Features of the body that may cost a little, by no known rule; one phrase each.
     """
 
     messages: Sequence[Any]
@@ -293,27 +289,27 @@ def named_in(body: Mapping[str, Any], unseen: Mapping[str, str], /) -> tuple[str
 class Format(ABC):
     """One wire form: how its messages are read, edited, checked and made.
 
-    A form of your own derives from this class, or from a shipped form it is nearly like, and overrides what
-    differs. What is abstract every form says for itself; all else has a default that is right for a form
-    without calls of tools.
+    A form of your own derives from this class, or from a similar built-in form, and overrides what differs.
+    Abstract methods must be defined; all others have a default for a form without tool calls.
 
     `messages` are dicts here (see `mapping_of`); editing takes and returns the caller's own objects.
-    There is one object of a registered form in a process: copies and pickles come back to it.
+    A process has one object of each registered form: copying and pickling return it.
     """
 
     name: str
-    """What the form is called, in `format=` and in reports."""
+    """The name of the form, in `format=` and in reports."""
     title: str = ""
-    """What errors call it, if not by its name."""
+    """Its name in errors, if different."""
     rules: Rules = Rules()
-    """What it demands of a conversation."""
+    """Its rules for a conversation."""
     write_json: Callable[[Any], str] = staticmethod(compact_json)
-    """Writes what a message holds as an object, to be counted: arguments of calls, what a tool returned."""
+    """Writes objects in a message as text to be counted: arguments of calls, results of tools."""
     _write_sent: Callable[[Any], str] = staticmethod(ascii_json)
-    """Writes the same where a framework sends it as text in another wire form, as LiteLLM does: others leave
-    what is not ASCII as it is, which is shorter."""
+    """Writes the same as a framework does that sends it as text in another wire form, such as LiteLLM: others
+    keep non-ASCII characters as they are, which is shorter.
+    """
     _sent: Format | None = None
-    """The form in which what is read here is sent, where that has rules of order and this one has none."""
+    """The form in which these messages are sent, if that form has rules of order and this one has none."""
 
     def _sent_as(self, sent: Format, /) -> Format:
         """Return this form for messages sent in another: there objects may be text, and not all may lead."""
@@ -330,16 +326,16 @@ class Format(ABC):
         return made
 
     model: str = ""
-    """The model by which it is told what is refused; "" where none is named. See `for_model`."""
+    """The model that decides what is refused; "" if no model is named. See `for_model`."""
 
     def for_model(self, model: str | None, /) -> Format:
-        """Return the form as a model takes it, of whose faults alone it is asked.
+        """Return the form for one model, which decides what is a fault.
 
-        Models of one provider refuse different things; where none is named, it is the form itself, and what
-        only some refuse is no fault.
+        Models of one provider refuse different things; without a model it is the form itself, and what only
+        some models refuse is not a fault.
 
         Args:
-            model: Name of the model, as it is asked for.
+            model: Name of the model in the request.
         """
         return self._with({"model": model}) if model else self
 
@@ -351,16 +347,16 @@ class Format(ABC):
 
     @abstractmethod
     def kind(self, message: Dict, /) -> Kind:
-        """Tell whom one message is from, reading as little of it as possible.
+        """Return the author of one message, reading as little of it as possible.
 
-        It is "other" for a role nobody knows.
+        It is "other" for an unknown role.
 
         Args:
             message: The message, as a dict.
         """
 
     def kinds(self, messages: Sequence[Dict], /) -> list[Kind]:
-        """Tell the same of each of many messages.
+        """Return the same for each of many messages.
 
         Args:
             messages: The messages, as dicts.
@@ -370,35 +366,35 @@ class Format(ABC):
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         """Read `messages[start:stop]` into the columns of `structure`.
 
-        An entry that is not a plain dict is read by `structure.read_as_dict`. The default reads kinds alone;
-        a form with calls fills in `calls` and `answers`, and what else of its messages belongs together.
+        An entry that is not a plain dict is read by `structure.read_as_dict`. The default reads only kinds; a
+        form with calls also fills in `calls`, `answers`, and other bonds between its messages.
 
         Args:
             messages: All messages; entries that are read as dicts are replaced.
-            start: The first to read.
+            start: Index of the first to read.
             stop: One past the last.
-            structure: What was read, to be filled in.
+            structure: The columns to fill in.
 
         Raises:
-            FormatError: An entry is no message; `.path` says which.
+            FormatError: An entry is not a message; `.path` names it.
         """
         for index in range(start, stop):
             structure.kinds[index] = self.kind(structure.read_as_dict(messages, index))
 
     def latest_compaction(self, messages: Sequence[Any], /) -> int:
-        """Find the latest message that stands for those before it, and stays; or -1.
+        """Find the latest message that replaces those before it and is kept; or -1.
 
         Args:
-            messages: The messages as they were given.
+            messages: The messages as they were passed.
         """
         return -1
 
     def unread(self, messages: Sequence[Any], /, *, compaction: int | None = None) -> range:
-        """Tell which messages cost nothing: a compaction is read in their place.
+        """Return the messages that cost nothing because a compaction replaces them.
 
         Args:
-            messages: In their order, as they are sent.
-            compaction: What `latest_compaction` says of them; None: it is asked.
+            messages: The messages in the order they are sent.
+            compaction: What `latest_compaction` returns for them; None: it is called.
         """
         return range(0)
 
@@ -412,40 +408,41 @@ class Format(ABC):
         prices: Prices,
         /,
     ) -> int | None:
-        """Look over and count a descending span in one pass, until the room is passed.
+        """Walk and count a descending span in one pass, until the room is exceeded.
 
-        Fills `sizes` with what the counter's `count_message` says of each. Walks that go on from each other
-        take the same `structure`. What a walk notes there is what `scan` of all messages would say, as far as
-        what was read tells, so that nothing older and no part of it has to be scanned:
+        Fills `sizes` with the counter's `count_message` of each message. Consecutive walks take the same
+        `structure`. A walk notes there what `scan` of all messages would find, as far as the messages read
+        show it, so nothing older and no part has to be scanned:
 
-        * `bound`: a message bound to the one after it. Both were read when it is noted, and at times older
-          ones have to be: of the messages of one turn all is known once its first message was read.
-        * `behind`: results read since the last message that answers nothing. What remains there when the
-          walk is over answers no message that was read.
-        * `unanswered`: messages with a call which no result directly behind answers. Behind calls that are
-          bound to one another stand the results of all of them.
-        * `odd`: where this does not tell what belongs together. A result that does not stand directly behind
-          its call is noted at the nearest message before it that is none, or at the first of all; a message
-          whose parts belong to several units, and one that `scan` takes for more than calls, results and
-          words, at itself. From the user message before it that stands alone to the next is for `scan`.
-        * `foreign`, `replaced`: a message looked like one of another form; entries that were no dict.
-        * `kinds_back`, `callers`: each message's `kind`, and whether it calls; of none, where that is cheap.
+        * `bound`: a message bound to the one after it. Both were read when it is noted, and older ones may
+          have to be: the bonds in a turn are known once its first message was read.
+        * `behind`: results read since the last message that is not a result. Results still there at the end
+          of the walk answer no message that was read.
+        * `unanswered`: messages with a call that no result directly behind them answers. Calls that are bound
+          to one another are followed by the results of all of them.
+        * `odd`: places where this does not decide which messages belong together. A result that is not
+          directly behind its call is noted at the nearest earlier message that is not a result, or at the
+          first message. A message whose parts belong to several units is noted at itself, and so is one with
+          more than calls, results and words. `scan` reads from the user message alone before it to the next
+          one.
+        * `foreign`, `replaced`: a message looked like another form's; entries that were not dicts.
+        * `kinds_back`, `callers`: each message's `kind`, and whether it calls; only where that is cheap.
 
         Args:
             messages: All messages; entries that are read as dicts are replaced.
-            span: Positions to read, each one less than the one before.
-            room_tokens: Where to end: at the message by which it is passed.
-            sizes: Tokens by position, to be filled in; None where nothing is known.
-            structure: What the walk notes.
-            prices: What the counter charges.
+            span: Positions to read, in descending order.
+            room_tokens: The walk ends at the message that exceeds this many tokens.
+            sizes: Tokens by position, to be filled in; None where unknown.
+            structure: The notes of the walk.
+            prices: The counter's charges.
 
         Returns:
-            The last position read, one past the first of an empty span; None if the form does not count so.
+            The last position read, or one past the first of an empty span; None if the form cannot count so.
         """
         return None
 
     def is_foreign(self, message: Dict, /) -> bool:
-        """Tell a form that counts as it reads whether a message is of another.
+        """Tell whether a message is of another form, for a form that counts as it reads.
 
         Args:
             message: The message, as a dict.
@@ -461,9 +458,9 @@ class Format(ABC):
 
         Args:
             messages: All messages.
-            kind: The kind that is looked for.
-            after: The position before the first that may be it.
-            index: The last that may be it.
+            kind: The kind to find.
+            after: The position before the first candidate.
+            index: The last candidate.
         """
         for at in range(index, after, -1):
             message = messages[at]
@@ -472,34 +469,34 @@ class Format(ABC):
         return -1
 
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
-        """Say what the provider answers to a message directly behind another.
+        """Return the provider's error for a message directly after another.
 
-        None where it takes it. Leading system messages are passed over; None for `previous` is the beginning.
-        Asked only where `Rules.ordered` says that there is such a rule.
+        None if the provider accepts it. Leading system messages are skipped; None for `previous` is the
+        beginning. Called only if `Rules.ordered` says that there is such a rule.
 
         Args:
             previous: The message before it.
             message: The message.
-            parted: They were apart: other messages between them were evicted. What a provider takes only
-                sometimes is not made anew.
+            parted: Whether messages between them were evicted. An order that a provider accepts only
+                sometimes is then not made.
         """
         if self._sent is None or previous is not None or not parted or self.kind(message) == "user":
             return None  # where a framework sends what is given it may put a user's message in front
         return self._sent.order_fault(None, self._sent.message("assistant", ["-"]), parted=True)
 
     def thinking_rules(self, model: str | None, body: Mapping[str, Any] | None, /) -> Thinking:
-        """Say what a model asks of thinking that is sent back to it: nothing.
+        """Say what a model requires of thinking sent back to it; by default nothing.
 
         Args:
-            model: Its name, if it is known.
-            body: The request body, if there is one: its settings decide, too.
+            model: Name of the model, if known.
+            body: The request body, if there is one: its settings matter too.
         """
         return Thinking()
 
     def without_thinking(self, message: Any, /) -> Any | None:
         """Return a shallow copy of the caller's message without its thinking.
 
-        None if nothing remains; the message itself where it has none. Asked only where thinking is bound.
+        None if nothing remains; the message itself if it has none. Called only if thinking is bound.
 
         Args:
             message: The caller's message.
@@ -516,9 +513,9 @@ class Format(ABC):
         return None if bare is message else key_of_lost(mapping_of(message), mapping_of(bare or {}))
 
     def turn_step(self, message: Dict, /) -> Step:
-        """Say what a message is to the turn of the model's it stands in.
+        """Return the place of a message in its turn of the model.
 
-        Asked only where a turn may have to begin with thinking.
+        Called only if a turn may have to begin with thinking.
 
         Args:
             message: The message, as a dict.
@@ -535,19 +532,19 @@ class Format(ABC):
 
     @abstractmethod
     def pieces(self, message: Dict, /) -> Pieces:
-        """List what of a message is charged for.
+        """List the charged content of a message.
 
         Args:
             message: The message, as a dict.
 
         Raises:
-            FormatError: A field is nested too deep, or in a circle, to be written as JSON.
+            FormatError: A field is nested too deep, or refers to itself, so it cannot be written as JSON.
         """
 
     def weight(self, message: Dict, /) -> tuple[int, int]:
         """Return the bytes of a message's texts and call arguments, and its calls.
 
-        It tells how much of a conversation a message is without asking a counter; of the calls, how many.
+        This measures the share of a message in a conversation without a counter.
 
         Args:
             message: The message, as a dict.
@@ -559,7 +556,7 @@ class Format(ABC):
         return sum(map(bytes_of, written)), len(pieces.calls)
 
     def weights(self, messages: Sequence[Dict], /) -> list[float]:
-        """Return of each of many messages, by the same, how much of a stride it takes.
+        """Return, for each of many messages, how much of a stride it takes.
 
         Args:
             messages: The messages, as dicts.
@@ -570,7 +567,7 @@ class Format(ABC):
         ]
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
-        """Map the call ids of a message to the names of the tools called.
+        """Map the call ids of a message to the names of the called tools.
 
         Args:
             message: The message, as a dict.
@@ -578,10 +575,10 @@ class Format(ABC):
         return {}
 
     def origins(self, message: Dict, /) -> Origins:
-        """Tell who said what a message holds (SPEC E14).
+        """Return the origins of a message's content (SPEC E14).
 
-        A message of the user's may hold the output of a tool, or a document; the default goes by `kind`, and
-        by the files of a user message.
+        A user message may contain the output of a tool, or a document; the default decides by `kind`, and by
+        the files of a user message.
 
         Args:
             message: The message, as a dict.
@@ -593,41 +590,41 @@ class Format(ABC):
 
     @abstractmethod
     def matches(self, message: Dict, /) -> bool:
-        """Tell whether a message has a shape that occurs in this wire form only.
+        """Tell whether a message has a shape that occurs only in this wire form.
 
         Args:
-            message: The message, as a dict. Which keys it may tell them by, `told_by` says.
+            message: The message, as a dict. `told_by` lists the keys that can decide.
         """
 
     def faults(self, messages: list[Any], request: Request | None = None, /) -> list[Fault]:
         """List what the provider would refuse in the shape of messages, in order.
 
-        Pairs of calls and results are not looked at here: `Rules` has the words for these.
+        Pairs of calls and results are not checked here: `Rules` has the texts for these.
 
         Args:
             messages: The messages, as dicts.
-            request: What they stand in, if more is known than a list: the body they came in, whose settings
-                decide too, and which may not be without messages; or system text and tools beside a list.
+            request: What is known beyond the list: the body of the messages, whose settings matter too, and
+                which needs at least one message; or system text and tools beside a list.
         """
         return []
 
     def mend(self, message: Dict, /) -> Dict | None:
-        """Return a message of a refused shape as the provider takes it, if that can be.
+        """Return a message of a refused shape as the provider accepts it, if possible.
 
-        Nothing is made up and nothing said is lost: a text without words leaves, a text that stands where a
-        part must is made one, arguments are written as the provider reads them. What cannot be mended so
-        stays as it is, for `faults` to tell.
+        No content is invented or lost: an empty text is removed, a text is made a part where one is required,
+        and arguments are written as the provider reads them. What cannot be repaired this way is kept, and
+        `faults` lists it.
 
         Args:
             message: The message, as a dict; it is not changed.
 
         Returns:
-            A dict, the same one if nothing can be mended; None if the message says nothing.
+            A dict, the same one if nothing can be repaired; None if the message has no content.
         """
         return message
 
     def transcript(self, message: Dict, /) -> str:
-        """Write a message for reading: whose it is, and its text, calls or result.
+        """Write a message for people: its author, and its text, calls or result.
 
         Args:
             message: The message, as a dict.
@@ -636,9 +633,9 @@ class Format(ABC):
         return f"{(found.role or 'unknown').upper()}: " + "\n".join((*found.texts, *found.beside))
 
     def full_text(self, message: Dict, /) -> str:
-        """Return all that a message says, to be searched.
+        """Return the whole text of a message, to be searched.
 
-        Texts, results, calls with their arguments, reasoning that can be read.
+        It has texts, results, calls with their arguments, and readable reasoning.
 
         Args:
             message: The message, as a dict.
@@ -653,7 +650,7 @@ class Format(ABC):
         """Return a shallow copy of the caller's message with those texts replaced.
 
         Args:
-            message: The caller's own: a dict, or an object of an SDK.
+            message: The caller's own message: a dict, or an object of an SDK.
             texts: The new texts, by the path of `TextSlot`.
         """
         return with_values(message, texts)
@@ -662,8 +659,8 @@ class Format(ABC):
         """Return a shallow copy of the caller's message without those parts.
 
         Args:
-            message: The caller's own: a dict, or an object of an SDK.
-            parts: Positions of the parts that leave.
+            message: The caller's own message: a dict, or an object of an SDK.
+            parts: Positions of the parts to remove.
         """
         held = as_list(item_of(message, self.rules.parts_key))
         if held is None or not parts:
@@ -674,19 +671,19 @@ class Format(ABC):
         """Return a shallow copy without those calls; None if nothing would remain.
 
         Args:
-            message: The caller's own: a dict, or an object of an SDK.
-            call_ids: Ids of the calls that leave.
+            message: The caller's own message: a dict, or an object of an SDK.
+            call_ids: Ids of the calls to remove.
         """
         return message
 
     def join_results(self, message: Any, other: Any, /) -> Any:
-        """Return a copy with the results of `other` behind those of `message`.
+        """Return a copy with the results of `other` after those of `message`.
 
-        Where a result is a message of its own nothing is joined, and the message itself comes back.
+        If a result is a message of its own, nothing is joined, and the message itself is returned.
 
         Args:
-            message: The caller's own: a dict, or an object of an SDK.
-            other: The message whose results are put behind.
+            message: The caller's own message: a dict, or an object of an SDK.
+            other: The message whose results are added.
         """
         return message
 
@@ -694,16 +691,16 @@ class Format(ABC):
         """Return a shallow copy of the caller's message with another role.
 
         Args:
-            message: The caller's own: a dict, or an object of an SDK.
-            role: The new role, as the wire form calls it.
+            message: The caller's own message: a dict, or an object of an SDK.
+            role: The new role, as the wire form names it.
         """
         return with_values(message, {("role",): role})
 
     def with_text(self, message: Any, text: str, /) -> Any:
-        """Return a shallow copy of the caller's message with one text for content.
+        """Return a shallow copy of the caller's message with one text as content.
 
         Args:
-            message: The caller's own: a dict, or an object of an SDK.
+            message: The caller's own message: a dict, or an object of an SDK.
             text: The new content.
         """
         return with_values(message, {(self.rules.parts_key,): text})
@@ -711,30 +708,30 @@ class Format(ABC):
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return a shallow copy that ends a prefix for the provider's prompt cache.
 
-        The message itself comes back where nothing in it can be marked.
+        The message itself is returned if nothing in it can be marked.
 
         Args:
-            message: The caller's own: a dict, or an object of an SDK.
-            value: The mark, as in `{"type": "ephemeral"}`.
+            message: The caller's own message: a dict, or an object of an SDK.
+            value: The mark, such as `{"type": "ephemeral"}`.
         """
         return message
 
     def mark_last(self, parts: Any, value: Any, /) -> Any:
         """Return system text or tools whose last part ends a cached prefix.
 
-        What was given comes back where nothing in it can be marked, or the form has no marks there.
+        The argument is returned if nothing in it can be marked, or the form has no marks there.
 
         Args:
             parts: System text or tools, as they are sent.
-            value: The mark, as in `{"type": "ephemeral"}`.
+            value: The mark, such as `{"type": "ephemeral"}`.
         """
         return parts
 
     def most_marks(self, model: str | None, /) -> int:
-        """Return how many marks a request may have; 0 where a cache needs none.
+        """Return the maximum number of marks in a request; 0 if a cache needs none.
 
         Args:
-            model: Name of the model; of one that is not known all that the form has are taken.
+            model: Name of the model; an unknown model may have all that the form has.
         """
         from trimtab.models import pricing_for  # not above: most fits mark nothing
 
@@ -751,12 +748,12 @@ class Format(ABC):
     ) -> Dict | None:
         """Return a copy of a request body without the thinking that its provider signed.
 
-        For one that was refused, since thinking is of another conversation. Where a turn that goes on would
-        have to begin with thinking, that is switched off. None if it holds none.
+        Used after a refusal because the thinking is of another conversation. If a turn in progress would have
+        to begin with thinking, thinking is switched off. None if there is none.
 
         Args:
             body: The body, as it is sent.
-            known: Which leaves, by `thinking_key`; None: all of it.
+            known: Keys (`thinking_key`) of the thinking to remove; None: all of it.
         """
         key = self.rules.body_key
         given = as_list(body.get(key)) or ()
@@ -771,7 +768,7 @@ class Format(ABC):
         return {**body, key: [message for message in left if message is not None]}
 
     def cache_marks(self, value: Any, /) -> list[Any]:
-        """List the marks for a prompt cache in a message, system text or tools.
+        """List the cache marks in a message, system text or tools.
 
         Args:
             value: A message, system text or tools, as they are sent.
@@ -780,9 +777,9 @@ class Format(ABC):
 
     @abstractmethod
     def redact(self, message: Dict, /) -> Dict:
-        """Return a message that says nothing any more and is as valid as it was.
+        """Return a message without its text that is as valid as before.
 
-        What stays is whose it is, and which calls it makes or answers.
+        Its author, and the calls it makes or answers, are kept.
 
         Args:
             message: The message, as a dict.
@@ -792,19 +789,19 @@ class Format(ABC):
 
     @abstractmethod
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a message of texts and ready-made parts.
+        """Make a message from texts and ready-made parts.
 
         Args:
-            role: Whose it is, as the wire form calls it.
-            parts: Texts, and parts as the wire form has them.
+            role: The role, as the wire form names it.
+            parts: Texts, and parts in the wire form.
         """
 
     def tool_schema(self, name: str, /, *, description: str, parameters: Dict) -> Dict:
-        """Write a function as the tools of a request hold it.
+        """Write a function as a tool of a request.
 
         Args:
             name: Its name.
-            description: What the model is told of it.
+            description: The description for the model.
             parameters: A JSON schema of its arguments.
         """
         return {"type": "function", "name": name, "description": description, "parameters": parameters}
@@ -832,11 +829,12 @@ class Format(ABC):
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
         """Put messages back into a copy of the body they came in.
 
-        System text and tools that were given beside it go into it. Without a body the list itself comes back.
+        System text and tools that were passed beside it are written into it. Without a body, the list itself
+        is returned.
 
         Args:
-            request: The body taken apart, as `read_request` gave it.
-            messages: The messages that go into it.
+            request: The body taken apart, as `read_request` returned it.
+            messages: The messages to put into it.
         """
         if request.body is None:
             return messages
@@ -847,13 +845,13 @@ class Format(ABC):
         return {**written, "tools": request.tools} if request.tools else written
 
     def lift_system(self, messages: Sequence[Any], system: Any, /) -> Any:
-        """Return a request's system text with that of system messages behind it.
+        """Return a request's system text with that of system messages after it.
 
-        For wire forms that know no such message (`Rules.lifts_system`); others return `system`.
+        For wire forms without system messages (`Rules.lifts_system`); others return `system`.
 
         Args:
-            messages: The messages as they were given.
-            system: System text of the request, if it has any.
+            messages: The messages as they were passed.
+            system: System text of the request, if there is any.
         """
         return system
 
@@ -897,4 +895,4 @@ ToolSchema: TypeAlias = Mapping[str, object] | _Model
 """A tool as it is sent to the provider: a mapping, or the SDK's own object."""
 
 SystemLike: TypeAlias = str | Mapping[str, object] | _Model | Sequence[str | Mapping[str, object] | _Model]
-"""What `system=` takes: a text, a part as the wire form has it, or a list of these."""
+"""What `system=` may be: a text, a part in the wire form, or a list of these."""

@@ -10,9 +10,9 @@ from trimtab.errors import ConfigurationError
 from trimtab.formats.structure import Kind
 
 OriginName: TypeAlias = Literal["system", "user", "assistant", "document", "tool"]
-"""Who said something, from the one with the most say to those with the least.
+"""Origins of text, from the highest authority to the lowest.
 
-"document" is text that the user passes on, "tool" the output of a tool. Neither has any say.
+"document" is text that the user passes on, "tool" is the output of a tool. Neither has any authority.
 """
 
 ORIGINS: tuple[OriginName, ...] = get_args(OriginName)
@@ -129,8 +129,8 @@ def check_origin(origins: Origins, origin: object, /, *, what: str = "this messa
     highest = max(origins, key=_SAY.__getitem__)
     if _SAY[name] > _SAY[highest]:
         raise ConfigurationError(
-            f"origin={name!r} would give {what} more say than its wire form does: its words are"
-            f" {' and '.join(sort_origins(origins))} text, and a host may only lower that. Leave origin out",
+            f"origin={name!r} would raise {what} above the origin in its wire form: its text is from"
+            f" {' and '.join(sort_origins(origins))}, and origin= may only lower that. Leave origin out",
             argument="origin",
         )
     return None if lower(origins, name) == origins else name

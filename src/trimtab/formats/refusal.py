@@ -17,9 +17,9 @@ class Fault:
     """One thing a provider would refuse in the shape of a message or request.
 
     Args:
-        index: Position of the message; None for what is about no single one.
-        rule: Name of the rule that is broken.
-        detail: What the provider answers.
+        index: Position of the message; None if it is not a single one.
+        rule: Name of the broken rule.
+        detail: The provider's answer.
         path: Keys and indices that lead to the fault, from the message or the body.
     """
 

@@ -9,25 +9,26 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from trimtab.formats.values import Dict, entry_of
 
 Kind = Literal["system", "user", "assistant", "tool", "other"]
-"""Whom a message is from, whatever its wire form calls it.
+"""The author of a message, whatever the wire form names it.
 
-`user` is something the user wrote; a message that carries only tool results is `tool`, also
-where the wire form gives it the role "user". `system` includes "developer".
+`user` is something the user wrote; a message with only tool results is `tool`, even if the wire form gives it
+the role "user". `system` includes "developer".
 """
 
 Step = Literal["thinks", "speaks", "answers", ""]
-"""What a message is to the turn of the model's it stands in.
+"""The place of a message in its turn of the model.
 
-The model's own, which begins with thinking or does not; one with results of its calls; any other.
+The model's message, with or without thinking at its beginning; a message with results of its calls; any
+other.
 """
 
 
 class Thinking(NamedTuple):
-    """What a model asks of the thinking that is sent back to it.
+    """What a model requires of thinking that is sent back to it.
 
     Args:
-        leads: Whether the last turn of the model's, where it goes on from results, has to begin with
-            thinking; "" if not.
+        leads: Whether the last turn of the model has to begin with thinking if it goes on from results; "" if
+            not.
         bound: Whether thinking is refused once anything before it has changed.
     """
 
@@ -107,9 +108,9 @@ def told_by(*keys: str) -> Callable[[_Matches], _Matches]:
 
 
 class Structure:
-    """What a format read of a conversation's messages: columns by message index.
+    """What a format read from a conversation's messages: columns by message index.
 
-    Sparse on purpose: what nobody asks about costs nothing, however many messages there are.
+    The columns are sparse: what nobody asks about costs nothing, however many messages there are.
 
     Args:
         count: Number of messages.
@@ -164,14 +165,14 @@ class Structure:
         """While reading back: the oldest message from which on a row of the model's messages was bound."""
 
     def read_as_dict(self, messages: list[Any], index: int, /) -> Dict:
-        """Return an entry as a dict; one that is none is replaced, and kept in `replaced`.
+        """Return an entry as a dict; any other entry is replaced, and kept in `replaced`.
 
         Args:
             messages: The messages; the list is changed.
-            index: Which of them.
+            index: Index of the entry.
 
         Raises:
-            FormatError: The entry is no message; `.path` says which.
+            FormatError: The entry is not a message; `.path` names it.
         """
         message = messages[index]
         if type(message) is dict:
@@ -182,7 +183,7 @@ class Structure:
         return made
 
     def parts_of(self, index: int, /) -> set[int]:
-        """List the parts of a message that stay or leave one by one; empty if none do.
+        """List the parts of a message that are kept or evicted separately, if any.
 
         Args:
             index: Which message.
@@ -194,8 +195,8 @@ class Structure:
         """Match the results read last with the calls of the message at `index`.
 
         Args:
-            ids: Ids of the calls, in their order.
-            index: Which message makes them.
+            ids: Ids of the calls, in order.
+            index: Index of the message that makes them.
         """
         behind = self.behind
         if len(behind) != 1 or len(ids) != 1 or behind[0] != ids[0]:

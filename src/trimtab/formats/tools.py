@@ -47,13 +47,13 @@ They are those of `Tool` in google-genai (2026-11) and Bedrock's.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """What a model is told of a tool.
+    """What a model knows of a tool.
 
     Args:
-        name: What it is called by.
-        description: What it does; None if nothing is said.
-        schema: The JSON schema of its arguments, as it was given; `{}` if it takes none. None: it has no
-            schema here, since the provider runs it or it takes plain text.
+        name: The name of the tool.
+        description: Its description; None if there is none.
+        schema: The JSON schema of its arguments, as it was given; `{}` if it takes none. None: there is no
+            schema, because the provider runs the tool or it takes plain text.
     """
 
     name: str
@@ -65,11 +65,11 @@ def read_tools(tools: object, /) -> list[Tool]:
     """Read tools in any of the usual shapes: name, description and schema of each.
 
     Args:
-        tools: One tool, a list of them, a whole `toolConfig`, or None; dicts or objects of an SDK. Marks for
-            the cache are passed over.
+        tools: One tool, a list of them, a whole `toolConfig`, or None; dicts or objects of an SDK. Cache
+            marks are skipped.
 
     Raises:
-        FormatError: One is of no known shape; it is shown, and where it is.
+        FormatError: A tool is of an unknown shape; the error shows the tool and its place.
 
     Example:
         >>> for tool in read_tools([
@@ -88,7 +88,7 @@ def read_tools(tools: object, /) -> list[Tool]:
 def tools_in(tools: object, /) -> Iterator[tuple[str, object]]:
     """Yield each tool with where it is, also those that stand in one entry.
 
-    Marks for the cache are passed over.
+    Cache marks are skipped.
     """
     if (listed := as_list(tools)) is not None:
         for at, tool in enumerate(listed):

@@ -49,13 +49,13 @@ def mapping_of(message: Any) -> Dict:
     """Read a message as a plain dict.
 
     It is the message itself, a copy of a mapping, or its `model_dump()`. How objects of a class are read is
-    remembered. What an object holds is not: anybody may change it between two calls, and nothing tells.
+    remembered. The content of an object is not: it may change between two calls without notice.
 
     Args:
         message: A mapping, or an object with `model_dump()`.
 
     Raises:
-        FormatError: It is none of these.
+        FormatError: The argument is none of these.
     """
     kind: Any = type(message)
     return message if kind is dict else _reader(kind)(message)

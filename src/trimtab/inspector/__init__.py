@@ -1,6 +1,6 @@
-"""An inspector: pages that show what of a conversation is sent, what is not, and why.
+"""An inspector: pages that show what is sent of a conversation, what is not, and why.
 
-`trimtab inspect` runs it, on this machine and for who has its token. It needs the extra `inspect`.
+`trimtab inspect` runs it on this machine, for those with its token. It needs the extra `inspect`.
 """
 # What is missing is said before it is imported.
 # ruff: noqa: E402

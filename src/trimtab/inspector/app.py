@@ -45,26 +45,26 @@ def make_app(
     hosts: Sequence[str] = ("127.0.0.1", "localhost", "::1"),
     collection: Collection | None = None,
 ) -> Guard:
-    """Make the inspector of a conversation, or of several, an ASGI application.
+    """Make the inspector of one conversation, or of several, as an ASGI application.
 
     Args:
-        subject: What is looked at.
-        token: What a visitor has in the address of the first visit (`?token=…`), or as a bearer.
-        hosts: Names it may be asked by.
+        subject: What to inspect.
+        token: The secret that a visitor has in the address of the first visit (`?token=…`), or as a bearer.
+        hosts: Host names that requests may use.
         collection: Conversations to choose from, in place of `subject`.
 
     Raises:
-        ConfigurationError: The token is shorter than 16 characters, or there is neither a subject nor a
-            collection, or both.
+        ConfigurationError: The token is shorter than 16 characters, or not exactly one of subject and
+            collection is given.
     """
     if len(token) < 16 or not token.isascii() or not token.isprintable() or set(token) & set(' ";,\\'):
         raise ConfigurationError(
-            "token is what keeps others out: give at least 16 characters of ASCII without spaces, quotes,"
-            " commas and semicolons, as secrets.token_urlsafe() makes them",
+            "token must be at least 16 ASCII characters without spaces, quotes, commas and semicolons, for"
+            " example from secrets.token_urlsafe()",
             argument="token",
         )
     if (subject is None) == (collection is None):
-        raise ConfigurationError("give a subject, or collection= with several: one of both")
+        raise ConfigurationError("pass either a subject or collection= with several")
     desk = Desk(subject, collection, token)
     pages: Mapping[str, Handler] = {
         "/": Inspector.conversation,

@@ -173,8 +173,8 @@ class Log:
             if event.id == event_id:
                 return decisions[at:]
         raise UnknownNameError(
-            f"session {self._session.id!r} has no decision {event_id!r} in force: it was taken back before,"
-            " or is a message, which stays",
+            f"session {self._session.id!r} has no current decision {event_id!r}: it was taken back before,"
+            " or is a message, which cannot be taken back",
             name=event_id,
         )
 

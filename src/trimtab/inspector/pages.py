@@ -128,7 +128,7 @@ class Inspector:
 
     def _session_log(self) -> Log:
         if self._log is None:
-            raise UnknownNameError("there is no timeline: this is a file, not a session", name="timeline")
+            raise UnknownNameError("a file has no timeline, only a session has", name="timeline")
         return self._log
 
     def _render(self, template: str, request: Request, *, status: int = 200, **values: Any) -> Response:
@@ -485,7 +485,7 @@ class Inspector:
         subject = self._for_model(self._model(request))
         play = subject.play
         if play is None:
-            raise UnknownNameError("there is no bill for this conversation", name="bill")
+            raise UnknownNameError("this conversation has no bill", name="bill")
         pricing = given.get("pricing") or subject.pricings[0]
         window = whole(given, "budget", least=1)
         known = (*subject.replayed, *subject.policies)

@@ -74,6 +74,6 @@ def whole(given: Mapping[str, str], name: str, *, least: int = 0, most_digits: i
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= most_digits) or int(text) < least:
         raise ConfigurationError(
-            f"{name} is a whole number from {least} on, not {text[:40]!r}", argument=name
+            f"{name} must be a whole number of at least {least}, not {text[:40]!r}", argument=name
         )
     return int(text)

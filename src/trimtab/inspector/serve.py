@@ -35,29 +35,29 @@ def serve(
     ready: Callable[[str], object] | None = None,
     collection: Collection | None = None,
 ) -> None:
-    """Serve an inspector until Ctrl+C, or the process is told to end.
+    """Serve an inspector until Ctrl+C, or until the process is ended.
 
     Args:
-        subject: What is looked at.
+        subject: What to inspect.
         port: The port; 0 takes a free one.
-        host: The address it listens on; other machines reach it only where that is not of the loopback. It
-            may be asked by that name, by those of the loopback, and where it listens on all addresses
-            (`0.0.0.0` or `::`) by each of them and by the name of the machine.
-        allow_remote: Whether it may be one that other machines reach. They send the token, and read what
-            they are shown, without encryption.
-        token: What a visitor has; None: a new one.
-        ready: Called with the address and the token in it, as soon as it can be opened.
+        host: The address to listen on; other machines can reach it only if it is not a loopback address.
+            Requests may use that name, those of the loopback, and, if it listens on all addresses (`0.0.0.0`
+            or `::`), each address and the name of the machine.
+        allow_remote: Whether other machines may reach it. They send the token, and receive the
+            pages, without encryption.
+        token: The secret of a visitor; None: a new one.
+        ready: Called with the address, including the token, once it can be opened.
         collection: Conversations to choose from, in place of `subject`.
 
     Raises:
-        ConfigurationError: The port is taken or not to be had, or the host is not of the loopback and
-            nobody allowed that.
+        ConfigurationError: The port is taken or unavailable, or the host is not a loopback address and that
+            is not allowed.
     """
     if not _is_loopback(host) and not allow_remote:
         raise ConfigurationError(
             phrase(
-                f"host {host!r} can be reached from other machines, and what is sent is not encrypted: use"
-                f" {LOOPBACK}, or say ",
+                f"host {host!r} can be reached from other machines, and the traffic is not encrypted: use"
+                f" {LOOPBACK}, or pass ",
                 option("allow_remote", True),
             ),
             argument="host",

@@ -18,23 +18,24 @@ class Subject:
     """What an inspector shows.
 
     Args:
-        name: Stands over every page: of a file, or a session.
-        policies: Words for the policies that are offered, the one that is shown first before the others.
-        fit: Fits the conversation under the policy of a word, or under a strategy as JSON; of a session all
-            that was said up to a version of its log, which is None for a file. It may raise `ContextError`; a
-            `BudgetExceededError` is shown with its attempt.
-        play: Replays the conversation under a policy, at a price list, in a room of so many tokens (None: its
-            own), up to such a version. None: there is no bill by call.
-        replayed: Words for what `play` knows beside `policies`, as "none" and "default".
-        pricings: Names of price lists, the one that is used first before the others.
-        session: The session whose log this is; None for a file.
-        read_only: Whether nothing may be taken back in the log.
-        is_margin_auto: Whether the margin of another budget is worked out anew, as `margin="auto"` says;
+        name: Heading of every page: a file, or a session.
+        policies: Names of the available policies; the one shown first comes first.
+        fit: Fits the conversation under a policy by name, or under a strategy as JSON; for a session,
+            everything up to a version of its log, which is None for a file. It may raise `ContextError`; the
+            attempt of a `BudgetExceededError` is shown.
+        play: Replays the conversation under a policy, a pricing and a room in tokens (None: its own), up to a
+            version. None: there is no bill by call.
+        replayed: Names of further policies for `play`, such as "none" and "default".
+        pricings: Names of pricings; the one used first comes first.
+        session: The session with the log; None for a file.
+        read_only: Whether decisions in the log cannot be taken back.
+        is_margin_auto: Whether the margin of another budget is computed anew, as for `margin="auto"`;
             otherwise it is the number that `fit` had.
-        model: The model it is fitted for; None where none is known.
-        models: Names of models that a page offers.
-        for_model: Makes the subject of the same conversation for another model. None: a page offers none.
-        note: What a reader has to know of the budget or the like, above everything else.
+        model: The model it is fitted for; None if unknown.
+        models: Names of models to choose from.
+        for_model: Makes the subject of the same conversation for another model. None: there is no choice of
+            models.
+        note: Notes on the budget and the like, above everything else.
 
     Example:
         >>> from trimtab import fit
@@ -62,15 +63,15 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One line of a list of conversations: what is known of it before it is opened.
+    """One line of a list of conversations: what is known before one is opened.
 
     Args:
-        name: Which one it is, as `Collection.open` takes it.
-        said: What it begins with, in words.
-        messages: How many messages, or events of a log, it has; None: not known.
-        tokens: About how many tokens; None: not known.
-        time: When something was added last, in UTC; empty where that is not known.
-        error: Why it cannot be opened; empty where it can.
+        name: Its name, as `Collection.open` takes it.
+        said: Its first words.
+        messages: Number of messages, or events of a log; None: unknown.
+        tokens: Approximate tokens; None: unknown.
+        time: Time of the last message, in UTC; empty if unknown.
+        error: Why it cannot be opened; empty if it can.
     """
 
     name: str
@@ -86,12 +87,12 @@ class Collection:
     """Conversations to choose from: of a file, a folder or a store.
 
     Args:
-        name: Stands over the list.
-        items: Lists them; of a store that grows it is asked again for each page.
-        open: Makes the subject of the one with a name.
-        describe: Says more of one when it is shown. None: all is said.
-        noun: What each is called.
-        note: What a reader has to know of the list, as that it is not all of it.
+        name: Heading of the list.
+        items: Lists them; for a store that grows, it is called for each page.
+        open: Makes the subject of the conversation with a name.
+        describe: Adds details of a conversation when it is shown. None: there are no more.
+        noun: The word for one of them.
+        note: Notes on the list, for example that it is incomplete.
 
     Example:
         >>> from trimtab import fit

@@ -168,7 +168,7 @@ class View:
             UnknownNameError: There is no such filter.
         """
         if only not in FILTERS:
-            raise UnknownNameError(f"a list shows one of: {', '.join(FILTERS)}", name=only)
+            raise UnknownNameError(f"a list can show one of: {', '.join(FILTERS)}", name=only)
         if only not in self.filters:
             entries = self.entries
             self.filters[only] = [
@@ -477,8 +477,8 @@ def budget_like(report: Report, window: int, *, is_margin_auto: bool = False) ->
     """
     if window <= report.output_reserve_tokens:
         raise ConfigurationError(
-            f"a budget of {window:,} tokens has no room beside the {report.output_reserve_tokens:,} kept"
-            " for the answer: choose more"
+            f"a budget of {window:,} tokens has no room beside the {report.output_reserve_tokens:,} reserved"
+            " for the answer: choose a larger one"
         )
     return Budget(
         window,

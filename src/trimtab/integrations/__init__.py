@@ -1,11 +1,11 @@
-"""trimtab in the framework people use, a module for each.
+"""Adapters for the frameworks people use, one module each.
 
-`from trimtab.integrations.langchain import TrimMiddleware` needs `pip install 'trimtab[langchain]'`; nothing
-is imported before it is asked for. The first argument is the budget everywhere, the rest are options of
-`trimtab.fit`, and `on_fitted=` is called with what each fit gave: an async function is awaited where the
-call is, and refused where it is not.
+`from trimtab.integrations.langchain import TrimMiddleware` needs `pip install 'trimtab[langchain]'`; a module
+is imported only when it is asked for. Everywhere, the first argument is the budget, the others are options of
+`trimtab.fit`, and `on_fitted=` is called with the result of each fit: an async function is awaited if the
+call is async, and otherwise refused.
 
-A module that another package publishes (entry points `trimtab.integrations`) is imported in the same way.
+Modules that another package publishes (entry points `trimtab.integrations`) are imported in the same way.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Published(MetaPathFinder, Loader):
             )
         what, module = found
         if not isinstance(module, ModuleType):
-            raise ImportError(f"{what} is to be a module, and is {module!r:.80}", name=fullname)
+            raise ImportError(f"{what} must be a module, not {module!r:.80}", name=fullname)
         return ModuleSpec(fullname, self)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -1,6 +1,7 @@
-"""Microsoft's Agent Framework: a compaction strategy and a middleware that fit what an agent sends its model.
+"""Microsoft's Agent Framework: a compaction strategy and a middleware that fit an agent's requests to its
+model.
 
-What the model is sent is fitted; what the agent keeps stays whole, unless `persist=True`.
+Requests to the model are fitted; the agent keeps its whole history, unless `persist=True`.
 """
 # What is missing is said before it is imported.
 # ruff: noqa: E402
@@ -57,27 +58,28 @@ Instructions = str | Sequence[str] | None
 
 
 class TrimStrategy:
-    """Fits what an agent sends its model, at each call: its `compaction_strategy`, or that of a client.
+    """Fits each request of an agent: its `compaction_strategy`, or that of a client.
 
-    A strategy is shown the messages alone: instructions and tools are counted as they are given here. The
-    framework's messages are not marked: in the list of a run, copies stand for those that are not sent.
+    A strategy sees only the messages: instructions and tools are counted as passed here. The
+    framework's messages are not marked: in the list of a run, copies replace those that are not sent.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        instructions: Those of the agent.
-        tools: Those of the agent: the framework's, functions, or their schemas.
-        name: That of the agent. The framework writes it into the messages of a run when that is over, so that
-            the next one sends them otherwise, and no prompt cache knows them; given, it is written at once.
-        persist: What is not sent leaves the list that the framework gives: that of a run, or as the
-            `after_strategy` of a `CompactionProvider` that of a session.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        instructions: The instructions of the agent.
+        tools: The tools of the agent: the framework's, functions, or their schemas.
+        name: The name of the agent. The framework writes it into the messages of a run after the run, so the
+            next run sends different messages, and no prompt cache knows them; if the name is passed, it is
+            written at once.
+        persist: Whether to remove what is not sent from the framework's list: that of a run, or, as the
+            `after_strategy` of a `CompactionProvider`, that of a session.
         on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` and
-            `charge_as`, as a strategy is not shown which client is called.
+            `charge_as`, because a strategy does not see the client.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
 
     def __init__(
@@ -121,22 +123,22 @@ class TrimStrategy:
 
 
 class TrimMiddleware(ChatMiddleware):
-    """Fits what an agent sends its model, at each call: the last in the `middleware` of an agent or a client.
+    """Fits each request of an agent: the last in the `middleware` of an agent or a client.
 
-    Counted are the instructions, the tools, the schema of the answer and the messages of the call, for the
-    model of the call. Messages that stay are the very objects of the run.
+    It counts the instructions, the tools, the output schema and the messages of the call, for the model of
+    the call. Kept messages are the same objects as in the run.
 
     Args:
         budget: As for `TrimStrategy`.
         name: As for `TrimStrategy`.
-        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
-            says of its size; or, where it refuses old thinking, without that.
+        retry_overflow: Whether to send a call again, fitted to the size that the provider names, if the
+            provider refuses it as too long; or without old thinking, if the provider refuses that.
         on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The schema of an answer, written as a part of a body: adapters put it among the tools."""
+"""The output schema, written as a part of a body: adapters put it among the tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anthropic's client with a budget: what it sends to Messages fits."""
+"""Anthropic's client with a budget: its requests to Messages fit."""
 # What is missing is said before it is imported.
 # ruff: noqa: E402
 
@@ -31,34 +31,35 @@ def with_budget(
     on_fitted: OnFitted | None = None,
     **options: Unpack[FitOptions],
 ) -> C:
-    """Return the same client whose calls fit their budget.
+    """Return the same client with fitted calls.
 
-    `messages.create`, `.stream` and `.parse`, those of `beta.messages`, and each step of its tool runner with
-    `thread=False` are sent what fits, and so is what `with_options` and `copy` give. `count_tokens` counts
-    what it is given. What a call was billed is taken into the count of its conversation. The client given is
-    not changed; both share their connections.
+    These calls are fitted: `messages.create`, `.stream` and `.parse`, those of `beta.messages`, each step of
+    its tool runner with `thread=False`, and the calls of clients from `with_options` and `copy`.
+    `count_tokens` counts its arguments unchanged. The bill of a call improves the count of its conversation.
+    The original client is not changed; both share their connections.
 
-    A call that goes on from what the server keeps (`thread`) is sent as it is, with a warning: nobody here
-    sees how large it is.
+    A call that continues a conversation on the server (`thread`) is sent unchanged, with a warning: its size
+    is unknown here.
 
     Args:
         client: An `Anthropic` or `AsyncAnthropic`, or the SDK's client of a cloud.
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
-            says of its size; or, where it refuses old thinking, without that.
-        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        retry_overflow: Whether to send a call again, fitted to the size that the provider names, if the
+            provider refuses it as too long; or without old thinking, if the provider refuses that.
+        on_fitted: Called with the `Fitted` of each call; may be async if the call is.
         options: `strategy`, `counter`, `breakpoints` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: It is no such client, a method was replaced on one of its resources, or the budget
-            or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The argument is not such a client, a method of one of its resources was replaced,
+            or the budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
     is_async = isinstance(client, AsyncAPIClient)
     if not isinstance(client, SyncAPIClient) and not is_async:
         raise ConfigurationError(
-            f"client is an Anthropic or AsyncAnthropic, or the SDK's client of a cloud, not {client!r:.80}",
+            "client must be an Anthropic or AsyncAnthropic, or the SDK's client of a cloud, not"
+            f" {client!r:.80}",
             argument="client",
         )
     bodies = Bodies(

@@ -1,4 +1,4 @@
-"""What every adapter does with the messages of a call: one budget, one set of options, one way back."""
+"""The common part of adapters: one budget, one set of options, one way to write messages back."""
 
 from __future__ import annotations
 
@@ -104,10 +104,11 @@ class FitOptions(TypedDict, total=False):
     """Name of the model; None or missing: that of the call."""
     counter: CounterLike | None
     charge_as: str | None
-    """The wire form messages are sent in; None or missing: that of the call's model, where it is known."""
+    """The wire form messages are sent in; None or missing: that of the call's model, if known."""
     strategy: StrategyLike | None
     steady: bool | float
-    """What a cut keeps of the room: a share; True, the default: a half. False cuts no deeper than it must."""
+    """The share of the room that a cut keeps; True, the default: half. False cuts no deeper than necessary.
+    """
     cut_newest: bool
     breakpoints: bool | Mapping[str, Any]
     pin: Iterable[int] | Callable[[Any, int], bool]
@@ -239,7 +240,7 @@ class Trimmer(Generic[M]):
         if isinstance(self._budget, Context):
             others = sorted(self._options.keys() - _OF_CONTEXTS)
             if others:
-                raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context say these themselves")
+                raise ConfigurationError(f"{', '.join(others)}: the blocks of a Context set these themselves")
             self._check_texts(self._budget)
         elif "strategy" not in self._options:
             self._options.pop("steady", None)
@@ -573,9 +574,9 @@ class Trimmer(Generic[M]):
         system = None if self._hands_system else own_system(context, self._format)
         if system:
             raise ConfigurationError(
-                f"the Context has system text, {system!r:.80}, and this adapter hands on messages alone: in"
-                f" the wire form {self._format.name!r} system text stands beside them. Write it where the"
-                " framework takes its instructions, and not in the Context; or give its block role='user'"
+                f"the Context has system text, {system!r:.80}, but this adapter passes on only messages: in"
+                f" the wire form {self._format.name!r}, system text is outside them. Pass it to the"
+                " framework as instructions rather than to the Context, or set role='user' on its block"
             )
         if not self._keeps:
             return
@@ -584,9 +585,9 @@ class Trimmer(Generic[M]):
             own.insert(0, "system=")
         if own:
             raise ConfigurationError(
-                f"the framework keeps what is sent here, and the Context's own {', '.join(own)} would stand"
-                " in it once more after each call: write that where the framework takes its instructions,"
-                " and give the Context none of it ([] for a block)"
+                f"the framework keeps what is sent, so the Context's own {', '.join(own)} would be added"
+                " again after each call: pass that to the framework as instructions, and remove it from"
+                " the Context ([] for a block)"
             )
 
     def _tell(self, fitted: Fitted[M]) -> Steps[None]:
@@ -628,8 +629,7 @@ def _refuse(said: Coroutine[Any, Any, object]) -> NoReturn:
 
 def _async_error() -> ConfigurationError:
     return ConfigurationError(
-        "on_fitted is async, and a call that is not awaited cannot wait for it: give a function that is not"
-        " async, or await the call"
+        "on_fitted is async, but the call is not: pass a synchronous function, or await the call"
     )
 
 
@@ -772,7 +772,7 @@ def _budget_given(budget: Any) -> Budget | Context | str | None:
     """Check what was given; a policy is read once."""
     if isinstance(budget, Context) and budget.policy.read is not None:
         raise ConfigurationError(
-            "an adapter reads its framework's messages itself: give it a Context without read= and write="
+            "an adapter reads its framework's messages itself: pass a Context without read= and write="
         )
     if budget is None or isinstance(budget, Budget | Context):
         return budget
@@ -784,7 +784,7 @@ def _budget_given(budget: Any) -> Budget | Context | str | None:
         return Budget.of(budget)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{error}; here it may be a Context or the path of a policy, too", argument="budget"
+            f"{error}; a Context and the path of a policy are allowed here, too", argument="budget"
         ) from None
 
 
@@ -800,7 +800,7 @@ def _options_given(options: FitOptions, format: Format) -> dict[str, Any]:
     for name in options:
         if name not in _DEFAULTS:
             raise ConfigurationError(
-                f"{name}= is no option of an adapter, which takes {', '.join(_DEFAULTS)}, and what is sent"
+                f"{name}= is not an option of an adapter, which takes {', '.join(_DEFAULTS)}; the rest comes"
                 f" from each call{in_words(near_names(name, [*_DEFAULTS]))}",
                 argument=name,
             )

@@ -1,4 +1,4 @@
-"""Amazon Bedrock's client of boto3 with a budget: what it sends to Converse fits."""
+"""Amazon Bedrock's boto3 client with a budget: its requests to Converse fit."""
 # What is missing is said before it is imported.
 # ruff: noqa: E402
 
@@ -33,29 +33,29 @@ def with_budget(
     on_fitted: OnFitted | None = None,
     **options: Unpack[FitOptions],
 ) -> C:
-    """Return the same client whose calls of `converse` and `converse_stream` fit their budget.
+    """Return the same client with fitted `converse` and `converse_stream`.
 
-    What a call was billed is taken into the count of its conversation. The client given is not changed; both
-    share their connections. Other operations, `invoke_model` among them, are those of the client given.
+    The bill of a call improves the count of its conversation. The original client is not changed; both share
+    their connections. Other operations, including `invoke_model`, are those of the original client.
 
     Args:
-        client: A client of `bedrock-runtime`, as `boto3.client("bedrock-runtime")` makes it.
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
-            says of its size; or, where it refuses old thinking, without that.
+        client: A client of `bedrock-runtime`, from `boto3.client("bedrock-runtime")`.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        retry_overflow: Whether to send a call again, fitted to the size that the provider names, if the
+            provider refuses it as too long; or without old thinking, if the provider refuses that.
         on_fitted: Called with the `Fitted` of each call.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: It is no such client, or the budget or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The argument is not such a client, or the budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
     given: Any = client
     service = given.meta.service_model.service_name if isinstance(client, BaseClient) else ""
     if service != "bedrock-runtime":
         raise ConfigurationError(
-            f"client is what boto3.client('bedrock-runtime') makes, not {service or repr(client):.80}",
+            f"client must be from boto3.client('bedrock-runtime'), not {service or repr(client):.80}",
             argument="client",
         )
     bodies = Bodies(

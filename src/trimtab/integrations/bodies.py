@@ -1,4 +1,4 @@
-"""What the modules of providers' clients share: the body of each call is fitted (`chats` remembers)."""
+"""The common part of the providers' clients: the body of each call is fitted (`chats` remembers)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""What a client with a budget remembers of its conversations: which is which, their bills, their cuts.
+"""A client's memory of its conversations: how to recognize them, their bills and their cuts.
 
-A client is asked about many conversations, and a baseline is made for one. So each conversation has one of
-its own, found by its first message and by what its latest calls ended with. What is learned from bill to bill
-moves the sizes of messages a little, and a cut that is worked out anew each time would move back and forth.
-So a conversation's cut stays where it was as long as what is behind it fits, and a result that was cut keeps
-its text.
+A client serves many conversations, but a baseline is made for one. So each conversation has its own, found
+by its first message and by the end of its latest calls. The factor learned from each bill changes the sizes
+of messages a little, so a cut computed anew each time would move back and forth. So the cut of a
+conversation does not move while the messages behind it fit, and a shortened result keeps its text.
 """
 
 from __future__ import annotations
@@ -55,8 +54,9 @@ def refuse_baseline(counter: object) -> None:
     """
     if isinstance(counter, UsageBaseline):
         raise ConfigurationError(
-            "counter is a UsageBaseline, which is of one conversation: one is kept here for each, and taught"
-            " by what is billed. Give what estimates, counter=EstimateCounter(), or none",
+            "counter is a UsageBaseline, which is for one conversation: this client keeps one for each"
+            " conversation, and records its bills. Pass a counter that estimates, such as"
+            " counter=EstimateCounter(), or none",
             argument="counter",
         )
 

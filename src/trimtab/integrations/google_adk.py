@@ -1,4 +1,4 @@
-"""Google's Agent Development Kit: a plugin that fits the contents of each call of a model."""
+"""Google's Agent Development Kit: a plugin that fits the contents of each model call."""
 # What is missing is said before it is imported.
 # ruff: noqa: E402
 
@@ -45,23 +45,23 @@ _UNMARKED = (
 
 
 class TrimPlugin(BasePlugin):
-    """Fits what the agents of an app send their models, at each call.
+    """Fits each request that the agents of an app send to their models.
 
-    Counted are the system instruction, the tools, the schema of the answer, and the contents of the call, for
-    the model of the call. The events of the session stay whole, and contents that stay are the very objects
-    of the call.
+    It counts the system instruction, the tools, the output schema, and the contents of the call, for the
+    model of the call. The events of the session are kept whole, and kept contents are the same objects as in
+    the call.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
         on_fitted: Called with the `Fitted` of each call; may be async.
-        name: That of the plugin; two plugins of an app have two names.
+        name: Name of the plugin; two plugins of an app need two names.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit. ADK puts errors of plugins into a
-            RuntimeError, which has this one as `__cause__`.
+        ConfigurationError: The budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit. ADK wraps errors of plugins in a
+            RuntimeError, which has this error as `__cause__`.
     """
 
     def __init__(

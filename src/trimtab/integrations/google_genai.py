@@ -1,4 +1,4 @@
-"""Google's client with a budget: what it sends to Gemini to generate content fits."""
+"""Google's client with a budget: its requests to generate content with Gemini fit."""
 # What is missing is said before it is imported.
 # ruff: noqa: E402
 
@@ -43,32 +43,32 @@ def with_budget(
     on_fitted: OnFitted | None = None,
     **options: Unpack[FitOptions],
 ) -> C:
-    """Return the same client whose calls fit their budget.
+    """Return the same client with fitted calls.
 
-    `models.generate_content` and `generate_content_stream` are sent what fits, those of `aio` and of `chats`
-    too, and each step in which the SDK calls functions itself. What a call was billed is taken into the count
-    of its conversation. The client given is not changed; both share their connections.
+    These calls are fitted: `models.generate_content` and `generate_content_stream`, those of `aio` and
+    `chats`, and each step in which the SDK itself calls functions. The bill of a call improves the count of
+    its conversation. The original client is not changed; both share their connections.
 
-    What the server holds (`cached_content`) is counted as soon as the server has said how large it is: in the
-    answer to `caches.create` or `caches.get` of this client, or in a bill. Until then there is a warning.
+    Content on the server (`cached_content`) is counted once the server has reported its size: in the answer
+    to `caches.create` or `caches.get` of this client, or in a bill. Until then there is a warning.
 
     Args:
         client: A `google.genai.Client`, or its `aio`.
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
-            says of its size; or, where it refuses old thinking, without that.
-        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        retry_overflow: Whether to send a call again, fitted to the size that the provider names, if the
+            provider refuses it as too long; or without old thinking, if the provider refuses that.
+        on_fitted: Called with the `Fitted` of each call; may be async if the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: It is no such client, a method of its `models` was replaced, or the budget or an
-            option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The argument is not such a client, a method of its `models` was replaced, or the
+            budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
     if not isinstance(client, Client | AsyncClient):
         raise ConfigurationError(
-            f"client is a google.genai.Client or its aio, not {client!r:.80}", argument="client"
+            f"client must be a google.genai.Client or its aio, not {client!r:.80}", argument="client"
         )
     bodies = Bodies(
         budget,

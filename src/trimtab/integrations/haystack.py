@@ -1,6 +1,6 @@
-"""Haystack: a hook that fits what an agent sends its model.
+"""Haystack: a hook that fits an agent's requests to its model.
 
-What the model is sent is fitted; what the agent keeps stays whole, unless `persist=True`.
+Requests to the model are fitted; the agent keeps its whole history, unless `persist=True`.
 """
 # What is missing is said before it is imported.
 # ruff: noqa: E402
@@ -50,22 +50,22 @@ Wire = dict[str, Any]
 
 
 class TrimHook:
-    """Fits what an agent sends its model, at each call: the last hook of `before_llm`.
+    """Fits each request of an agent: the last hook of `before_llm`.
 
-    Counted are the messages and the tools of the call, for the model that is named here, or by the newest
-    answer. Messages that stay are the very objects of the agent's state.
+    It counts the messages and the tools of the call, for the model named here, or by the newest answer.
+    Kept messages are the same objects as in the agent's state.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        persist: What leaves a request leaves the state of the agent and its output, too.
-        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
-        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model`, as a hook
-            is not shown which one is called.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        persist: Whether to remove from the agent's state and output what is evicted from a request.
+        on_fitted: Called with the `Fitted` of each call; may be async if the call is.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model`, because a
+            hook does not see the model.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
 
     allowed_hook_points = ("before_llm",)
@@ -105,17 +105,17 @@ class TrimHook:
         self._send(state, (await self._trimmer.afit(messages, **self._call(state))).messages)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write the hook for the file of a pipeline; functions by the names they are imported by.
+        """Write the hook for a pipeline file; functions by their import paths.
 
         Raises:
-            ConfigurationError: An option has no form in a file.
+            ConfigurationError: An option cannot be written to a file.
         """
         given = {name: _data(name, value) for name, value in self._given.items()}
         return default_to_dict(self, persist=self.persist, **given)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TrimHook:
-        """Make a hook of what `to_dict` wrote."""
+        """Make a hook from what `to_dict` wrote."""
         given = {name: _value(one) for name, one in data.get("init_parameters", {}).items()}
         return default_from_dict(cls, {**data, "init_parameters": given})
 
@@ -175,8 +175,8 @@ def _data(name: str, value: Any) -> Any:
     if isinstance(value, Iterable):
         return list(value)
     raise ConfigurationError(
-        f"{name}={value!r:.80} has no form in the file of a pipeline: give a name, a number, a strategy of"
-        " trimtab's, or a function that can be imported"
+        f"{name}={value!r:.80} cannot be written to a pipeline file: pass a name, a number, a strategy of"
+        " trimtab, or a function that can be imported"
     )
 
 

@@ -1,6 +1,6 @@
 """LangChain and LangGraph: a middleware for agents, and `trim_messages` with trimtab's guarantees.
 
-What the model is sent is fitted; what the agent keeps stays whole, unless `persist=True`.
+Requests to the model are fitted; the agent keeps its whole history, unless `persist=True`.
 """
 # What is missing is said before it is imported.
 # ruff: noqa: E402
@@ -77,23 +77,23 @@ Answer = ModelResponse[Any] | ExtendedModelResponse[Any]
 
 
 class TrimMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Fits what an agent sends its model, at each call.
+    """Fits each request of an agent to its model.
 
-    Counted are the system prompt, the tools, the schema of the answer and the messages of the call, for the
-    model of the call. Messages that stay are the very objects of the agent's state.
+    It counts the system prompt, the tools, the output schema and the messages of the call, for the model of
+    the call. Kept messages are the same objects as in the agent's state.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        persist: What leaves a request leaves the state of the agent and its checkpoints, too.
-        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
-            says of its size; or, where it refuses old thinking, without that.
-        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        persist: Whether to remove from the agent's state and checkpoints what is evicted from a request.
+        retry_overflow: Whether to send a call again, fitted to the size that the provider names, if the
+            provider refuses it as too long; or without old thinking, if the provider refuses that.
+        on_fitted: Called with the `Fitted` of each call; may be async if the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
 
     def __init__(
@@ -175,28 +175,32 @@ Kinds: TypeAlias = str | type[BaseMessage] | Sequence[str | type[BaseMessage]]
 
 
 class TrimOptions(FitOptions, total=False):
-    """Keyword arguments of `trim_messages`: those of `fit`, and langchain-core's that mean something."""
+    """Keyword arguments of `trim_messages`: those of `fit`, and those of langchain-core that apply."""
 
     max_tokens: int | None
-    """LangChain's word for a budget in tokens."""
+    """LangChain's name for a budget in tokens."""
     token_counter: Any
-    """LangChain's word for `counter`: a chat model, `"approximate"` (an `EstimateCounter`, called so in
-    reports), or a function over a list of messages, or over one, which it annotates as `BaseMessage`. A model
-    that trimtab knows names its counter; another is asked `get_num_tokens_from_messages`, unless `model`,
-    `counter` or `charge_as` says how to count, and estimated where its class has no such method of its own,
-    or that does not know it."""
+    """LangChain's name for `counter`: a chat model, `"approximate"` (an `EstimateCounter`, with this name in
+    reports), or a function over a list of messages, or over one message annotated as `BaseMessage`. A model
+    that trimtab knows selects its counter. Another model's `get_num_tokens_from_messages` is called, unless
+    `model`, `counter` or `charge_as` says how to count. It is estimated if its class does not define that
+    method, or the method fails for the model.
+    """
     start_on: Kinds | None
-    """What stays begins with a message of these kinds, behind the system messages; `"human"` is among them.
-    With `strategy="last"`, and without `pin`."""
+    """Kinds of messages with which the kept part begins, after the system messages; `"human"` must be among
+    them. Only with `strategy="last"`, and without `pin`.
+    """
     end_on: Kinds | None
-    """What stands behind the last message of these kinds leaves."""
+    """Kinds of messages: everything after the last message of these kinds is removed."""
     allow_partial: bool
-    """Texts are cut before whole messages leave, and each cut leaves a marker. With `strategy="first"` the
-    first message that does not fit is cut; of one with several blocks the last leave, without a marker."""
+    """Whether to cut texts before whole messages are evicted; each cut adds a marker. With `strategy="first"`
+    the first message that does not fit is cut; if it has several blocks, the last are removed, without a
+    marker.
+    """
     include_system: bool
-    """Must be True: a system message never leaves."""
+    """Must be True: a system message is never evicted."""
     on_fitted: OnFitted | None
-    """Called with the `Fitted`; may be async where the call is."""
+    """Called with the `Fitted`; may be async if the call is."""
 
 
 @overload
@@ -210,39 +214,39 @@ def trim_messages(
     messages: None = None, budget: AdapterBudget = None, **options: Unpack[TrimOptions]
 ) -> Runnable[Iterable[MessageLikeRepresentation] | PromptValue, list[BaseMessage]]: ...
 def trim_messages(messages: Any = None, budget: AdapterBudget = None, **options: Any) -> Any:
-    """Trim messages as langchain-core's function of that name does, with trimtab's guarantees.
+    """Trim messages as langchain-core's `trim_messages` does, with our guarantees.
 
     Args:
-        messages: LangChain's messages, or what it makes them from; None: a `Runnable` that trims what it is
-            given, for `trim_messages(max_tokens=32_000) | model`.
+        messages: LangChain's messages, or what it makes them from; None: return a `Runnable` that trims its
+            input, for `trim_messages(max_tokens=32_000) | model`.
         budget: As for `TrimMiddleware`.
-        options: See `TrimOptions`. `strategy="last"` is the default; `"first"` is the beginning of the
+        options: See `TrimOptions`. `strategy="last"` is the default; `"first"` keeps the beginning of the
             conversation, without the question at its end if that does not fit.
 
     Raises:
-        ConfigurationError: An argument of langchain-core's that means nothing here; says which is ours. Or no
-            message is of the kinds that were asked for.
+        ConfigurationError: An argument of langchain-core does not apply here; the error names ours. Or no
+            message is of the requested kinds.
         BudgetExceededError: What must stay does not fit.
     """
     max_tokens, token_counter = options.pop("max_tokens", None), options.pop("token_counter", None)
     if max_tokens is not None and budget is not None:
         raise ConfigurationError(
-            "max_tokens is LangChain's word for the budget: give one of them", argument="max_tokens"
+            "max_tokens is LangChain's name for the budget: pass one of them", argument="max_tokens"
         )
     if not options.pop("include_system", True):
         raise ConfigurationError(
-            "include_system=False: a system message never leaves; leave it out of the messages instead",
+            "include_system=False: a system message is never evicted; leave it out of the messages instead",
             argument="include_system",
         )
     if options.pop("text_splitter", None):
         raise ConfigurationError(
-            "text_splitter is langchain-core's: texts are cut between words and sentences by TruncateText",
+            "text_splitter is not supported: TruncateText cuts texts between words and sentences",
             argument="text_splitter",
         )
     if counter := _counter_given(token_counter):
         if options.get("counter") is not None:
             raise ConfigurationError(
-                "token_counter is LangChain's word for counter: give one of them", argument="token_counter"
+                "token_counter is LangChain's name for counter: pass one of them", argument="token_counter"
             )
         options["counter"] = counter
     tokens, on_fitted = max_tokens if budget is None else budget, options.pop("on_fitted", None)
@@ -312,23 +316,24 @@ def _part_asked(options: dict[str, Any]) -> _Part:
             raise ConfigurationError("start_on is only valid with strategy='last'", argument="start_on")
         if not issubclass(HumanMessage, start_on):
             raise ConfigurationError(
-                "start_on lacks 'human': the user's message that opened a turn stays with what is kept of it",
+                "start_on must include 'human': the user message that opened a turn is kept with the turn",
                 argument="start_on",
             )
         if options.get("pin") is not None:
             raise ConfigurationError(
-                "start_on and pin: what stands before the first message of the user's leaves, and a pin says"
-                " what stays; give one of them",
+                "start_on and pin contradict each other: start_on evicts messages before the first user"
+                " message, and a pin keeps them; pass one of them",
                 argument="start_on",
             )
     if is_partial and strategy not in ("first", "last"):
         raise ConfigurationError(
-            "allow_partial is only valid with strategy='last' and 'first'; of ours TruncateText cuts texts",
+            "allow_partial is only valid with strategy='last' and 'first'; with trimtab's strategies, use"
+            " TruncateText to cut texts",
             argument="allow_partial",
         )
     if strategy == "first" and not set(end_on).issubset(_KINDS.values()):
         raise ConfigurationError(
-            f"end_on is one of {_KINDS_IN_WORDS} with strategy='first'", argument="end_on"
+            f"end_on must be one of {_KINDS_IN_WORDS} with strategy='first'", argument="end_on"
         )
     return _Part(start_on, end_on, is_partial)
 
@@ -358,8 +363,8 @@ def _kinds(name: str, options: dict[str, Any]) -> tuple[type[BaseMessage], ...]:
         known = _KINDS.get(kind) if isinstance(kind, str) else kind
         if not isinstance(known, type) or not issubclass(known, BaseMessage):
             raise ConfigurationError(
-                f"{name}={kind!r:.80} is no kind of LangChain's messages: it is one of {_KINDS_IN_WORDS},"
-                " or a class of messages"
+                f"{name}={kind!r:.80} is not a kind of LangChain message: use one of {_KINDS_IN_WORDS}, or a"
+                " message class"
             )
         found.append(known)
     return tuple(found)
@@ -378,8 +383,8 @@ def _with_strategy(tokens: AdapterBudget, options: dict[str, Any], part: _Part) 
         others = sorted(name for name in options if options[name] is not None and name not in _OF_FIRST)
         if others:
             raise ConfigurationError(
-                f"{', '.join(others)}: not with strategy='first', which is LangChain's; strategy="
-                "'drop_newest' takes it, and keeps the latest message of the user"
+                f"{', '.join(others)}: not supported with strategy='first', which is LangChain's;"
+                " strategy='drop_newest' supports it, and keeps the latest user message"
             )
         return Context(cast("Any", tokens)).add(HISTORY, [], strategy=_Beginning(part))
     if strategy == "last":
@@ -678,7 +683,7 @@ def _read(message: BaseMessage) -> dict[str, Any]:
 def _role_of(kind: type[BaseMessage]) -> str:
     role = next((_ROLES[base] for base in kind.__mro__ if base in _ROLES), None)
     if role is None:
-        raise ConfigurationError(f"{kind.__name__} is no message that a model is sent")
+        raise ConfigurationError(f"{kind.__name__} is not a message for a model")
     return role
 
 

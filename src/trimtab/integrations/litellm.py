@@ -1,7 +1,7 @@
 """LiteLLM: one callback that fits each call of its SDK, its Router and its proxy.
 
-What the provider is sent is fitted; the caller's messages stay whole. LiteLLM asks its callbacks in async
-calls that name their messages alone: for the others there are functions here by the same names.
+Requests to the provider are fitted; the caller's messages are not changed. LiteLLM calls its callbacks only
+in async calls that pass their messages by name: for other calls this module has functions of the same names.
 """
 # What is missing is said before it is imported.
 # ruff: noqa: E402
@@ -127,12 +127,12 @@ OPENAI: Final = ("azure", "openai")
 class WindowExceededError(BudgetExceededError, ContextWindowExceededError):
     """What must stay does not fit.
 
-    A Router takes it for the provider's own refusal and goes on to `context_window_fallbacks`; a proxy
+    A Router takes it for the provider's own refusal and continues with `context_window_fallbacks`; a proxy
     answers with status 400.
 
     Args:
-        error: What the fit raised.
-        model: Name of the model that was asked for.
+        error: The error of the fit.
+        model: Name of the requested model.
     """
 
     def __init__(self, error: BudgetExceededError, *, model: str) -> None:
@@ -185,24 +185,25 @@ _WATCHED: Final[dict[str, dict[TrimHandler, _Attempt]]] = {}
 class TrimHandler(CustomLogger):
     """Fits each call: `litellm.callbacks = [TrimHandler("80%")]`, or `callbacks:` in the proxy's config.yaml.
 
-    Fitted are chat completions, Anthropic's messages and OpenAI's responses, streamed or not, at each attempt
-    of a retry or fallback, for the deployment that was chosen. Messages that stay are the very objects.
+    It fits chat completions, Anthropic's messages and OpenAI's responses, streamed or not, at each attempt of
+    a retry or fallback, for the chosen deployment. Kept messages are the same objects.
 
-    The proxy's answers say what was done in the headers `x-trimtab-tokens-before`, `x-trimtab-tokens-after`
-    and `x-trimtab-evicted-messages`.
+    The proxy's answers report the fit in the headers `x-trimtab-tokens-before`, `x-trimtab-tokens-after` and
+    `x-trimtab-evicted-messages`.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
-            says of its size; or, where it refuses old thinking, without that. Calls of this module and of
-            `trim_call` are; for others LiteLLM makes its attempts itself, and the next is fitted by it.
-        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        retry_overflow: Whether to send a call again, fitted to the size that the provider names, if the
+            provider refuses it as too long; or without old thinking, if the provider refuses that. This
+            applies to calls of this module and of `trim_call`; for others LiteLLM makes its own attempts, and
+            this callback fits the next one.
+        on_fitted: Called with the `Fitted` of each call; may be async if the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
-        WindowExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The budget or an option is invalid.
+        WindowExceededError: For a call: what must be kept does not fit.
     """
 
     def __init__(
@@ -234,7 +235,7 @@ class TrimHandler(CustomLogger):
     async def async_pre_call_deployment_hook(
         self, kwargs: dict[str, Any], call_type: CallTypes | None
     ) -> dict[str, Any] | None:
-        """Fit a call whose deployment is chosen."""
+        """Fit a call after its deployment was chosen."""
         form, log = CALLS.get(call_type) if call_type else None, kwargs.get("litellm_logging_obj")
         if log is not None:
             self._asked[log.litellm_call_id] = log
@@ -244,13 +245,13 @@ class TrimHandler(CustomLogger):
             stored = next((key for key in STORED if kwargs.get(key) is not None), None)
             if stored is not None:
                 raise ConfigurationError(
-                    f"{stored}={kwargs[stored]!r:.80} names a prompt that is stored elsewhere, and the call"
-                    f" has no {FORMS[form].messages}=: nobody here sees what will be sent, and nothing of it"
-                    f" can be fitted. Give {FORMS[form].messages}=, or take the TrimHandler out of"
-                    " litellm.callbacks for this call"
+                    f"{stored}={kwargs[stored]!r:.80} names a stored prompt, and the call has no"
+                    f" {FORMS[form].messages}=: its messages are unknown here, and cannot be fitted. Pass"
+                    f" {FORMS[form].messages}=, or remove the TrimHandler from litellm.callbacks for this"
+                    " call"
                 )
             raise ConfigurationError(
-                f"litellm.{call_type.value if call_type else ''} was given its messages by position, where no"
+                f"litellm.{call_type.value if call_type else ''} got its messages by position, where no"
                 f" callback sees them: name {FORMS[form].messages}=, or call the function of that name in"
                 " trimtab.integrations.litellm"
             )
@@ -272,7 +273,7 @@ class TrimHandler(CustomLogger):
     async def async_post_call_success_deployment_hook(
         self, request_data: dict[str, Any], response: Any, call_type: CallTypes | None
     ) -> None:
-        """Take in what an attempt was billed that is no stream."""
+        """Record the bill of an attempt that is not streamed."""
         attempt = self._attempt_of(request_data.get("litellm_logging_obj"))
         if attempt is not None and call_type and CALLS.get(call_type) == attempt.call.form:
             _take_bill(response, attempt)
@@ -280,13 +281,13 @@ class TrimHandler(CustomLogger):
     async def async_log_success_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
     ) -> None:
-        """Take in what a stream was billed, which is known when it has ended."""
+        """Record the bill of a stream, which is known after its end."""
         self.log_success_event(kwargs, response_obj, start_time, end_time)
 
     def log_success_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
     ) -> None:
-        """Do the same for a stream that is not awaited."""
+        """Record the bill of a stream that is not async."""
         usage = item_of(response_obj, "usage")
         # Where no event of a stream told it, LiteLLM counts by itself: that has no such parts.
         is_told = usage is not None and any(item_of(usage, key) is not None for key in DETAILS)
@@ -303,7 +304,7 @@ class TrimHandler(CustomLogger):
         call_type: CallTypes | None,
         fallback_depth: int | None = None,
     ) -> None:
-        """Take in why an attempt was refused, for the next one that LiteLLM makes."""
+        """Record why an attempt was refused, for LiteLLM's next attempt."""
         one = self._attempt_of(request_data.get("litellm_logging_obj"))
         if one is not None:
             model = one.beside["model"]
@@ -315,10 +316,10 @@ class TrimHandler(CustomLogger):
         """Fit a call; returns the arguments that have its messages and system text.
 
         Args:
-            kwargs: What the call is given, by name.
+            kwargs: The arguments of the call, by name.
             format: "openai_chat", "anthropic" or "openai_responses".
-            others: What the call is given in place of some of these where another deployment is asked: it is
-                counted as the dearest of them.
+            others: Arguments that replace some of these for other deployments: the call is counted for the
+                dearest of them.
 
         Raises:
             WindowExceededError: What must stay does not fit.
@@ -344,7 +345,7 @@ class TrimHandler(CustomLogger):
         request_headers: dict[str, str] | None = None,
         litellm_call_info: dict[str, object] | None = None,
     ) -> dict[str, str] | None:
-        """Say in the headers of an answer what was done to the request."""
+        """Report in the headers of an answer what the fit did to the request."""
         attempt = self._attempt_of(data.get("litellm_logging_obj"))
         if attempt is None:
             return None
@@ -360,7 +361,7 @@ class TrimHandler(CustomLogger):
         return {name: str(number) for name, number in said.items() if number is not None}
 
     def log_pre_api_call(self, model: object, messages: object, kwargs: dict[str, Any]) -> None:
-        """Warn of a call that is sent as it was given, since nobody asked about it."""
+        """Warn of a call that is sent unchanged because no callback was called."""
         call_type, call_id = kwargs.get("call_type"), kwargs.get("litellm_call_id")
         if self not in litellm.callbacks:  # LiteLLM goes on to tell those that were taken out of them
             return
@@ -536,24 +537,24 @@ def _answer(kwargs: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Callable[P, R]:
-    """Make a call of LiteLLM's that no callback sees one that is fitted.
+    """Make a fitted version of a LiteLLM call that callbacks do not see.
 
-    It takes the same arguments, and is fitted by the `TrimHandler` in `litellm.callbacks`. `completion`,
-    `responses` and the others of this module are made so; `trim_call(router.completion)` is that of a Router,
-    fitted for the smallest window of the deployments that it may take, its fallbacks among them, and counted
-    as the dearest of them.
+    It takes the same arguments, and the `TrimHandler` in `litellm.callbacks` fits it. `completion`,
+    `responses` and the other functions of this module are made with it; `trim_call(router.completion)` makes
+    that of a Router, fitted for the smallest window of the deployments it may use, including its fallbacks,
+    and counted for the dearest of them.
 
     Args:
-        function: A call of LiteLLM's, sync or async.
-        format: What its messages are: "openai_chat", "anthropic" or "openai_responses".
+        function: A call of LiteLLM, sync or async.
+        format: The form of its messages: "openai_chat", "anthropic" or "openai_responses".
 
     Raises:
-        ConfigurationError: There is no such form; at a call: there is no `TrimHandler` in
+        ConfigurationError: There is no such form; for a call: there is no `TrimHandler` in
             `litellm.callbacks`.
     """
     if format not in FORMS:
         raise ConfigurationError(
-            f"format is one of {', '.join(FORMS)}, not {format!r:.80}", argument="format"
+            f"format must be one of {', '.join(FORMS)}, not {format!r:.80}", argument="format"
         )
 
     send: Callable[..., R] = function  # P cannot say what is given by name
@@ -565,7 +566,7 @@ def trim_call(function: Callable[P, R], *, format: str = "openai_chat") -> Calla
         handlers = [one for one in litellm.callbacks if isinstance(one, TrimHandler)]
         if not handlers:
             raise ConfigurationError(
-                f"{function.__name__}: no TrimHandler is in litellm.callbacks; say"
+                f"{function.__name__}: there is no TrimHandler in litellm.callbacks; call"
                 " litellm.callbacks.append(TrimHandler(budget)) first"
             )
         router = getattr(function, "__self__", None)

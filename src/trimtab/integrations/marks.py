@@ -1,4 +1,4 @@
-"""Where the messages of a framework may be marked for a prompt cache."""
+"""Where a framework's messages may be marked for a prompt cache."""
 
 from __future__ import annotations
 

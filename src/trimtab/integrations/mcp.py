@@ -1,6 +1,7 @@
 """An MCP server: tools `fit`, `count` and `recall`, and the sessions of a store as resources.
 
-`trimtab mcp --store URL` runs it. What it answers is bounded, as it is written into somebody's window.
+`trimtab mcp --store URL` runs it. The size of its answers is limited, because they take room in a client's
+window.
 """
 # What is missing is said before it is imported.
 # ruff: noqa: E402
@@ -182,15 +183,16 @@ def make_server(
 ) -> MCPServer[Any]:
     """Make a server with the tools `fit`, `count` and `recall`, and a store's sessions.
 
-    It changes nothing in the store. `server.run()` serves on standard input and output, `serve_http` on
-    this machine.
+    It does not change the store. `server.run()` serves on standard input and output, `serve_http` on this
+    machine.
 
     Args:
-        store: Where sessions are kept.
-        max_tokens: The most that one result may have.
-        open_session: Opens the session of a name, with functions it was made with; raises `UnknownNameError`
-            if there is none. None: as the log has it, without them.
-        token: What a client sends as `Authorization: Bearer …`, over HTTP. None: nothing is asked.
+        store: The store of the sessions.
+        max_tokens: Maximum size of one result.
+        open_session: Opens a session by name, with the functions it was made with; raises `UnknownNameError`
+            if there is none. None: as it is in the log, without functions.
+        token: The secret that a client sends as `Authorization: Bearer …`, over HTTP. None: no secret is
+            required.
 
     Raises:
         ConfigurationError: `max_tokens` is below 100.
@@ -205,17 +207,17 @@ def make_server(
 
 
 def serve_http(server: MCPServer[Any], port: int, /, *, ready: Callable[[str], object] | None = None) -> None:
-    """Serve on a port of this machine, and nowhere else, until the process is told to end.
+    """Serve on a port of this machine only, until the process is ended.
 
-    Requests that a browser was made to send (another Host or Origin than this machine's) are refused.
+    Requests that a page made a browser send (with another Host or Origin than this machine's) are refused.
 
     Args:
-        server: What `make_server` made, with a token: other users of the machine reach the port, too.
+        server: What `make_server` returned, with a token: other users of the machine can reach the port, too.
         port: The port; 0 takes a free one.
-        ready: Called with the address, as soon as it can be asked.
+        ready: Called with the address, once requests are possible.
 
     Raises:
-        ConfigurationError: The port is taken, or not to be had.
+        ConfigurationError: The port is taken or unavailable.
     """
     import uvicorn  # comes with mcp
 
@@ -346,14 +348,14 @@ class _Library:
             )
         if id is not None and query is None:
             return _answer(self._part(one, id, offset, most_tokens))
-        raise ConfigurationError("give query, words to search for, or id, a message to read: one of them")
+        raise ConfigurationError("pass either query, words to search for, or id, a message to read")
 
     def _part(self, session: Session, id: str, offset: int, most_tokens: int) -> RecallResult:
         """Read as much of a message as has room, from a place in it."""
         events = self._store.load(LoadRequest(session=session.id, ids=(id,)))
         if not events or events[0].kind not in ("message", "fact"):
             raise UnknownNameError(
-                f"session {session.id!r} has no message {id!r}: give an id that a query found", name=id
+                f"session {session.id!r} has no message {id!r}: pass an id that a query found", name=id
             )
         whole = _line(session, events[0])
         rest = whole.text[offset:]
@@ -428,9 +430,9 @@ class _Library:
         session.refresh()
         if "on_trim" in session.missing:
             raise ConfigurationError(
-                f"session {name!r} was made with an on_trim ({session.missing['on_trim']}), which takes"
-                " messages out of its views, and this server has none: start it with open_session=, a"
-                " function of a name that opens the session with it"
+                f"session {name!r} was made with an on_trim ({session.missing['on_trim']}), which removes"
+                " messages from its views, but this server has none: start it with open_session=, a"
+                " function that opens the session of a name with it"
             )
         return session
 
@@ -438,8 +440,9 @@ class _Library:
         """Check how many tokens a result is asked to have."""
         if not LEAST_TOKENS <= tokens <= self.max_tokens:
             raise ConfigurationError(
-                f"{name} is {tokens:,}, and a result of this server has {LEAST_TOKENS} to {self.max_tokens:,}"
-                " tokens: give a number between, or have the server started with a larger --max-tokens",
+                f"{name} is {tokens:,}, but a result of this server has {LEAST_TOKENS} to"
+                f" {self.max_tokens:,} tokens: pass a number in this range, or start the server with a"
+                " larger --max-tokens",
                 argument=name,
             )
         return tokens
@@ -517,7 +520,7 @@ def _whole(name: str, text: str) -> int:
     """Read a number of an address."""
     if not text.isdecimal():
         raise ConfigurationError(
-            f"{name} is a whole number, as in ?{name}=200, not {text!r:.40}", argument=name
+            f"{name} must be a whole number, as in ?{name}=200, not {text!r:.40}", argument=name
         )
     return int(text)
 

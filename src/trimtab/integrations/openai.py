@@ -1,4 +1,4 @@
-"""OpenAI's client with a budget: Chat Completions and Responses are sent what fits."""
+"""OpenAI's client with a budget: its requests to Chat Completions and Responses fit."""
 # What is missing is said before it is imported.
 # ruff: noqa: E402
 
@@ -29,32 +29,32 @@ def with_budget(
     on_fitted: OnFitted | None = None,
     **options: Unpack[FitOptions],
 ) -> C:
-    """Return the same client whose calls fit their budget.
+    """Return the same client with fitted calls.
 
-    `chat.completions.create`, `.stream` and `.parse`, and those of `responses`, are sent what fits, raw and
-    streamed calls too, and so is what `with_options` and `copy` give. What a call was billed is taken into
-    the count of its conversation. The client given is not changed; both share their connections.
+    These calls are fitted: `chat.completions.create`, `.stream` and `.parse`, those of `responses`, raw and
+    streamed calls, and the calls of clients from `with_options` and `copy`. The bill of a call improves the
+    count of its conversation. The original client is not changed; both share their connections.
 
-    A call that goes on from what the server keeps (`previous_response_id`, `conversation`) is sent as it is,
-    with a warning: nobody here sees how large it is.
+    A call that continues a conversation on the server (`previous_response_id`, `conversation`) is sent
+    unchanged, with a warning: its size is unknown here.
 
     Args:
-        client: An `OpenAI` or `AsyncOpenAI`, or one derived from these, as Azure's.
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
-            says of its size; or, where it refuses old thinking, without that.
-        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
+        client: An `OpenAI` or `AsyncOpenAI`, or a class derived from these, such as Azure's.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        retry_overflow: Whether to send a call again, fitted to the size that the provider names, if the
+            provider refuses it as too long; or without old thinking, if the provider refuses that.
+        on_fitted: Called with the `Fitted` of each call; may be async if the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: It is no such client, a method was replaced on one of its resources, or the budget
-            or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The argument is not such a client, a method of one of its resources was replaced,
+            or the budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
     if not isinstance(client, OpenAI | AsyncOpenAI):
         raise ConfigurationError(
-            f"client is an openai.OpenAI or AsyncOpenAI, not {client!r:.80}", argument="client"
+            f"client must be an openai.OpenAI or AsyncOpenAI, not {client!r:.80}", argument="client"
         )
     bodies = {
         "/chat/completions": Bodies(

@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK: a filter that fits each call of a model, and a session that loses nothing."""
+"""OpenAI's Agents SDK: a filter that fits each model call, and a session that keeps every item."""
 # What is missing is said before it is imported.
 # ruff: noqa: E402
 
@@ -54,33 +54,33 @@ def trim_filter(
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Make a filter for `RunConfig(call_model_input_filter=…)`: it fits each call.
 
-    Counted are the instructions, the agent's tools and handoffs, the schema of its answer, and the items of
-    the call, for the agent's model. What the run and its session keep stays whole, and items that stay are
-    the very objects of the call.
+    It counts the instructions, the agent's tools and handoffs, its output schema, and the items of the call,
+    for the agent's model. The run and its session keep everything, and kept items are the same objects as in
+    the call.
 
-    A call that goes on from what the server keeps (`previous_response_id`, `auto_previous_response_id`,
-    `conversation_id`) has what is new alone. With results of calls that the server has it is sent as it is,
-    with a warning; one with nothing but messages looks like any other, and is fitted by itself.
+    A call that continues a conversation on the server (`previous_response_id`, `auto_previous_response_id`,
+    `conversation_id`) has only new items. If it has results of calls on the server, it is sent unchanged,
+    with a warning; if it has only messages, it looks like any other call, and is fitted by itself.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        persist: The session of the run. Each call is sent its view, and where that does not fit, the session
-            is cut: what one call evicted is not sent again, neither in this run nor in later ones. For that
-            the session's budget is what instructions and tools leave: with more, its cut may leave too much,
-            and the call is fitted as without it.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        persist: The session of the run. Each call gets the view of the session. If that does not fit, the
+            session is cut: what is evicted for one call is not sent again, in this run or in later ones. For
+            this, the session's budget must be the room beside instructions and tools: with a larger budget,
+            its cut may evict too little, and the call is fitted as without a session.
         on_fitted: Called with the `Fitted` of each call; may be async.
-        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` where the
-            run has another than its agents.
+        options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`; `model` if the run
+            has another model than its agents.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
     if persist is not None and not isinstance(persist, TrimSession):
         raise ConfigurationError(
-            f"persist={persist!r:.80}: the SDK does not tell a filter of the run's session, so persist= is"
-            " that session itself, persist=TrimSession(session)"
+            f"persist={persist!r:.80}: a filter cannot see the run's session, so pass that session itself,"
+            " persist=TrimSession(session)"
         )
     trimmer: Trimmer[TResponseInputItem] = Trimmer(
         budget,
@@ -142,20 +142,20 @@ def _write(item: Any, wire: list[Any]) -> Any:
 
 
 class TrimSession:
-    """A session of the SDK's that is one of trimtab's: runs are given its view, and its log keeps every item.
+    """A session for the SDK on top of trimtab's: a run gets its view, and its log keeps every item.
 
-    A run asks for it once, at the start, and then adds what its tools say: `trim_filter(…, persist=session)`
-    holds each call to the budget.
+    A run reads the session once, at the start, and then adds the results of its tools: `trim_filter(…,
+    persist=session)` keeps each call within the budget.
 
     Args:
-        session: It has `format="openai_responses"`. Its budget is for the items alone: instructions and tools
-            are sent beside them.
-        session_settings: The SDK's own, or what it makes them from, as `{"limit": 50}`; None: its default. A
-            limit cuts anywhere, and may take a call from its result.
+        session: The session needs `format="openai_responses"`. Its budget is for the items alone:
+            instructions and tools are sent beside them.
+        session_settings: The SDK's settings, or what it makes them from, such as `{"limit": 50}`; None: the
+            SDK's default. A limit cuts anywhere, and may separate a call from its result.
 
     Raises:
         ConfigurationError: The session is of another wire form.
-        TypeError: The SDK's own, for settings that it does not have.
+        TypeError: The SDK's session, for settings that this one does not have.
     """
 
     def __init__(
@@ -163,8 +163,8 @@ class TrimSession:
     ) -> None:
         if session.format.name != "openai_responses":
             raise ConfigurationError(
-                f"the Agents SDK writes items of Responses, and the session is of {session.format.name!r}:"
-                " make it with Session(…, format='openai_responses')"
+                "the Agents SDK writes Responses items, but the session has the format"
+                f" {session.format.name!r}: make it with Session(…, format='openai_responses')"
             )
         self.session = session
         self.session_id = session.id
@@ -175,7 +175,7 @@ class TrimSession:
         """What whoever asked for the items has by now: these, and all that was added since."""
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the view, or so many of its newest items."""
+        """Return the view, or this many of its newest items."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         items: list[Any] = await self.session.amessages()
@@ -192,25 +192,25 @@ class TrimSession:
                 known += items
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take off the newest item and return it, None if there is none; the log keeps it."""
+        """Remove the newest item and return it; None if there is none; the log keeps it."""
         event: Any = await self.session.apop()
         for known in self._known:
             del known[-1:]
         return None if event is None else event.message
 
     async def clear_session(self) -> None:
-        """Begin anew with an empty view; the log keeps what was said. `session.adelete()` forgets it."""
+        """Start over with an empty view; the log is kept. `session.adelete()` deletes the log."""
         await self.session.aclear()
         self._known = []
 
     async def view_for(self, items: list[TResponseInputItem]) -> list[TResponseInputItem] | None:
-        """Return the view as it is now, and behind it what a run has and the session not yet.
+        """Return the current view, and after it the run's items that it lacks.
 
-        None where the items of the run are not those of the session: a handoff or a callback wrote them
-        anew, a limit cut them, or the run began with another object.
+        None if the items of the run are not those of the session: a handoff or a callback rewrote them, a
+        limit cut them, or the run began with another object.
 
         Args:
-            items: Those of a call of the run.
+            items: The items of a call of the run.
         """
         marks = [*map(_mark, items)]
         for known in reversed(self._known):

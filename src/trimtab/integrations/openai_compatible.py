@@ -1,6 +1,6 @@
-"""Clients of hosts that speak Chat Completions with a budget: Groq's, Together's, Cerebras's and their like.
+"""Clients of hosts that speak Chat Completions, with a budget: Groq, Together, Cerebras and the like.
 
-They are made by the generator of OpenAI's own client, and need nothing of trimtab's beside it.
+They come from the generator of OpenAI's own client, and need no other code of trimtab.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ def with_budget(
     on_fitted: OnFitted | None = None,
     **options: Unpack[FitOptions],
 ) -> C:
-    """Return the same client whose calls fit their budget.
+    """Return the same client with fitted calls.
 
-    `chat.completions.create` is sent what fits, raw and streamed calls too, and so is what `with_options` and
-    `copy` give. What a call was billed is taken into the count of its conversation: a model that trimtab does
-    not know is estimated until then. The client given is not changed; both share their connections.
+    These calls are fitted: `chat.completions.create`, raw and streamed calls, and the calls of clients from
+    `with_options` and `copy`. The bill of a call improves the count of its conversation: a model that trimtab
+    does not know is estimated until then. The original client is not changed; both share their connections.
 
     Args:
-        client: A client that was made as OpenAI's: `Groq`, `Together`, `Cerebras` and their async ones, or
-            another that has their `post` and `copy`.
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        retry_overflow: Send a call once more that the provider refuses as too long, fitted anew by what it
-            says of its size; or, where it refuses old thinking, without that.
-        on_fitted: Called with the `Fitted` of each call; may be async where the call is.
+        client: A client from the same generator as OpenAI's: `Groq`, `Together`, `Cerebras` and their async
+            ones, or another one with the same `post` and `copy`.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        retry_overflow: Whether to send a call again, fitted to the size that the provider names, if the
+            provider refuses it as too long; or without old thinking, if the provider refuses that.
+        on_fitted: Called with the `Fitted` of each call; may be async if the call is.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: It is no such client, a method was replaced on one of its resources, or the budget
-            or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The argument is not such a client, a method of one of its resources was replaced,
+            or the budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
     given: Any = client
     post, error = getattr(given, "post", None), _error_of(type(client))
     asks = callable(post) and {"cast_to", "body"} <= signature(post).parameters.keys()
     if not asks or error is None or not hasattr(given, "copy"):
         raise ConfigurationError(
-            "client is one that was made as OpenAI's, with its post and copy (Groq, Together, Cerebras), not"
-            f" {client!r:.80}; for OpenAI(base_url=…) take trimtab.integrations.openai",
+            "client must be from the same generator as OpenAI's, with its post and copy (Groq, Together,"
+            f" Cerebras), not {client!r:.80}; for OpenAI(base_url=…) use trimtab.integrations.openai",
             argument="client",
         )
     bodies = Bodies(

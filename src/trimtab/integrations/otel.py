@@ -1,11 +1,11 @@
-"""OpenTelemetry: what each fit did, on the span it was made in, and as metrics.
+"""OpenTelemetry: the numbers of each fit, on the current span and as metrics.
 
     from trimtab.integrations.otel import instrument
 
     instrument()
 
-Nothing is counted for it: where a fit did not need to know how large the request was before, that number
-is not sent. Neither is any text of a conversation, nor the id of a message; that of a session is on spans.
+Nothing is counted for it: if a fit did not need to know the size of the request before, that number is not
+sent. No text of a conversation is sent, and no id of a message; the id of a session is on spans only.
 """
 # What is missing is said before it is imported.
 # ruff: noqa: E402
@@ -45,14 +45,15 @@ SEMANTIC_CONVENTIONS = (
     "https://github.com/open-telemetry/semantic-conventions-genai",
     "fee465db333bdd6a7d2faa320edab5cf3101a4f4",
 )
-"""Where the `gen_ai.` names come from, and in which revision they are (schema gen-ai-dev/1.42.0-dev; seen on
-2026-11-24). All are of the stability "Development", and may change."""
+"""The source of the `gen_ai.` names and their revision (schema gen-ai-dev/1.42.0-dev; seen on 2026-11-24).
+All of them have the stability "Development", and may change.
+"""
 
 GEN_AI_COMPACTED = "gen_ai.conversation.compacted"
-"""Set to true on a span whose conversation was compacted, and never to false, as the conventions ask."""
+"""Set to true on a span whose conversation was compacted, and never to false, as the conventions require."""
 
 GEN_AI_MODEL = "gen_ai.request.model"
-"""The model a request is made to; on metrics, and others set it on spans."""
+"""The model of a request; on metrics only, because others set it on spans."""
 
 SOURCE = "trimtab.fit.source"
 FITS = "trimtab.fit.fits"
@@ -84,13 +85,13 @@ SPAN_ATTRIBUTES = (
     *(SOURCE, FITS, BEFORE, AFTER, BUDGET, KEPT, CHANGED, EVICTED, INSERTED),
     *(FORMAT, COUNTER, EXACT, SECONDS, COUNT_SECONDS, SESSION),
 )
-"""What a fit sets on the current span beside `gen_ai.conversation.compacted`; durations are seconds."""
+"""What a fit sets on the current span beside `gen_ai.conversation.compacted`; durations are in seconds."""
 
 EVICTION_EVENT = "trimtab.fit.eviction"
-"""Event of a span for each fit that evicted messages: the numbers of the fit, and how many by reason."""
+"""Span event for each fit that evicted messages: the numbers of the fit, and counts by reason."""
 
 SESSION_EVENT = "trimtab.session.event"
-"""Event of a span for each decision of a session."""
+"""Span event for each decision of a session."""
 
 METRICS: dict[str, tuple[str, str]] = {
     BEFORE: ("{token}", "Request as it came in, where the fit counted it"),
@@ -110,24 +111,24 @@ _SECOND_BOUNDS = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 
 
 
 def instrument(*, meter_provider: MeterProvider | None = None) -> Observer:
-    """Send what every fit and every session in the process does to OpenTelemetry.
+    """Send data of every fit and every session in the process to OpenTelemetry.
 
-    Spans get it where one is current and recorded; none is made. Of several fits in one span the last one
-    sets its attributes. Metrics have the source, the wire form, whether it fits, and the model that was
-    named, and never the id of a session.
+    The data is set on the current span if that is recorded; no span is created. If there are several fits in
+    one span, the last one sets its attributes. Metrics have the source, the wire form, whether it fits, and
+    the model that was named, but never the id of a session.
 
     Args:
-        meter_provider: Where metrics go; None: that of the process.
+        meter_provider: Provider of the metrics; None: that of the process.
 
     Returns:
-        An `Observer`: `.remove()` ends it, and so does the end of a `with` block. Called twice, everything is
-        sent twice.
+        An `Observer`: `.remove()` or the end of a `with` block stops the calls. If this is called twice,
+        everything is sent twice.
 
     Raises:
-        ConfigurationError: It is no provider of meters.
+        ConfigurationError: The argument is not a provider of meters.
     """
     if meter_provider is not None and not isinstance(meter_provider, metrics.MeterProvider):
-        raise ConfigurationError(f"meter_provider is a MeterProvider, not {meter_provider!r:.80}")
+        raise ConfigurationError(f"meter_provider must be a MeterProvider, not {meter_provider!r:.80}")
     provider = metrics.get_meter_provider() if meter_provider is None else meter_provider
     return observe(_Exporter(provider))
 

@@ -1,7 +1,7 @@
-"""What OpenAI's and Anthropic's clients share, which one generator made: a copy whose posts are fitted.
+"""The common part of OpenAI's and Anthropic's clients, made by one generator: a copy whose posts are fitted.
 
-Every call of theirs goes through `post`, which is public (for endpoints they have no method for) and is
-looked up when a resource is made.
+All their calls go through `post`, which is public (for endpoints without a method) and is looked up when a
+resource is made.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ def refuse_replaced(resource: Any, path: str, package: str) -> None:
     """
     for name in _stand_ins(resource, path, package):
         raise ConfigurationError(
-            f"{name} was replaced on this client, and what replaced it asks by this client: the one with a"
-            " budget would lose it, or ask past its budget. Give with_budget the client as it was made, and"
-            " replace the method on what comes back: wrap(with_budget(client, budget))"
+            f"{name} was replaced on this client, and the replacement calls this client: a client with a"
+            " budget would lose it, or would bypass its budget. Pass the original client to with_budget,"
+            " and replace the method on the result: wrap(with_budget(client, budget))"
         )
 
 

@@ -1,6 +1,6 @@
 """Pydantic AI: a capability that fits each request of an agent, and a history processor.
 
-What the model is sent is fitted; what the agent keeps stays whole, unless `persist=True`.
+Requests to the model are fitted; the agent keeps its whole history, unless `persist=True`.
 """
 # What is missing is said before it is imported.
 # ruff: noqa: E402
@@ -66,22 +66,22 @@ PREPARES = hasattr(AbstractCapability, "prepare_model_request")
 
 
 class TrimCapability(AbstractCapability[Any]):
-    """Fits what an agent sends its model, at each request.
+    """Fits each request of an agent to its model.
 
-    Counted are the instructions, the tools and the messages of the request, for the model that serves it; of
-    those of a `FallbackModel`, for the smallest window, and as the dearest of them. Messages that stay are
-    the very objects of the agent's history.
+    It counts the instructions, the tools and the messages of the request, for the model that serves it; for a
+    `FallbackModel`, for the smallest window and the dearest of its models. Kept messages are the same objects
+    as in the agent's history.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
-        persist: What leaves a request leaves the agent's history, too.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
+        persist: Whether to remove from the agent's history what is evicted from a request.
         on_fitted: Called with the `Fitted` of each request; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
-        BudgetExceededError: At a request: what must stay does not fit.
+        ConfigurationError: The budget or an option is invalid.
+        BudgetExceededError: For a request: what must be kept does not fit.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class TrimCapability(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """Return None: a specification of an agent holds no functions."""
+        """Return None: the specification of an agent has no functions."""
         return None
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Fit the messages of a step: those the history keeps, or where no later hook is called."""
+        """Fit the messages of a step if the history keeps them or no later hook runs."""
         if self.persist:
             request_context.messages = await self._fit(request_context)
             ctx.messages[:] = request_context.messages
@@ -140,10 +140,10 @@ class TrimCapability(AbstractCapability[Any]):
 def history_processor(
     budget: AdapterBudget = None, *, on_fitted: OnFitted | None = None, **options: Unpack[FitOptions]
 ) -> Callable[[RunContext[Any], list[ModelMessage]], Awaitable[list[ModelMessage]]]:
-    """Make a function for `ProcessHistory(…)`, which writes what it gives into the history.
+    """Make a function for `ProcessHistory(…)`, whose results are written to the history.
 
-    It is given the messages alone: leave room for instructions and tools, as `Budget(…, output_reserve=…)`
-    does, or use `TrimCapability`, which counts them.
+    It gets only the messages: reserve room for instructions and tools, for example with `Budget(…,
+    output_reserve=…)`, or use `TrimCapability`, which counts them.
 
     Args:
         budget: As for `TrimCapability`.
@@ -151,7 +151,7 @@ def history_processor(
         options: Keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
+        ConfigurationError: The budget or an option is invalid.
     """
     trimmer = _trimmer(budget, on_fitted, options, keeps=True)
 
@@ -317,7 +317,7 @@ def _pairs(message: ModelMessage) -> list[Pair]:
     if isinstance(message, ModelResponse):
         return _response(message)
     if not isinstance(message, ModelRequest):
-        raise ConfigurationError(f"a message is a ModelRequest or a ModelResponse, not {message!r:.80}")
+        raise ConfigurationError(f"a message must be a ModelRequest or a ModelResponse, not {message!r:.80}")
     made = (([part], _request_part(part)) for part in message.parts)
     return [(parts, wire) for parts, wire in made if wire is not None]
 

@@ -1,4 +1,4 @@
-"""A call that its provider refused is sent once more, otherwise: shorter, or without old thinking."""
+"""A second attempt at a call that the provider refused: shorter, or without old thinking."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Strands Agents: a middleware that fits each call of a model, and a conversation manager.
 
-What the model is sent is fitted; what the agent keeps stays whole with the middleware, and is cut with the
-manager.
+Requests to the model are fitted; with the middleware the agent keeps its whole history, with the manager the
+history is cut.
 """
 # What is missing is said before it is imported.
 # ruff: noqa: E402
@@ -53,19 +53,19 @@ def trim_middleware(
 ) -> Callable[[InvokeModelContext], Awaitable[InvokeModelContext]]:
     """Make a function for `agent.add_middleware(InvokeModelStage.Input, …)` that fits each call of a model.
 
-    Counted are the messages, the system prompt and the tools of the call, for its model. The agent's messages
-    stay whole. The deprecated `agent.structured_output()` asks the model past every middleware and is sent as
-    it is: say `agent(prompt, structured_output_model=…)`.
+    It counts the messages, the system prompt and the tools of the call, for its model. The agent's messages
+    are not changed. The deprecated `agent.structured_output()` bypasses every middleware and is sent
+    unchanged: use `agent(prompt, structured_output_model=…)`.
 
     Args:
-        budget: Tokens, a `Budget`, a share of the model's input limit as `"80%"`, a `Context`, the path of a
-            policy, or None for the window less what the answer may take.
+        budget: Tokens, a `Budget`, a share of the model's input limit such as `"80%"`, a `Context`, the path
+            of a policy, or None for the window less the room for the answer.
         on_fitted: Called with the `Fitted` of each call; may be async.
         options: `strategy`, `counter`, `pin` and other keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
     calls = _Calls(budget, on_fitted, options)
 
@@ -77,12 +77,12 @@ def trim_middleware(
 
 
 class TrimConversationManager(ConversationManager):
-    """Cuts the messages of an agent before each call of its model, so that they fit.
+    """Cuts the messages of an agent before each call of its model, so they fit.
 
-    Counted is what `trim_middleware` counts. Where a provider says nevertheless that a request is too long,
-    the next one is made half as long; a summarizer is asked for that, too. A session that is restored is
-    whole, and cut at the next call. The deprecated `agent.structured_output()` shows no hook what it sends,
-    and is not cut: say `agent(prompt, structured_output_model=…)`.
+    It counts the same as `trim_middleware`. If a provider still refuses a request as too long, the next one
+    is half as long; this may call a summarizer, too. A restored session is whole, and is cut at the next
+    call. The deprecated `agent.structured_output()` does not show its request to a hook, and is not cut: use
+    `agent(prompt, structured_output_model=…)`.
 
     Args:
         budget: As for `trim_middleware`.
@@ -90,8 +90,8 @@ class TrimConversationManager(ConversationManager):
         options: Keyword arguments of `trimtab.fit`.
 
     Raises:
-        ConfigurationError: The budget or an option is not what it may be.
-        BudgetExceededError: At a call: what must stay does not fit.
+        ConfigurationError: The budget or an option is invalid.
+        BudgetExceededError: For a call: what must be kept does not fit.
     """
 
     def __init__(
@@ -108,21 +108,21 @@ class TrimConversationManager(ConversationManager):
         self._calls = _Calls(budget, on_fitted, options, keeps=True)
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
-        """Have the agent ask before each call of its model."""
+        """Register a hook that runs before each call of the agent's model."""
         super().register_hooks(registry, **kwargs)
         registry.add_callback(BeforeModelCallEvent, self._cut)
 
     def apply_management(self, agent: Agent, **kwargs: Any) -> None:
-        """Do nothing behind a run: what comes next is cut before it is sent."""
+        """Do nothing after a run: the next request is cut before it is sent."""
 
     def reduce_context(self, agent: Agent, e: Exception | None = None, **kwargs: Any) -> None:
-        """Have the next call cut to what the provider says that it takes, or to half of what was just sent.
+        """Cut the next call to the provider's limit, or to half of the last request.
 
-        There counters and summarizers may be async, and a summarizer is asked.
+        Counters and summarizers may be async there, and a summarizer is called.
 
         Raises:
-            Exception: That of the provider, where a `Context` says what is sent, or something else changed
-                the messages meanwhile.
+            Exception: The provider's error, if a `Context` decides what is sent, or the messages were changed
+                meanwhile.
         """
         fitted = self._fitted
         if fitted is not None and all(map(is_, fitted.messages, agent.messages)):

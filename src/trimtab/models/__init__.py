@@ -1,10 +1,9 @@
-"""What is known of models by name: windows, encodings, and what a request is charged for.
+"""Facts about models by name: windows, encodings, and charges of a request.
 
-The only place with facts about models; each row says where they come from and when they were
-looked up. What is not known is None. A name nobody knows that tells its maker (`claude-…`) is counted as
-that maker's costliest known model, never exactly, and its limits stay unknown. Rows of your own are
-registered by `register_model`, by a file with `register_models`, or by one that `TRIMTAB_MODELS` names in the
-environment.
+This is the only place with facts about models; each row gives its source and date. An unknown fact is None.
+An unknown name that shows its maker (`claude-…`) is counted as that maker's costliest known model, never
+exactly, and its limits are unknown. Register your own rows with `register_model`, from a file with
+`register_models`, or from the file named in the environment variable `TRIMTAB_MODELS`.
 """
 
 from __future__ import annotations
@@ -262,24 +261,25 @@ _READ: list[str] = []
 
 
 def model_names() -> list[str]:
-    """List the known models, sorted; their dated and prefixed names are known too."""
+    """List the known models, sorted; names with a date or prefix are known too."""
     if not _READ:
         _read_environment()
     return sorted(_tables().facts)
 
 
 def facts_for(model: str, /) -> ModelFacts:
-    """Look a model up by its name, dated or with a provider's prefix or not.
+    """Look up a model by name, with or without a date or a provider's prefix.
 
-    A name nobody knows that tells its maker gets the facts of that maker's costliest known model, without
-    limits and not exact; `counted_as` names that model.
+    An unknown name that shows its maker gets the facts of that maker's costliest known model, without limits
+    and not exact; `counted_as` names that model.
 
     Args:
-        model: Name of the model, as "gpt-4o".
+        model: Name of the model, such as "gpt-4o".
 
     Raises:
-        ConfigurationError: It is no name, or the file that `TRIMTAB_MODELS` names cannot be read.
-        UnknownNameError: Nobody registered it and it tells no maker; `.near` has known names spelled like it.
+        ConfigurationError: The argument is not a name, or the file named by `TRIMTAB_MODELS` cannot be read.
+        UnknownNameError: The name is not registered and shows no maker; `.near` lists known names with a
+            similar spelling.
 
     Example:
         >>> facts_for("openai/gpt-4o-2024-08-06").window_tokens
@@ -295,7 +295,7 @@ def facts_for(model: str, /) -> ModelFacts:
         phrase(
             f"unknown model {model!r}: pass ",
             Hint("counter", "counter=EstimateCounter()", "estimate"),
-            " and a budget, or describe it once with ",
+            " and a budget, or register it once with ",
             Hint(
                 "facts",
                 f"register_model(ModelFacts(name={model!r}, window_tokens=..., encoding='o200k_base'))",
@@ -312,10 +312,10 @@ def find_facts(model: str, /) -> ModelFacts | None:
     """Look a model up as `facts_for` does; None if nobody knows it, without a search for names like it.
 
     Raises:
-        ConfigurationError: It is no name, or the file that `TRIMTAB_MODELS` names cannot be read.
+        ConfigurationError: The argument is not a name, or the file named by `TRIMTAB_MODELS` cannot be read.
     """
     if not isinstance(model, str):
-        raise ConfigurationError(f"model is the name of a model, not {model!r:.80}", argument="model")
+        raise ConfigurationError(f"model must be the name of a model, not {model!r:.80}", argument="model")
     if not _READ:
         _read_environment()
     return _tables().facts.get(model) or _find(model) or _by_maker(model)
@@ -376,14 +376,14 @@ def near_models(model: str, /) -> tuple[str, ...]:
 
 
 def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
-    """Make a model known by its name, for this process.
+    """Register a model by its name, for this process.
 
     Args:
-        facts: What is known of it; its `name` is the name.
-        replace: Take the place of one of that name; else that is an error.
+        facts: The facts about it, with its `name`.
+        replace: Whether to replace an encoding of that name; otherwise the name must be new.
 
     Raises:
-        ConfigurationError: The name is taken and `replace` is not given, or a fact cannot be one.
+        ConfigurationError: The name is taken and `replace` is not given, or a fact is invalid.
     """
     check_facts(facts)
     rows, aliases = _tables().facts, _tables().aliases
@@ -392,26 +392,27 @@ def register_model(facts: ModelFacts, /, *, replace: bool = False) -> None:
             other = aliases.get(facts.name)
             known = f" as {other!r}" if other and facts.name not in rows else ""
             raise ConfigurationError(
-                f"model {facts.name!r} is known already{known}; pass replace=True to change it"
+                f"model {facts.name!r} exists already{known}; pass replace=True to replace it"
             )
         rows[facts.name] = facts
         _by_maker.cache_clear()  # it may be a maker's row, or now be known
 
 
 def register_models(path: str | os.PathLike[str], /) -> list[str]:
-    """Make the models of a TOML or JSON file known, for this process; all or none.
+    """Register the models of a TOML or JSON file, for this process; all or none.
 
-    A row of a known name changes what it gives and keeps the rest; of a new name it starts from the model
-    under `like`, or from nothing. See docs/counting.md for the shape of the file.
+    A row with a known name changes its facts and keeps the others; a row with a new name starts from the
+    model under `like`, or from nothing. See docs/counting.md for the shape of the file.
 
     Args:
-        path: Ends in `.toml` or `.json`.
+        path: Path that ends in `.toml` or `.json`.
 
     Returns:
         The names, in the order of the file.
 
     Raises:
-        ConfigurationError: The file cannot be read, or is not of that shape; the row and the key are named.
+        ConfigurationError: The file cannot be read, or has another shape; the error names the row and the
+            key.
     """
     from trimtab.models.files import read_rows  # not above: few have such a file
 

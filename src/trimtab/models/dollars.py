@@ -97,10 +97,10 @@ def _rows() -> dict[str, float]:
 
 
 def dollars_for(model: str, /) -> float | None:
-    """Return what a million tokens of plain input cost in dollars; None: not known.
+    """Return the price of a million tokens of plain input in dollars; None: unknown.
 
     Args:
-        model: Name of a model, with a date or without; its maker may stand before it, as `openai/gpt-4o`.
+        model: Name of a model, with or without a date; a maker may precede it, as in `openai/gpt-4o`.
 
     Example:
         >>> dollars_for("gpt-4o"), dollars_for("openai/gpt-4o-2024-08-06"), dollars_for("gpt-9")

@@ -13,77 +13,78 @@ from trimtab._shared.checks import is_number, is_whole
 from trimtab.errors import ConfigurationError
 
 ToolsStyle = Literal["typescript", "json", "spaced", "indented", "schemas", "words"]
-"""How a model is shown tool schemas, and so how they are counted.
+"""How tool schemas are written for a model, and so how they are counted.
 
-"typescript" is one text for all of them, "json" the whole list as it is, "spaced" and "indented" each tool
-as JSON with blanks, or with lines indented by four, as chat templates write it; with "schemas" each tool is
-the JSON of its name, description and schema, and with "words" only what its author wrote in these.
+"typescript" is one text for all of them; "json" the whole list unchanged; "spaced" and "indented" each tool
+as JSON with blanks, or indented by four, as chat templates write it; with "schemas" each tool is the JSON of
+its name, description and schema; and with "words" only the author's words in these.
 """
 
 
 SchemaStyle = Literal["compact", "indented"]
-"""How the schema of an answer is written for a model: without what only checks it, or whole and indented."""
+"""How an output schema is written for a model: without what only validates, or whole and indented."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framing:
-    """What is charged beside texts, in tokens; the defaults are gpt-4o's.
+    """Charges beside texts, in tokens; the defaults are gpt-4o's.
 
     Args:
-        per_request_tokens: Once a request: the start of the answer.
-        per_message_tokens: Once a message, beside its role and texts.
-        answer_frame_tokens: The same of a message of the model's; None: as of any other.
-        system_frame_tokens: The same of system text that stands among the messages; None: as of any other.
-        reasoning_framed: Whether reasoning that is an item of its own is framed like a message.
+        per_request_tokens: Per request: the start of the answer.
+        per_message_tokens: Per message, beside its role and texts.
+        answer_frame_tokens: The same for a message of the model; None: as for any other.
+        system_frame_tokens: The same for system text among the messages; None: as for any other.
+        reasoning_framed: Whether reasoning that is an item of its own has the framing of a message.
         roles_counted: Whether the text of the role is charged.
-        system_framed: Whether system text outside the messages is charged like one more message.
-        default_system_tokens: Once a request without system text: what the provider, or the model's template,
-            puts in its place.
-        per_name_tokens: Beside the text of a message's name; None where names are free.
-        per_call_tokens: Once a call, beside its name and arguments.
-        call_name_factor: How often a call's name is charged: it stands before the call and before its result.
-        parallel_calls_tokens: Once a message that makes two or more calls.
-        further_call_tokens: Once each call of a message behind its first.
-        per_result_tokens: Once a result of a call, beside its text; below 0 where not all of that is charged.
+        system_framed: Whether system text outside the messages is charged like an additional message.
+        default_system_tokens: Per request without system text: what the provider, or the model's template,
+            inserts instead.
+        per_name_tokens: Per name of a message, beside its text; None if names cost nothing.
+        per_call_tokens: Per call, in addition to its name and arguments.
+        call_name_factor: How many times a call's name is charged: it is written before the call and before
+            its result.
+        parallel_calls_tokens: Per message with two or more calls.
+        further_call_tokens: Per call of a message after its first.
+        per_result_tokens: Per result of a call, beside its text; below 0 if not all of the text is charged.
             No message costs less than nothing.
-        result_ids_counted: Whether the id of the call that is answered is charged as text.
+        result_ids_counted: Whether the id of the answered call is charged as text.
         tools_style: How tool schemas are written for the model.
-        tools_tokens: Once, if there are any tools.
-        serial_calls_tokens: Once, if there are tools and the request forbids parallel calls.
-        named_tool_tokens: Once, beside its name, where the request names the tool to call; None: nothing.
-        forced_tools_tokens: Once in place of `tools_tokens`, where the request makes the model call one;
+        tools_tokens: Per request, if there are any tools.
+        serial_calls_tokens: Per request, if there are tools and parallel calls are disabled.
+        named_tool_tokens: Per request that names the tool to call, beside its name; None: nothing.
+        forced_tools_tokens: Per request that makes the model call a tool, in place of `tools_tokens`;
             None: the same.
-        per_tool_tokens: Once a tool, beside its text.
-        per_property_tokens: Once a property of a tool's schema, beside its text.
-        nested_schemas_factor: How many times the words of schemas inside schemas may be missing, which the
-            margin allows for.
-        late_tools_tokens: Once a message that brings tools along.
-        tools_dropped_by_none: Whether tools are free in a request whose `tool_choice` is "none".
-        tools_saved_by_system_tokens: Taken off where tools or an output schema meet a leading system message,
-            and where they meet each other: all these are one message.
-        output_schema_style: How the schema of an answer is written for the model: "compact", without what
-            only checks it, or "indented" by two blanks, with all it holds.
-        output_schema_tokens: Once, if the answer has to follow a schema; None where schemas are free.
-        thinking_tokens: Once, if the request gives the model a budget for thinking.
-        task_budget_tokens: Once, if the request gives the model a budget for the whole task.
-        citations_tokens: Once a message that holds what the model may cite: what tells it how.
-        document_tokens: Once a document of plain text, beside that text.
-        calls_framed_by_tools: Whether calls and results are framed only in a request that has tools.
-        thoughts_counted: Whether reasoning that can be read is charged where it led to a call; no where a
-            summary of what is encrypted is all that can be read.
+        per_tool_tokens: Per tool, beside its text.
+        per_property_tokens: Per property of a tool's schema, beside its text.
+        nested_schemas_factor: How many times the words of nested schemas may be missing from the count; the
+            margin allows for it.
+        late_tools_tokens: Per message with tools.
+        tools_dropped_by_none: Whether tools cost nothing in a request whose `tool_choice` is "none".
+        tools_saved_by_system_tokens: Subtracted if tools or an output schema are combined with a leading
+            system message or with each other: they share one message.
+        output_schema_style: How an output schema is written for the model: "compact", without what only
+            validates, or "indented" by two blanks, with everything.
+        output_schema_tokens: Per request, if the answer has to follow a schema; None if schemas cost nothing.
+        thinking_tokens: Per request, if it gives the model a budget for thinking.
+        task_budget_tokens: Per request, if it gives the model a budget for the whole task.
+        citations_tokens: Per message with citable content: the instructions for citing.
+        document_tokens: Per document of plain text, beside that text.
+        calls_framed_by_tools: Whether calls and results have framing only in a request with tools.
+        thoughts_counted: Whether readable reasoning is charged if it led to a call; False if it is only a
+            summary of encrypted reasoning.
         past_thoughts_charged: Whether reasoning before the newest user message is charged, too.
-        tagged_thoughts_dropped: Whether of answers before the newest user message only what stands behind
-            `</think>` is charged, since the model's template takes the rest out.
-        prompts_by_default: Whether the provider may put a prompt of its own before a request that asks for
-            none, whose length nobody knows.
-        sealed_chars_per_token: Characters of encrypted reasoning a token; None where it is not charged.
-        sealed_free_chars: So many of them are free in each message: how the provider wraps them.
-        sealed_unsure_chars_per_token: In place of `sealed_chars_per_token` where some bills charge encrypted
-            reasoning and others do not: the margin alone allows for it.
+        tagged_thoughts_dropped: Whether, in answers before the newest user message, only the part after
+            `</think>` is charged, because the model's template removes the rest.
+        prompts_by_default: Whether the provider may add a prompt of unknown length to a request that asks for
+            none.
+        sealed_chars_per_token: Characters of encrypted reasoning per token; None if it is not charged.
+        sealed_free_chars: Characters of it that are free in each message: the provider's wrapping.
+        sealed_unsure_chars_per_token: In place of `sealed_chars_per_token`, if some bills charge encrypted
+            reasoning and others do not: only the margin allows for it.
 
     Source: OpenAI cookbook, How_to_count_tokens_with_tiktoken.ipynb (@06d9feb5), for messages
-    and names; the rest fitted to the usage billed for 70 recorded requests (2026-11).
-    Errs: by at most 2 tokens a request on gpt-4o, 3 on gpt-5; more with parallel calls.
+    and names; the rest fitted to the usage billed for 70 recorded requests (2026-11). Errs:
+    by at most 2 tokens per request on gpt-4o, 3 on gpt-5; more with parallel calls.
     """
 
     per_request_tokens: int = 3
@@ -130,31 +131,31 @@ class Framing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaRule:
-    """What images, sounds, videos and files are charged; the defaults are gpt-4o's.
+    """Charges for images, sounds, videos and files; the defaults are gpt-4o's.
 
     Args:
-        part_tokens: The same for each image, sound and file; None: by the rules below.
-        image_tokens: Once an image; all that one of low detail costs where images are cut into tiles.
-        tile_tokens: A tile of 512 x 512 pixels, after scaling into 2048 x 2048 and to a short side of 768; 0:
-            none.
-        crops: Tiles are cut by two thirds of the short side, 256 to 768 pixels, and `image_tokens` is the
-            whole image scaled down; one within 384 x 384 costs that alone.
-        patch_factor: Tokens a patch of 32 x 32 pixels, at most 1,536 patches an image; None: images are
+        part_tokens: The same charge for each image, sound and file; None: by the rules below.
+        image_tokens: Per image; an image of low detail costs only this if images are cut into tiles.
+        tile_tokens: Per tile of 512 x 512 pixels, after scaling into 2048 x 2048 and to a short side of 768;
+            0: no tiles.
+        crops: Tiles have a side of two thirds of the short side, 256 to 768 pixels, and `image_tokens` is for
+            the whole image scaled down; an image within 384 x 384 costs only that.
+        patch_factor: Tokens per patch of 32 x 32 pixels, at most 1,536 patches per image; None: images are
             tiled.
-        pixels_per_token: Pixels a token, after scaling to `long_pixels`; None: by tiles or patches.
-        long_pixels: Longer side an image is scaled down to, where pixels are charged.
-        most_image_tokens: No image costs more; None: no such limit.
-        audio_tokens: Once a sound.
-        audio_tokens_per_second: A second of sound, beside that.
-        video_tokens_per_second: None: a video is a file.
-        file_tokens: A file whose content is not in the message.
-        page_tokens: A page of a PDF: an image of it, and its text where that is charged too.
-        pdf_bytes_per_token: Bytes a token of a PDF whose pages nobody can count, where pages do not say what
-            one costs, so that it is a guess (billed for a page: 4 to 754 tokens by OpenAI's Responses, 218 to
-            1,034 by its Chat, 2026-11); None: its pages alone say what it costs.
+        pixels_per_token: Pixels per token, after scaling to `long_pixels`; None: by tiles or patches.
+        long_pixels: Longer side to which an image is scaled down, if pixels are charged.
+        most_image_tokens: Maximum charge for an image; None: no maximum.
+        audio_tokens: Per sound.
+        audio_tokens_per_second: Per second of sound, beside that.
+        video_tokens_per_second: Per second of video. None: a video is a file.
+        file_tokens: Per file whose content is not in the message.
+        page_tokens: Per page of a PDF: its image, and its text if that is charged too.
+        pdf_bytes_per_token: Bytes per token of a PDF whose pages cannot be counted, if the cost of a page is
+            unknown, so it is a guess (bills per page: 4 to 754 tokens by OpenAI's Responses, 218 to 1,034 by
+            its Chat, 2026-11); None: only the pages decide.
 
     Source: https://platform.openai.com/docs/guides/images-vision (2026-11), checked against
-    billed usage where research had any. Errs: high where the size of a medium is not known.
+    billed usage where research had any. Errs: high if the size of a medium is unknown.
     """
 
     part_tokens: int | None = None
@@ -177,16 +178,16 @@ class MediaRule:
 class Margin:
     """How far the bill may be above a count, and how far below it.
 
-    Each is a constant and a share of the count, chosen on recorded bills so that as many are inside as a
-    small margin allows; design/012-counts.md says how many that is of which provider. A budget keeps the
-    first free: of a bill below the count it is not passed.
+    Each is a constant and a share of the count. They were chosen on recorded bills, as small as possible with
+    most bills inside; design/012-counts.md gives the share of bills by provider. A budget keeps the first
+    free: a bill below the count does not exceed the budget.
 
     Args:
-        tokens: How far above the count, in a part that does not grow with the request.
-        per_mille: And in thousandths of the count.
-        over_tokens: How far below the count, where it counts too much; None: as `tokens`.
-        over_per_mille: And in thousandths of the count; None: as `per_mille`.
-        plain_tokens: In place of both constants for a request of plain text alone, whose framing is known
+        tokens: How far above the count, as a constant.
+        per_mille: How far above the count, in thousandths of it.
+        over_tokens: How far below the count, as a constant; None: as `tokens`.
+        over_per_mille: How far below the count, in thousandths of it; None: as `per_mille`.
+        plain_tokens: Replaces both constants for a request of plain text only, whose framing is known
             better than that of tools, calls, schemas and media; None: the same constants.
     """
 
@@ -201,7 +202,7 @@ class Margin:
 
         Args:
             tokens: The count.
-            is_plain: Whether it is of plain text alone.
+            is_plain: Whether the request is plain text only.
         """
         constant = self.plain_tokens if is_plain and self.plain_tokens is not None else self.tokens
         return constant - -tokens * self.per_mille // 1_000
@@ -211,7 +212,7 @@ class Margin:
 
         Args:
             tokens: The count.
-            is_plain: Whether it is of plain text alone.
+            is_plain: Whether the request is plain text only.
         """
         constant = self.tokens if self.over_tokens is None else self.over_tokens
         if is_plain and self.plain_tokens is not None:
@@ -222,37 +223,36 @@ class Margin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """What is known of one model.
+    """The facts about one model.
 
     Args:
-        name: What it is looked up by.
-        provider: Who serves it, a word in lower case.
-        format: The wire form its provider speaks.
-        window_tokens: Most tokens of input and output together; None if not known.
-        input_tokens: Most tokens of input, where that is less than the window; None: the window alone.
-        output_tokens: Most tokens of output; None if not known.
-        encoding: How it splits text into tokens; None if no tokenizer of its is public.
-        near_encoding: An encoding counted in place of its own, where that is not public or not installed;
+        name: The name to look it up by.
+        provider: Its provider, a word in lower case.
+        format: The wire form of its provider.
+        window_tokens: Maximum tokens of input and output together; None if unknown.
+        input_tokens: Maximum tokens of input, if less than the window; None: only the window limits it.
+        output_tokens: Maximum tokens of output; None if unknown.
+        encoding: Its tokenizer's encoding; None if it has no public tokenizer.
+        near_encoding: An encoding to use if its own is not public or not installed;
             None: estimates.
-        text_factor: Its tokens for one of `near_encoding`.
-        mark_tokens: Tokens beside these for each mark of punctuation: its vocabulary joins fewer of them.
-        capital_tokens: The same for each letter of words in capitals.
-        digits_apart: Whether each digit is a token of its own to it, where `near_encoding` takes up to three
-            as one.
-        lines_apart: Whether the end of a line is a token of its own behind a mark, where `near_encoding`
-            takes both as one.
-        exact: Whether counts of plain text by these facts were right in billed requests.
-        framing: What is charged beside the text.
-        framings: (wire form, framing) where its provider charges another form differently.
-        media: What is charged for images, sound, video and files.
-        margins: (wire form, margin) where another form is known less well, or better.
-        margin: How far counts of requests that are not plain text may be off; None if nobody measured.
-        open_weights: Whether hosts beside its maker serve it, whose window may be smaller: a name with a
-            host's prefix leads to these facts without their limits.
-        counted_as: The known model it is counted by, for a name that only tells its maker; None for a known
-            one.
-        source: Where window and output limit were read.
-        checked: When, as an ISO date.
+        text_factor: Its tokens per token of `near_encoding`.
+        mark_tokens: Additional tokens per punctuation mark: its vocabulary joins fewer of them.
+        capital_tokens: The same per letter of words in capitals.
+        digits_apart: Whether each digit is a token of its own, where `near_encoding` joins up to three.
+        lines_apart: Whether the end of a line is a token of its own after a mark, where `near_encoding` joins
+            both.
+        exact: Whether counts of plain text with these facts were right in billed requests.
+        framing: Charges beside the text.
+        framings: (wire form, framing) pairs for forms that its provider charges differently.
+        media: Charges for images, sound, video and files.
+        margins: (wire form, margin) pairs for forms that are known less well, or better.
+        margin: How far counts of requests beyond plain text may be off; None if unknown.
+        open_weights: Whether hosts other than its maker serve it, whose window may be smaller: a name with a
+            host's prefix gives these facts without their limits.
+        counted_as: The known model it is counted as, for a name that only shows its maker; None for a known
+            model.
+        source: Source of window and output limit.
+        checked: Date of the source, in ISO format.
     """
 
     name: str
@@ -281,15 +281,15 @@ class ModelFacts:
 
     @property
     def input_limit_tokens(self) -> int | None:
-        """Most tokens of input: `input_tokens`, else the window; None if not known."""
+        """Maximum tokens of input: `input_tokens`, otherwise the window; None if unknown."""
         return self.window_tokens if self.input_tokens is None else self.input_tokens
 
     @property
     def output_reserve_tokens(self) -> int:
-        """Room kept free for the answer where nobody says how much.
+        """Room kept free for the answer if nothing else is said.
 
-        The output limit, but at most half the window: some models may answer with all of it (gpt-4:
-        8,192 of 8,192), and a request needs room too.
+        The output limit, but at most half the window: some models may answer with all of it (gpt-4: 8,192 of
+        8,192), and a request needs room too.
         """
         limit = self.output_tokens or 0
         return limit if self.window_tokens is None else min(limit, self.window_tokens // 2)
@@ -339,18 +339,18 @@ def check_facts(facts: Any, /) -> None:
     """
     if not isinstance(facts, ModelFacts):
         raise ConfigurationError(
-            f"a model is described by ModelFacts(...), not by {facts!r:.80}", argument="facts"
+            f"the facts of a model must be ModelFacts(...), not {facts!r:.80}", argument="facts"
         )
     if not isinstance(facts.name, str) or not facts.name:
         raise ConfigurationError(f"the name of a model is a text, not {facts.name!r:.80}")
     for name, (is_one, wanted) in _FACTS.items():
         value = getattr(facts, name)
         if not is_one(value):
-            raise ConfigurationError(f"{facts.name}: {name} is {wanted}, not {value!r:.80}")
+            raise ConfigurationError(f"{facts.name}: {name} must be {wanted}, not {value!r:.80}")
     if facts.input_tokens is not None and facts.input_tokens > (facts.window_tokens or math.inf):
         raise ConfigurationError(
-            f"{facts.name}: input_tokens is at most window_tokens, {facts.window_tokens:,}, or None where the"
-            f" window alone is the limit, not {facts.input_tokens:,}"
+            f"{facts.name}: input_tokens must be at most window_tokens, {facts.window_tokens:,}, or None if"
+            f" only the window limits it, not {facts.input_tokens:,}"
         )
 
 

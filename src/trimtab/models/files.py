@@ -46,7 +46,9 @@ def read_rows(path: str | os.PathLike[str], /, *, known: Known) -> tuple[list[Mo
     aliases = _mapping(data.get("aliases", {}), f"{where}: aliases")
     for alias, model in aliases.items():
         if not isinstance(model, str):
-            raise ConfigurationError(f"{where}: aliases.{alias} is the name of a model, not {model!r:.80}")
+            raise ConfigurationError(
+                f"{where}: aliases.{alias} must be the name of a model, not {model!r:.80}"
+            )
         _model(model, f"{where}: aliases.{alias}", known_here)
     return list(rows.values()), {alias: known_here(model).name for alias, model in aliases.items()}
 
@@ -59,7 +61,7 @@ def _read(path: Path, where: str) -> Any:
     kind = path.suffix.lower()
     if kind not in (".toml", ".json"):
         raise ConfigurationError(
-            f"{where}: models are a file in .toml or .json, not {kind or 'without suffix'}"
+            f"{where}: the file of models must end in .toml or .json, not {kind or 'without suffix'}"
         )
     try:
         if kind == ".json":
@@ -68,7 +70,7 @@ def _read(path: Path, where: str) -> Any:
 
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{where}: it is no {kind[1:].upper()}: {error}") from error
+        raise ConfigurationError(f"{where}: it is not {kind[1:].upper()}: {error}") from error
 
 
 def _facts(name: str, row: Mapping[str, Any], at: str, known: Known) -> ModelFacts:
@@ -102,7 +104,7 @@ def _start(name: str, row: Mapping[str, Any], at: str, known: Known) -> ModelFac
     like = row.get("like")
     if like is not None:
         if not isinstance(like, str):
-            raise ConfigurationError(f"{at}.like is the name of a known model, not {like!r:.80}")
+            raise ConfigurationError(f"{at}.like must be the name of a known model, not {like!r:.80}")
         return _model(like, f"{at}.like", known)
     try:
         found = known(name)
@@ -117,7 +119,7 @@ def _model(name: str, at: str, known: Known) -> ModelFacts:
     except UnknownNameError as error:
         raise ConfigurationError(f"{at}: {error}") from error
     if found.counted_as is not None:
-        raise ConfigurationError(f"{at}: model {name!r} is not known; it tells its maker only")
+        raise ConfigurationError(f"{at}: model {name!r} is unknown; its name only shows its maker")
     return found
 
 
@@ -138,13 +140,13 @@ def _value(value: Any, key: str, hint: Any, at: str) -> Any:
     kinds = get_args(hint) or (hint,)
     if get_origin(hint) is Literal:
         if value not in kinds:
-            raise ConfigurationError(f"{at} is one of {', '.join(map(str, kinds))}, not {value!r:.80}")
+            raise ConfigurationError(f"{at} must be one of {', '.join(map(str, kinds))}, not {value!r:.80}")
         return value
     if type(value) is int and float in kinds:
         return float(value)
     if type(value) not in kinds:
         wanted = " or ".join(_WORDS.get(kind, "a table") for kind in kinds if kind is not NoneType)
-        raise ConfigurationError(f"{at} is {wanted}, not {value!r:.80}")
+        raise ConfigurationError(f"{at} must be {wanted}, not {value!r:.80}")
     return value
 
 
@@ -153,7 +155,7 @@ _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 def _mapping(value: Any, at: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ConfigurationError(f"{at} is a table of names and values, not {value!r:.80}")
+        raise ConfigurationError(f"{at} must be a table of names and values, not {value!r:.80}")
     return value
 
 

@@ -13,13 +13,13 @@ from trimtab.errors import ConfigurationError
 
 
 class Charge(NamedTuple):
-    """The input tokens of one call, by the price each has.
+    """The input tokens of one call, by their prices.
 
     Args:
         read_tokens: Served by the cache.
         write_tokens: Computed, and stored for the next call.
         base_tokens: Computed, and not stored: the request is shorter than what the provider stores.
-        price: What they cost together, in the unit of the prices.
+        price: The total cost, in the unit of the prices.
     """
 
     read_tokens: int
@@ -29,12 +29,12 @@ class Charge(NamedTuple):
 
 
 class PriceTier(NamedTuple):
-    """What a request above so many tokens costs: all of it, not what is above.
+    """Prices of a whole request that is above a number of tokens.
 
     Args:
-        above_tokens: The most input that costs less.
-        input: How many times the price of input, read and written tokens among them.
-        output: How many times the price of output.
+        above_tokens: The largest input at lower prices.
+        input: Factor on the prices of input, including read and written tokens.
+        output: Factor on the price of output.
     """
 
     above_tokens: int
@@ -44,29 +44,29 @@ class PriceTier(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePricing:
-    """What input tokens cost by whether a prompt cache serves, stores or ignores them.
+    """Prices of input tokens that a prompt cache serves, stores or ignores.
 
-    Prices are multiples of the base price of input; or, with `base` in dollars for a million tokens and the
-    others alike, millionths of dollars.
+    Prices are multiples of the base price of input; or, if `base` is in dollars per million tokens and so are
+    the others, millionths of a dollar.
 
     Args:
-        name: What reports call it.
+        name: Its name in reports.
         read: A token that the cache serves.
-        write: A token that is stored; the same as `base` where storing is free.
-        base: A token that is neither.
-        output: A token of an answer; None where it is not known. Only what a summarizer writes is priced.
-        min_prefix_tokens: Shorter prefixes are not stored.
-        granularity_tokens: What is served is rounded down to a multiple of this.
-        lifetime_seconds: After so long without a call what was stored is gone; None: it never is.
-        max_breakpoints: How many places of a request are stored, where not every prefix is: then the cache
-            serves only prefixes that ended a request before. None: any prefix of whole messages.
-        tiers: What larger requests cost, as `PriceTier` or (above_tokens, input, output); of those that a
-            request is above the last counts.
-        source: Where this was read.
-        checked: When, as an ISO date.
+        write: A token that is stored; the same as `base` if storing costs nothing extra.
+        base: A token that is neither served nor stored.
+        output: A token of an answer; None if unknown. Only the output of a summarizer is priced.
+        min_prefix_tokens: Minimum length of a stored prefix.
+        granularity_tokens: Served tokens are rounded down to a multiple of this.
+        lifetime_seconds: Seconds without a call after which stored tokens expire; None: never.
+        max_breakpoints: Number of stored places per request, if not every prefix is stored: the cache then
+            serves only prefixes that ended an earlier request. None: any prefix of whole messages.
+        tiers: Prices of larger requests, as `PriceTier` or (above_tokens, input, output); the last tier below
+            the size of a request applies.
+        source: Source of the prices.
+        checked: Date of the source, in ISO format.
 
     Raises:
-        ConfigurationError: A price is below 0, or a number is none.
+        ConfigurationError: A price is below 0, or a value is not a number.
 
     Example:
         >>> pricing_for("openai").charge(10_000, reusable_tokens=8_000)
@@ -98,10 +98,10 @@ class CachePricing:
         put(self, "tiers", _tiers(self.tiers))
 
     def tier_of(self, sent_tokens: int, /) -> PriceTier | None:
-        """Return the tier that a request is in; None where nothing is dearer.
+        """Return the price tier of a request; None if no tier is dearer.
 
         Args:
-            sent_tokens: Its whole input.
+            sent_tokens: Tokens of its whole input.
         """
         passed = [tier for tier in self.tiers if sent_tokens > tier.above_tokens]
         return passed[-1] if passed else None
@@ -110,8 +110,8 @@ class CachePricing:
         """Price the input of one call.
 
         Args:
-            sent_tokens: The whole input.
-            reusable_tokens: Of these, the prefix that an earlier call has stored, if it is still there.
+            sent_tokens: Tokens of the whole input.
+            reusable_tokens: Tokens of the prefix that an earlier call stored, if it has not expired.
         """
         read = min(sent_tokens, reusable_tokens)
         read = 0 if read < self.min_prefix_tokens else read - read % self.granularity_tokens
@@ -123,10 +123,10 @@ class CachePricing:
         return Charge(read, written, rest, price if tier is None else price * tier.input)
 
     def is_cold(self, idle_seconds: float | None, /) -> bool:
-        """Tell whether nothing remains after so long without a call; None: not known.
+        """Tell whether stored tokens expire in this many seconds; None: unknown.
 
         Args:
-            idle_seconds: Seconds since the last call; None: not known.
+            idle_seconds: Seconds since the last call; None: unknown.
         """
         return (
             idle_seconds is not None
@@ -140,24 +140,26 @@ class CachePricing:
 
     @classmethod
     def from_dict(cls, data: Any, /) -> CachePricing:
-        """Read plain data, as `to_dict` writes it; what is left out is as by default.
+        """Read plain data, as `to_dict` writes it; a missing key has its default.
 
         Args:
             data: A mapping.
 
         Raises:
-            ConfigurationError: It is no mapping, or a value is not what may stand there.
-            UnknownNameError: A key nobody knows.
+            ConfigurationError: The data is not a mapping, or a value is invalid.
+            UnknownNameError: A key is unknown.
         """
         if not isinstance(data, Mapping):
-            raise ConfigurationError(f"a pricing is a mapping, not {type(data).__name__}")
+            raise ConfigurationError(f"a pricing must be a mapping, not {type(data).__name__}")
         known = [one.name for one in fields(cls)]
         for key in data:
             if key not in known:
                 raise unknown_name(f"a pricing has no {key!r}; there are: {', '.join(known)}", key, known)
         for key in ("name", "source", "checked"):
             if not isinstance(data.get(key, ""), str):
-                raise ConfigurationError(f"{key} of a pricing is a text, not {data[key]!r:.60}", argument=key)
+                raise ConfigurationError(
+                    f"{key} of a pricing must be a text, not {data[key]!r:.60}", argument=key
+                )
         return cls(**data)
 
 
@@ -165,12 +167,12 @@ def _tiers(given: Any) -> tuple[PriceTier, ...]:
     """Read tiers, from the smallest on; in plain data each is a list."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigurationError(
-            f"tiers is a list of (above_tokens, input, output), not {given!r:.60}", argument="tiers"
+            f"tiers must be a list of (above_tokens, input, output), not {given!r:.60}", argument="tiers"
         )
     made: list[PriceTier] = []
     for one in given:
         if isinstance(one, str) or not isinstance(one, Sequence) or len(one) != len(PriceTier._fields):
-            raise ConfigurationError(f"each of tiers is (above_tokens, input, output), not {one!r:.60}")
+            raise ConfigurationError(f"each of tiers must be (above_tokens, input, output), not {one!r:.60}")
         tier = PriceTier(*one)
         check_whole("above_tokens of a tier", tier.above_tokens, least=1)
         _check_amounts(**{"input of a tier": tier.input, "output of a tier": tier.output})
@@ -181,7 +183,9 @@ def _tiers(given: Any) -> tuple[PriceTier, ...]:
 def _check_amounts(**amounts: object) -> None:
     for name, value in amounts.items():
         if not is_number(value) or value < 0:
-            raise ConfigurationError(f"{name} is a number from 0 on, not {value!r:.60}", argument=name)
+            raise ConfigurationError(
+                f"{name} must be a number of at least 0, not {value!r:.60}", argument=name
+            )
 
 
 _CLAUDE = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
@@ -397,23 +401,23 @@ _BEGINNING = re.compile(r"(?<![a-z0-9-])[a-z]")
 
 
 DEFAULT_PRICING = "anthropic"
-"""The row that is taken where nobody names one: the prices under which a broken prefix costs most."""
+"""The default row: the prices under which a broken prefix costs most."""
 
 
 def pricings() -> list[str]:
-    """List the names of the rows there are."""
+    """List the names of the rows."""
     return list(_ROWS)
 
 
 def pricing_for(name: str, /) -> CachePricing:
-    """Return what is known of a prompt cache, by the name of a row or of a model.
+    """Return the prices of a prompt cache by the name of a row or of a model.
 
     Args:
         name: Name of a row, or of a model.
 
     Raises:
-        UnknownNameError: There is no such row, and nobody knows how that model is cached; write a
-            `CachePricing` of your own.
+        UnknownNameError: There is no such row, and the caching of that model is unknown; write your own
+            `CachePricing`.
 
     Example:
         >>> pricing_for("claude-opus-4-5").min_prefix_tokens, pricing_for("anthropic-1h").write
@@ -424,7 +428,7 @@ def pricing_for(name: str, /) -> CachePricing:
     known = _ROWS.get(name) or find_pricing(name)
     if known is not None:
         return known
-    there = f"{', '.join(_ROWS)}, and names of models that these are of"
+    there = f"{', '.join(_ROWS)}, and names of models with these prices"
     raise unknown_name(f"no pricing is called {name!r}; there are: {there}", name, _ROWS, argument="pricing")
 
 

@@ -1,7 +1,7 @@
 """Policies: a whole `Context` as plain data, in TOML, in JSON or as a mapping.
 
-A policy says how a request is fitted, never what is in it: budget, model, blocks with their options and
-strategies. The blocks of a loaded one are empty, to be filled by `Context.replace`.
+A policy says how to fit a request, but not what is in it: budget, model, blocks with their options and
+strategies. The blocks of a loaded policy are empty; fill them with `Context.replace`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def load_policy(
 
     Args:
         source: Path of a file in TOML or JSON, by its suffix; or the data itself.
-        names: Functions, strategies and counters by the names used in the policy, as in
-            `{"my_summarizer": summarize}`.
+        names: Functions, strategies and counters by the names used in the policy, such as `{"my_summarizer":
+            summarize}`.
 
     Raises:
-        ConfigurationError: The file cannot be read, a key is missing, or a value is not what may stand
-            there; says the file, the path of the key, the value, and what is allowed.
-        UnknownNameError: A key, kind or name nobody knows; says the ones spelled like it.
+        ConfigurationError: The file cannot be read, a key is missing, or a value is invalid; the error gives
+            the file, the path of the key, the value, and the allowed values.
+        UnknownNameError: A key, kind or name is unknown; the error lists those with a similar spelling.
 
     Example:
         >>> data = {"budget": 8192, "blocks": [{"name": "history", "min_ratio": 0.2}, {"name": "question"}]}
@@ -58,7 +58,8 @@ def load_policy(
         return _context(source, check_names(names))
     if not isinstance(source, (str, PathLike)):
         raise ConfigurationError(
-            f"a policy is the path of a file or a mapping, not {type(source).__name__}", argument="source"
+            f"a policy must be the path of a file or a mapping, not {type(source).__name__}",
+            argument="source",
         )
     return policy_in(read_file(source), source, names=names)
 
@@ -71,9 +72,9 @@ def _context(data: object, names: Mapping[str, object]) -> Context:
     at = Place(names=names)
     if isinstance(data, Mapping) and not data.keys().isdisjoint(_ALONE):
         raise ConfigurationError(
-            "a policy has blocks. A strategy, which says its 'kind', is the strategy of a block, strategy= of"
-            " fit, or --strategy; a session (kind = 'session' with its options beside it) is what Session(…)"
-            " makes and `trimtab replay` measures"
+            "a policy has blocks. A strategy, with its 'kind', is the strategy of a block, strategy= of"
+            " fit, or --strategy; a session (kind = 'session' with its options) is for Session(…) and"
+            " `trimtab replay`"
         )
     try:
         read = POLICY.read(data, at)
@@ -87,7 +88,7 @@ def _context(data: object, names: Mapping[str, object]) -> Context:
         place = at.key("blocks").item(index)
         if options["name"] in context:
             raise ConfigurationError(
-                f"{place.key('name').path}: there is a block {options['name']!r} already",
+                f"{place.key('name').path}: block {options['name']!r} exists already",
                 argument="name",
                 place=place.key("name").path,
             )
@@ -106,7 +107,7 @@ def _context(data: object, names: Mapping[str, object]) -> Context:
 def policy_data(context: Context, /, *, names: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Write a context as plain data that `load_policy` reads.
 
-    Only what differs from the defaults is written. What a request says is not part of it: the content of
+    Only differences from the defaults are written. The content of a request is not part of it: the content of
     blocks, system text, tools, pending calls.
 
     Args:
@@ -114,7 +115,7 @@ def policy_data(context: Context, /, *, names: Mapping[str, Any] | None = None) 
         names: Functions, strategies and counters by the names to write for them.
 
     Raises:
-        ConfigurationError: A callback, counter or strategy has no name to be written as; says where.
+        ConfigurationError: A callback, counter or strategy has no name; the error gives its place.
 
     Example:
         >>> from trimtab import Context, Drop
@@ -122,23 +123,23 @@ def policy_data(context: Context, /, *, names: Mapping[str, Any] | None = None) 
         {'schema': 1, 'budget': 8192, 'blocks': [{'name': 'documents', 'max_ratio': 0.4, 'strategy': 'drop'}]}
     """
     if not isinstance(context, Context):
-        raise ConfigurationError(f"a policy is written from a Context, not {type(context).__name__}")
+        raise ConfigurationError(f"a policy must be made from a Context, not {type(context).__name__}")
     return context_data(context, check_names(names))
 
 
 def save_policy(
     context: Context, path: str | PathLike[str], *, names: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a context as a policy into a file, which is replaced, comments and all.
+    """Write a context as a policy into a file, which is replaced, including comments.
 
     Args:
         context: The context.
-        path: Ends in `.json`, or in `.toml`, which needs extra `toml`.
+        path: Path that ends in `.json`, or in `.toml`, which needs the extra `toml`.
         names: As for `policy_data`.
 
     Raises:
         ConfigurationError: As for `policy_data`, or the file cannot be written.
-        MissingExtraError: TOML without `pip install 'trimtab[toml]'`.
+        MissingExtraError: The extra of `pip install 'trimtab[toml]'` is not installed, and the file is TOML.
     """
     _write_file(policy_data(context, names=names), path)
 
@@ -146,11 +147,11 @@ def save_policy(
 def policy_schema(*, names: Collection[str] | None = None) -> dict[str, Any]:
     """Describe policies as a JSON Schema, draft 2020-12, for editors.
 
-    What it refuses `load_policy` refuses, too. The other way round there is what no schema can say: that
-    no two blocks have one name, and what a name stands for.
+    `load_policy` refuses everything that the schema refuses. `load_policy` also refuses what a schema cannot
+    express: two blocks of one name, or a name of the wrong kind.
 
     Args:
-        names: The names that may be used. None: any word may be one, but `{"kind": word}` is for kinds.
+        names: The names that may be used. None: any name may be used, but `{"kind": word}` is for kinds.
 
     Example:
         >>> policy_schema()["properties"]["ties"]["enum"]
@@ -210,7 +211,8 @@ def _is_toml(path: str | PathLike[str]) -> bool:
     suffix = Path(path).suffix.lower()
     if suffix not in (".toml", ".json"):
         raise ConfigurationError(
-            f"{fspath(path)}: a policy is a file in .toml or .json, not {suffix or 'without suffix'}"
+            f"{fspath(path)}: the file of a policy must end in .toml or .json, not"
+            f" {suffix or 'without suffix'}"
         )
     return suffix == ".toml"
 
@@ -220,7 +222,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} is given twice in one table")
+            raise ValueError(f"the key {key!r} occurs twice in one table")
         found[key] = value
     return found
 

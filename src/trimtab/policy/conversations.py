@@ -63,8 +63,8 @@ def with_conversation(
             phrase(
                 "system is given twice: as ",
                 option("system"),
-                " of the Context, and in the request. Leave one of them out, or put that of the Context into"
-                " a block 'system', which is sent beside the request's own",
+                " of the Context, and in the request. Leave out one of them, or move that of the Context"
+                " into a block 'system', which is sent in addition to the request's own",
             ),
             argument="system",
         )
@@ -114,8 +114,8 @@ def _name_for_conversations(names: Collection[str]) -> str:
     if len(names) == 1:
         return next(iter(names))
     raise FormatError(
-        f"a conversation goes into the block {HISTORY!r}, and the policy has none: write an object with"
-        f" a key for each block ({', '.join(names)})"
+        f"a conversation is the content of the block {HISTORY!r}, which the policy does not have: write an"
+        f" object with a key for each block ({', '.join(names)})"
     )
 
 

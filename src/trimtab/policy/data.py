@@ -33,8 +33,8 @@ def context_data(context: Context, names: Mapping[str, object], /) -> dict[str, 
     policy, at = context.policy, Place(names=names)
     if policy.read is not None:
         raise ConfigurationError(
-            "read= and write= are functions over a framework's objects, and no part of a policy: write the"
-            " policy of a Context without them, and give them to the one that is filled",
+            "read= and write= are functions over a framework's objects, and cannot be part of a policy:"
+            " make the policy from a Context without them, and pass them to the Context that is filled",
             argument="read",
         )
     counter = _name_in(policy.counter, names) or _counter_words(policy.counter)
@@ -77,7 +77,7 @@ def _format(format: str | Format, at: Place) -> str | None:
     if name in formats() and format in (name, get_format(name)):
         return name
     raise ConfigurationError(
-        f"{at.path}: {format!r} is not one of {', '.join(formats())}, and has no name in data"
+        f"{at.path}: {format!r} is not one of {', '.join(formats())}, and has no name for data"
     )
 
 
@@ -106,8 +106,8 @@ def _name(value: object, at: Place) -> str | None:
     name = _name_in(value, at.names)
     if value is not None and name is None:
         raise ConfigurationError(
-            f"{at.path}: {value!r} cannot be written as data: give it a name, as in names={{'mine': …}}, here"
-            " and where the policy is loaded"
+            f"{at.path}: {value!r} cannot be written as data: name it, as in names={{'mine': …}}, here and"
+            " where the policy is loaded"
         )
     return name
 

@@ -1,4 +1,4 @@
-"""Which texts say something about a question? An index that grows text by text, its terms, and rankers."""
+"""Relevance of texts to a question: an index that grows text by text, its terms, and rankers."""
 
 from __future__ import annotations
 

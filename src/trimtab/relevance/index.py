@@ -74,8 +74,8 @@ def worth(score: float, chars: float, /) -> float:
 class Index:
     """Texts by their terms, ranked by BM25 (rare words count more, long texts less).
 
-    Adding and removing take time linear in the text, asking in the number of texts that have a word of the
-    question.
+    Adding and removing take time linear in the text; a query takes time linear in the number of texts with a
+    word of the question.
 
     Example:
         >>> index = Index()
@@ -103,17 +103,17 @@ class Index:
         return len(self.chars)
 
     def add(self, text: str, /, *, place: int | None = None) -> int:
-        """Put a text at a place where none is, and return the place, from 0.
+        """Add a text at a free place, and return the place, from 0.
 
-        Without `place` it is put behind all others.
+        Without `place` it is added after all others.
 
         Args:
-            text: What can be found there.
-            place: Where, from 0; None: behind all others.
+            text: The text to be found.
+            place: Its place, from 0; None: after all others.
         """
         place = self._next if place is None else place
         if place in self.chars:
-            raise ConfigurationError(f"place {place} of the index has a text: remove that one first")
+            raise ConfigurationError(f"place {place} of the index has a text: remove it first")
         self._next = max(self._next, place + 1)
         self.chars[place] = len(text)
         self.sum_chars += len(text)
@@ -122,17 +122,17 @@ class Index:
         return place
 
     def remove(self, text: str, /, *, place: int) -> None:
-        """Take out a text that was put there; nothing of it remains.
+        """Remove a text that was added; the index keeps nothing of it.
 
         The others keep their places.
 
         Args:
-            text: The text that was put there, word for word.
-            place: Where it was put.
+            text: The text that was added, word for word.
+            place: Its place.
         """
         if self.chars.get(place) != len(text):
             raise ConfigurationError(
-                f"place {place} of the index has another text, or none: nothing was removed"
+                f"place {place} of the index has another text or none: nothing was removed"
             )
         self.sum_chars -= self.chars.pop(place)
         for term, often in Counter(text_terms(text)).items():
@@ -142,19 +142,19 @@ class Index:
                 del self._postings[term]
 
     def newest(self, term: str, most: int, /) -> list[tuple[int, int]]:
-        """Return the last places that have a term, ascending, and how often each.
+        """Return the last places that have a term, ascending, and how often each has it.
 
-        At most so many.
+        At most `limit` of them.
 
         Args:
-            term: As `text_terms` gives it.
-            most: How many places, at most.
+            term: A term, as `text_terms` yields it.
+            most: Maximum number of places.
         """
         postings = self._postings.get(term, [])
         return postings[max(0, len(postings) - most) :]
 
     def scores(self, question: str, /) -> dict[int, float]:
-        """Return what each text that has a word of the question scores, by place; above 0.
+        """Return the score of each text with a word of the question, by place; above 0.
 
         Args:
             question: Any text.
@@ -167,13 +167,13 @@ class Index:
 
 
 def relevance(question: str, texts: Sequence[str], /, *, neighbors: float = NEIGHBOR_SHARE) -> list[float]:
-    """Score neighboring texts by how much they say about a question; 0.0 for nothing.
+    """Score neighboring texts by relevance to a question; 0.0 for irrelevant ones.
 
     Args:
-        question: What is asked.
-        texts: In the order in which they stand.
-        neighbors: Part of a text's score that the texts beside it have at least; those beside these have
-            the same part of that, and so on.
+        question: The question.
+        texts: The texts, in their order.
+        neighbors: Minimum share of a text's score for the texts beside it; the texts beside those get the
+            same share of that, and so on.
 
     Complexity: O(n) in the characters of the texts.
 

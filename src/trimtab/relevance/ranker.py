@@ -13,9 +13,9 @@ from trimtab.errors import ConfigurationError
 __all__ = ["RankCall", "RankerLike", "check_ranker"]
 
 RankerLike: TypeAlias = Callable[[str, Sequence[Any]], Iterable[float] | Awaitable[Iterable[float]]]
-"""Says how much each message says about a query, a number for each, higher is more; may be async.
+"""Returns the relevance of each message to a query, one number each, higher is more relevant; may be async.
 
-It is called as `ranker(query, messages)`; the messages are to be read only.
+It is called as `ranker(query, messages)`, and must not change the messages.
 """
 
 
@@ -91,12 +91,12 @@ class RankCall(NamedTuple):
         word, count = self.word, len(self.messages)
         if not isinstance(answer, Iterable) or isinstance(answer, (str, bytes, Mapping, Set)):
             raise ConfigurationError(
-                f"{word} answered {type(answer).__name__}; it answers a number for each message"
+                f"{word} returned {type(answer).__name__}; it must return a number for each message"
             )
         values = list(islice(answer, count + 1))
         if len(values) != count:
             found = f"more than {count:,}" if len(values) > count else f"{len(values):,}"
-            raise ConfigurationError(f"{word} answered {found} numbers for {count:,} messages")
+            raise ConfigurationError(f"{word} returned {found} numbers for {count:,} messages")
         return [self._number(at, value) for at, value in enumerate(values)]
 
     def _number(self, at: int, value: Any) -> float:
@@ -110,4 +110,4 @@ class RankCall(NamedTuple):
             if number == number:
                 return number
             answered = "nan" if isinstance(value, float) else answered
-        raise ConfigurationError(f"{self.word} answered {answered} for message {at}; it must be a number")
+        raise ConfigurationError(f"{self.word} returned {answered} for message {at}; it must be a number")

@@ -23,11 +23,12 @@ _PART = re.compile("[^_.@/:-]+")
 
 
 def text_terms(text: str, /) -> Iterator[str]:
-    """Yield the terms of a text, as often as they occur.
+    """Yield the terms of a text, with repeats.
 
-    Words of letters and digits without case and accents, English ones by their stems; an identifier whole and
-    each part of it, a number in groups without the signs between them, "ü" as "u" and as "ue". Where words
-    are not spaced (Chinese, Japanese, Korean, Thai…) each character, and each two neighbors.
+    Terms are words of letters and digits without case and accents, with stems for English words; an
+    identifier as a whole and each of its parts; a number without the signs between its digits; "ü" as "u" and
+    as "ue". In unspaced scripts (Chinese, Japanese, Korean, Thai…), terms are each character and each pair of
+    neighbors.
 
     Args:
         text: Any text.
@@ -47,10 +48,10 @@ def text_terms(text: str, /) -> Iterator[str]:
 
 
 def question_terms(text: str, /) -> tuple[str, ...]:
-    """Return the terms to look for, each once.
+    """Return the terms to search for, each once.
 
-    As `text_terms`, but of characters that are not spaced the pairs alone, and without the words that most
-    questions have ("what", "did", "的"), unless there is nothing else.
+    They are those of `text_terms`, except that unspaced characters give only pairs, and that words of most
+    questions ("what", "did", "的") are omitted, unless there are no others.
 
     Args:
         text: The question.

@@ -1,7 +1,7 @@
-"""Replay: what a policy costs, and what it loses, measured on conversations that were recorded.
+"""Replay: what a policy costs and loses, measured on recorded conversations.
 
-A recording is played call by call: what is sent, what of it a provider's prompt cache serves, what that
-costs, what leaves, and whether what the next answer needs is still there.
+A recording is played call by call: what is sent, how much of it a prompt cache serves, what that costs, what
+is evicted, and whether the evidence for the next answer is in view.
 """
 
 from __future__ import annotations

@@ -73,17 +73,17 @@ class _Line(NamedTuple):
 def chart_page(
     groups: Mapping[str, Sequence[Replayed]], /, *, title: str = "Replay", max_recordings: int = 20
 ) -> str:
-    """Write a page: which policy is cheaper, sums of each, and charts by call.
+    """Write a page: which policy is cheaper, the sums of each, and charts by call.
 
-    A policy that refused calls, passed the room, or made calls invalid stands below those that did not,
-    with these calls named: what is not sent costs nothing, so it is no cheaper for that.
+    A policy that refused calls, exceeded the room, or made calls invalid is listed below the others, with the
+    number of these calls: a call that is not sent costs nothing, but does not make a policy cheaper.
 
     Args:
-        groups: By the name of a recording what was found under each policy; the policies are the same ones in
-            the same order for all of them.
-        title: Stands over it.
-        max_recordings: Charts are drawn of so many recordings, the first ones of those in which something had
-            to be trimmed; the table is of all.
+        groups: The results under each policy by the name of the recording; the policies and their order are
+            the same for all recordings.
+        title: Heading of the page.
+        max_recordings: Number of recordings with charts: the first ones in which something had to be trimmed;
+            the table covers all recordings.
 
     Example:
         >>> from trimtab.replay import replay
@@ -114,7 +114,7 @@ def fragment(one: Replayed, /) -> str:
     """Write one policy as a part of a page, as a notebook, with charts where something had to be trimmed."""
     cells = {word: text for word, text in cells_of(one, one).items() if text not in ("", "-")}
     told = [(word, text) for word, text in cells.items() if word not in ("policy", "cost")]
-    told += [("evicted a call", _evictions(one))]
+    told += [("evicted per call", _evictions(one))]
     facts = "".join(f"<dt>{word}</dt><dd>{safe(text)}</dd>" for word, text in told)
     wrong = "; ".join(wrongs_of(one))
     tone, said = ("good", "every call was sent within its room") if one.is_sound else ("bad", wrong)
@@ -148,7 +148,7 @@ def _verdict(totals: Sequence[Replayed]) -> str:
     told += f", {dollars[0]} instead of {dollars[1]}" if told and all(dollars) else ""
     share = best.totals.evidence_share
     lost = f"; {share:.0%} of the evidence is in view" if share is not None else ""
-    evicts = f"It evicts {_evictions(best)} messages a call"
+    evicts = f"It evicts {_evictions(best)} messages per call"
     evicts += f", {safe(first.policy)} {_evictions(first)}{lost}." if best is not first else f"{lost}."
     head = f"Cheapest of those that send every call: {names}{told}."
     flawed = [f"“{safe(one.policy)}” {' and '.join(wrongs_of(one))}" for one in totals if not one.is_sound]
@@ -161,7 +161,7 @@ def _evictions(one: Replayed) -> str:
     return f"{one.totals.evicted / max(1, one.totals.calls):,.1f}"
 
 
-_COLUMNS = ("cost", "dollars", "price", "tokens", "evicted a call", "reuse", "fill")
+_COLUMNS = ("cost", "dollars", "price", "tokens", "evicted per call", "reuse", "fill")
 _FLAWS = ("refused", "over", "invalid")
 
 
@@ -171,7 +171,7 @@ def _table(totals: Sequence[Replayed]) -> str:
     most = _highest([(one.is_sound, one.totals.price) for one in totals]) or 1.0
     rows = []
     for place, one in enumerate(totals):
-        cells = {**cells_of(one, first), "evicted a call": _evictions(one)}
+        cells = {**cells_of(one, first), "evicted per call": _evictions(one)}
         rows.append((not one.is_sound, one.totals.price, place, one, cells))
     rows.sort(key=lambda row: row[:3])
     heads = [
@@ -302,7 +302,7 @@ def _charts(results: Sequence[Replayed]) -> str:
     """Draw what happened in one recording."""
     dollars = all(one.dollars is not None and one.totals.price for one in results)
     charts: list[tuple[str, Callable[[Replayed], list[float | None]], Callable[[float, float], str]]] = [
-        ("Tokens of a call", lambda one: [_unless_refused(row, row.tokens) for row in one.calls], _plain),
+        ("Tokens per call", lambda one: [_unless_refused(row, row.tokens) for row in one.calls], _plain),
         (
             "Reuse so far: of all tokens, those that began the call before",
             _reuse,

@@ -115,7 +115,7 @@ def _beam(name: str, one: Mapping[str, Any]) -> Conversation:
         messages.append({"role": "user" if role == "user" else "assistant", "content": content})
     groups = _plain(one["probing_questions"], f"{where}: probing_questions")
     if not isinstance(groups, Mapping):
-        raise FormatError(f"{where}: probing_questions are a mapping of lists, not {groups!r:.40}")
+        raise FormatError(f"{where}: probing_questions must be a mapping of lists, not {groups!r:.40}")
     left: Counter[str] = Counter()
     questions = list[Body]()
     for kind, group in groups.items():
@@ -195,7 +195,7 @@ def _text(one: object, key: str, place: str, shape: str) -> str:
 
 def _items(value: object, place: str, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise FormatError(f"{place} is a list of {what}, not {value!r:.40}")
+        raise FormatError(f"{place} must be a list of {what}, not {value!r:.40}")
     return value
 
 

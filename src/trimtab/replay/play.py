@@ -48,34 +48,34 @@ def replay(
     name: str | None = None,
     on_call: Callable[[CallRow], None] | None = None,
 ) -> Replayed:
-    """Play a recorded conversation call by call: what each costs under a policy.
+    """Play a recorded conversation call by call: the cost of each under a policy.
 
-    No model is asked, but by summarizers of the policy. What the model said is what was recorded: a policy
-    under which it would have said something else is measured as if it had not.
+    No model is called, except by summarizers of the policy. The model's messages are the recorded ones: if
+    they would have been different under a policy, this is ignored.
 
     Args:
-        source: The recording: whatever `read_recording` reads.
+        source: The recording: anything that `read_recording` reads.
         policy: A strategy; a `Context`, or the file or data of a policy or strategy; None or "none": no
             trimming; "default": that of `fit`; "steady": the same in strides; a kind of strategy, or JSON of
-            one; "session" or "session-extractive"; a function that makes a `Session`, fresh for each replay;
-            or one that is given the messages and returns those to send, as other libraries have.
-        budget: Room for each call, as for `fit`. None: a policy's own, or the model's window.
+            one; "session" or "session-extractive"; a function that makes a new `Session` for each replay; or
+            a function that takes the messages and returns those to send, as in other libraries.
+        budget: Room for each call, as for `fit`. None: the policy's own, or the model's window.
         model: Name of the model, for its tokenizer and window.
         counter: What counts tokens. None: the model's own, or an estimate that errs high.
-        pricing: Prices: a `CachePricing`, or the name of one or of a model. None: those of `model`, where
-            they are known, else "anthropic".
-        format: Name of the wire form; "auto" goes by the shapes that occur.
-        system: System text beside the messages, where the recording has none.
-        tools: Tool schemas, likewise.
-        name: What tables call the policy. None: its own name.
+        pricing: Prices: a `CachePricing`, or the name of a pricing or a model. None: those of `model`, if
+            known, otherwise "anthropic".
+        format: Name of the wire form; "auto" decides by the shapes that occur.
+        system: System text beside the messages, if the recording has none.
+        tools: Tool schemas, if the recording has none.
+        name: Name of the policy in tables. None: its own name.
         on_call: Called after each call, with its row.
 
     Returns:
-        A `Replayed`: a row a call, and sums over them.
+        A `Replayed`: one row per call, and sums over them.
 
     Raises:
-        ConfigurationError: There is no budget, or the policy is none.
-        UnknownNameError: A model, price or kind of strategy nobody knows.
+        ConfigurationError: There is no budget, or the policy is not one.
+        UnknownNameError: A model, price or kind of strategy is unknown.
         FormatError: The recording cannot be read.
 
     Example:
@@ -96,7 +96,7 @@ def replay(
     prices = pricing_for(prices) if isinstance(prices, str) else prices
     if not isinstance(prices, CachePricing):
         raise ConfigurationError(
-            f"pricing is a CachePricing or a name, not {type(prices).__name__}", argument="pricing"
+            f"pricing must be a CachePricing or a name, not {type(prices).__name__}", argument="pricing"
         )
     stage = _Stage(setting=setting, sizing=sizing, prices=prices, cache=PromptCache(prices))
     player = player_for(policy, setting)

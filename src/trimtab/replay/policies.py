@@ -46,7 +46,7 @@ PolicyLike: TypeAlias = (
     | PathLike[str]
     | None
 )
-"""What can be replayed: anything that decides what of a conversation is sent."""
+"""What can be replayed: anything that decides how much of a conversation is sent."""
 
 NO_TRIMMING, BY_DEFAULT, STEADY = "none", "default", "steady"
 SESSION, EXTRACTIVE = "session", "session-extractive"
@@ -113,7 +113,7 @@ def player_for(policy: PolicyLike, setting: Setting, /) -> Player:
     session = made() if callable(made) else made
     if not isinstance(session, Session) or session is made:
         what = "a strategy, a Context, a file, None, a function of messages, or one that makes a Session"
-        raise ConfigurationError(f"a policy is {what}, not {type(made).__name__}")
+        raise ConfigurationError(f"a policy must be {what}, not {type(made).__name__}")
     return BySession(setting, session, leading=0)
 
 
@@ -130,7 +130,7 @@ def _parse(text: str) -> Any:
         raise ConfigurationError(f"a policy that begins with {{ is JSON, and this is not: {error}") from error
     except RecursionError as error:
         raise ConfigurationError(
-            "a policy that begins with { is JSON, and this is nested too deep"
+            "a policy that begins with { must be JSON, and this is nested too deep"
         ) from error
 
 
@@ -176,7 +176,7 @@ def _strategy_called(word: str) -> Strategy:
     known = (*WORDS, *StrategyKind, *ALIASES, *PRESETS)
     if word in known:
         return create_strategy(word)
-    hint = "; a file with one ends in .toml or .json" if PurePath(word).suffix or isfile(word) else ""
+    hint = "; the file of a policy ends in .toml or .json" if PurePath(word).suffix or isfile(word) else ""
     there = ", ".join(dict.fromkeys(known))
     raise unknown_name(f"no policy is called {word!r}{hint}; there are: {there}", word, known)
 
@@ -184,7 +184,7 @@ def _strategy_called(word: str) -> Strategy:
 def _read_data(data: object) -> Any:
     """Make a strategy, a session or a policy with blocks; its `kind` says which, and blocks have none."""
     if not isinstance(data, Mapping):
-        raise ConfigurationError(f"a policy is a table with blocks or a kind, not {data!r:.80}")
+        raise ConfigurationError(f"a policy must be a table with blocks or a kind, not {data!r:.80}")
     if "kind" not in data:
         return load_policy(data)
     if data["kind"] != SESSION:

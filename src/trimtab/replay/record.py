@@ -29,11 +29,11 @@ class ModelCall:
     """One call of a model, as it would be made without trimming.
 
     Args:
-        messages: All there was to send.
-        system: System text beside them.
+        messages: All messages of the call.
+        system: System text beside the messages.
         tools: Tool schemas.
-        time: When it was made, in seconds on any clock; None: not known.
-        cold: Whether the provider's cache held nothing then, where a bill says so; None: the time decides.
+        time: When it was made, in seconds on any clock; None: unknown.
+        cold: Whether the provider's cache was empty, if a bill says so; None: the time decides.
     """
 
     messages: Messages
@@ -45,15 +45,16 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question whose answer is known to stand in certain messages.
+    """A question whose answer is known to be in certain messages.
 
     Args:
-        evidence: Positions of the messages that hold what the answer needs, all of them before `at`.
-        at: Position of the message that asks. With a text: how many messages stand before it at least; None:
-            all of them.
-        text: What is asked, where no message of the conversation does: it is asked beside the conversation,
-            changes nothing in it, and is not on the bill.
-        answer: The answer in words, if known: a summary or a fact that has it beside what is asked counts.
+        evidence: Positions of the messages that the answer needs, all of them before `at`.
+        at: Position of the message that asks. If there is `text`: the minimum number of messages before it;
+            None: all of them.
+        text: The question, if no message of the conversation asks it: it is asked beside the conversation,
+            does not change it, and is not billed.
+        answer: The words of the answer, if known: a summary or a fact with these words beside those of the
+            question counts.
     """
 
     evidence: tuple[int, ...]
@@ -69,9 +70,9 @@ class Recording:
     Args:
         calls: Its model calls, in order.
         format: The wire form.
-        questions: Those with known evidence; positions are among the messages of the last call.
-        lead: How many of those messages stand before the first position: system text of the caller's.
-        notes: What of the source was left out, and why.
+        questions: Questions with known evidence; positions are among the messages of the last call.
+        lead: How many of those messages come before the first position: the caller's system text.
+        notes: What was omitted from the source, and why.
     """
 
     calls: tuple[ModelCall, ...]
@@ -82,7 +83,7 @@ class Recording:
 
     @property
     def messages(self) -> Messages:
-        """The messages of the last call: all there were, where nothing went in between."""
+        """The messages of the last call: all of them, unless some were dropped earlier."""
         return self.calls[-1].messages if self.calls else ()
 
 
@@ -100,24 +101,24 @@ def read_recording(
     """Read a recorded conversation.
 
     A list of messages, or one body with all of them, is played from its beginning: a model was called before
-    everything it said, and is called once more where the last word is not its own.
+    each of its messages, and once more at the end if the last message is not its own.
 
     Args:
-        source: A list of messages of any wire form; a request body; a list of bodies, one a call; events of a
-            session's log or a snapshot of one; OpenTelemetry's GenAI spans, as exported in JSON; or LoCoMo or
-            BEAM with one conversation. A mapping may hold `times` and `questions` beside its messages.
-        format: Name of the wire form; "auto" goes by the shapes that occur.
-        model: Tells the wire form of a list that could be several.
-        system: System text beside the messages, where the source has none. Where the wire form keeps it
-            among them, it leads each call; positions are those of the messages as they were given.
-        tools: Tool schemas, likewise.
-        times: When each message came, in seconds, as many as there are messages. None: not known.
+        source: A list of messages in any wire form; a request body; a list of bodies, one per call; events of
+            a session's log or a snapshot of one; OpenTelemetry's GenAI spans, as exported in JSON; or LoCoMo
+            or BEAM with one conversation. A mapping may have `times` and `questions` beside its messages.
+        format: Name of the wire form; "auto" decides by the shapes that occur.
+        model: Decides the wire form of a list that could be in several.
+        system: System text beside the messages, if the source has none. If the wire form keeps it among
+            them, each call begins with it; positions are those of the original messages.
+        tools: Tool schemas, if the recording has none.
+        times: The time of each message in seconds, one per message. None: unknown.
         questions: Questions with known evidence.
 
     Raises:
-        FormatError: It is none of these, holds no call, or holds several conversations; or times or questions
-            that it has do not go with its messages.
-        ConfigurationError: Times or questions that are given do not.
+        FormatError: The source is none of these, has no call, or has several conversations; or its times or
+            questions do not match its messages.
+        ConfigurationError: The given times or questions do not match the messages.
 
     Example:
         >>> from trimtab.replay import read_recording
@@ -163,29 +164,29 @@ def read_recording(
     elif isinstance(source, Sequence) and not isinstance(source, str | bytes):
         form, messages = format_of(source, format, model), list(source)
     else:
-        raise FormatError(f"a recording is a list or a mapping, not {type(source).__name__}")
+        raise FormatError(f"a recording must be a list or a mapping, not {type(source).__name__}")
     lead = 0
     if messages is not None:
         _check_times(times, len(messages), wrong_times)
         calls = _calls(messages, form, system, tools, times, asked)
         lead = len(leading_system(system, form))
     if not calls:
-        raise FormatError("no model is called in it: there is nothing to replay")
+        raise FormatError("it has no model call to replay")
     found = Recording(calls=tuple(calls), format=form, questions=asked, lead=lead, notes=notes)
     return _with_check(found, wrong_questions)
 
 
 def read_recordings(source: Any, /, **options: Any) -> dict[str, Recording]:
-    """Read all conversations of a source, by their names.
+    """Read all conversations of a source, by name.
 
     Args:
         source: A file of LoCoMo or BEAM as parsed from JSON, which has questions with known evidence; a
-            recording of another program, as `read_foreign` of `trimtab.formats` takes it; or whatever
-            `read_recording` reads, which is one conversation and has no name.
+            recording of another program, as `read_foreign` of `trimtab.formats` takes it; or anything
+            that `read_recording` reads, which is one conversation without a name.
         **options: As for `read_recording`.
 
     Raises:
-        FormatError: It is none of these; what is wrong in which conversation.
+        FormatError: The source is none of these; the error says what is wrong in which conversation.
 
     Example:
         >>> from trimtab.replay import read_recordings
@@ -214,7 +215,7 @@ def _only_one(source: Any) -> Conversation:
     foreign = read_foreign(source) if conversations is None else None
     found = [*conversations.values()] if conversations else [Conversation(one) for one in foreign or ()]
     if len(found) > 1:
-        raise FormatError(f"it holds {len(found):,} conversations: read_recordings reads all of them")
+        raise FormatError(f"it has {len(found):,} conversations: use read_recordings")
     return found[0] if found else Conversation(source)
 
 
@@ -295,7 +296,7 @@ def _check_times(times: Sequence[float | None] | None, count: int, refusal: _Ref
         return
     is_right = isinstance(times, Sequence) and len(times) == count
     if not is_right or not all(one is None or is_number(one) for one in times):
-        raise refusal(f"times are as many numbers as messages ({count}), or none")
+        raise refusal(f"times must be as many numbers as messages ({count}), or none")
 
 
 def _calls(
@@ -339,7 +340,7 @@ def _questions(given: object) -> tuple[Question, ...]:
     if given is None:
         return ()
     if not isinstance(given, list):
-        raise FormatError(f"questions are a list of {_SHAPE}, not {given!r:.60}")
+        raise FormatError(f"questions must be a list of {_SHAPE}, not {given!r:.60}")
     return tuple(_question(number, one) for number, one in enumerate(given))
 
 
@@ -349,7 +350,7 @@ def _question(number: int, one: object) -> Question:
     is_asked = (at is not None or text is not None) and (text is None or isinstance(text, str))
     is_placed = (at is None or is_whole(at)) and isinstance(given.get("answer"), str | None)
     if not (is_asked and is_placed and isinstance(evidence, list) and all(map(is_whole, evidence))):
-        raise FormatError(f"questions[{number}] is {_SHAPE}, not {one!r:.60}")
+        raise FormatError(f"questions[{number}] must be {_SHAPE}, not {one!r:.60}")
     return Question(at=at, text=text, evidence=tuple(evidence), answer=given.get("answer"))
 
 

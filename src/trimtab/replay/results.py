@@ -11,13 +11,14 @@ from trimtab.report.text import extremes, plain, plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What of the messages that answer a question was in view when it came.
+    """How much of the messages that answer a question was in view when it was asked.
 
     Args:
-        whole: Messages in view as they were said.
-        shortened: Messages in view in part, with at least half of what they say.
-        retold: Messages of which a summary, a fact or a recalled text quotes as much, or has the answer.
-        sought: All of them, those that are gone, too.
+        whole: Messages in view unchanged.
+        shortened: Messages in view in part, with at least half of their text.
+        retold: Messages of which a summary, a fact or a recalled text quotes at least half, or has the
+            answer.
+        sought: All of these messages, including evicted ones.
     """
 
     whole: int = 0
@@ -32,7 +33,7 @@ class Evidence:
 
     @property
     def share(self) -> float | None:
-        """The share that is in view; None: nothing was sought."""
+        """The share that is in view; None: there was no evidence to find."""
         return self.seen / self.sought if self.sought else None
 
     def __add__(self, other: Evidence) -> Evidence:
@@ -42,32 +43,32 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRow:
-    """What became of one model call under a policy.
+    """What happened to one model call under a policy.
 
     Args:
-        index: Its place among the calls, from 0.
-        given_messages: Messages there were to send.
-        sent_messages: Messages that were sent.
-        tokens: The whole request as it was sent; 0 where it was refused.
-        limit_tokens: The room there was; None where nobody gave any.
-        shared_messages: Messages it begins with as the call before it did.
-        shared_tokens: Tokens of these, with what stands before them.
-        read_tokens: Tokens the provider's cache served.
-        write_tokens: Tokens it computed and stored.
-        base_tokens: Tokens it computed and did not store.
-        cold: Whether what the cache held had expired.
-        price: Of the input, and of the summaries that were written for it.
+        index: Its index among the calls, from 0.
+        given_messages: Number of messages in the recording.
+        sent_messages: Number of messages that were sent.
+        tokens: Tokens of the whole request as it was sent; 0 if it was refused.
+        limit_tokens: The room in tokens; None if no room was given.
+        shared_messages: Number of messages that are the same as at the start of the previous call.
+        shared_tokens: Tokens of these, and of what comes before them.
+        read_tokens: Tokens that the provider's cache served.
+        write_tokens: Tokens that it computed and stored.
+        base_tokens: Tokens that it computed and did not store.
+        cold: Whether the cache had expired.
+        price: Cost of the input, and of the summaries written for it.
         evicted: Messages of the call that were not sent.
-        cut: Position from which on everything was sent; None where it was refused. A summary, facts and what
-            was recalled are no messages of the conversation.
-        moved_back: Whether that is an older message than at the call before.
+        cut: Position of the cut: everything from there on was sent; None if the call was refused. A summary,
+            facts and recalled text are not messages of the conversation.
+        moved_back: Whether the cut is at an older message than in the previous call.
         summarizer_calls: How often a model was asked for a summary.
-        summarizer_tokens: Tokens that it read and wrote for that, where they are known.
-        over_limit: Whether it passed its room.
-        faults: Rules a provider would refuse it by that the recording itself does not break.
-        refused: Why nothing could be sent; None: something was.
-        over_before: Whether this call or one before it would have passed the room untrimmed.
-        evidence: What of the evidence of the questions that are asked here is in view; None: none is.
+        summarizer_tokens: Tokens that the model read and wrote for that, if known.
+        over_limit: Whether the call exceeded its room.
+        faults: Rules by which a provider would refuse it, except those that the recording itself breaks.
+        refused: Why nothing could be sent; None: something was sent.
+        over_before: Whether this call or an earlier one would have exceeded the room without trimming.
+        evidence: How much evidence of the questions in this call is in view; None: there is no question.
     """
 
     index: int
@@ -103,25 +104,25 @@ class Totals:
     """Sums over calls.
 
     Args:
-        calls: Calls there were.
+        calls: Number of calls.
         tokens: Tokens sent.
-        shared_tokens: Tokens that are a prefix of the call before.
+        shared_tokens: Tokens that are a prefix of the previous call.
         read_tokens: Tokens that caches served.
         write_tokens: Tokens that were stored.
-        base_tokens: Tokens that were not.
+        base_tokens: Tokens that were not stored.
         cold_calls: Calls before which the cache had expired.
-        price: What all of it costs.
-        fill_sum: Sum of what each call used of its room, where that is known.
+        price: The total cost.
+        fill_sum: Sum of the used share of the room of each call, if known.
         filled_calls: Calls whose room is known.
         evicted: Messages that were not sent, summed over calls.
-        cut_moves: Calls at which the cut was not where it was before.
-        moved_back: Of these, how often it moved to an older message.
+        cut_moves: Calls in which the cut moved.
+        moved_back: How often it moved to an older message.
         summarizer_calls: Calls of a model for summaries.
-        summarizer_tokens: Tokens it read and wrote for them.
-        over_limit: Calls that passed their room.
+        summarizer_tokens: Tokens that the model read and wrote for them.
+        over_limit: Calls that exceeded their room.
         invalid: Calls a provider would refuse.
         refused: Calls for which nothing could be sent.
-        evidence: What of the evidence was in view, over all questions.
+        evidence: How much of the evidence was in view, over all questions.
     """
 
     calls: int = 0
@@ -146,12 +147,12 @@ class Totals:
 
     @property
     def reuse(self) -> float | None:
-        """The share of tokens that is a prefix of the call before; None: none was sent."""
+        """The share of tokens reused from the start of the previous call; None: none sent."""
         return self.shared_tokens / self.tokens if self.tokens else None
 
     @property
     def fill(self) -> float | None:
-        """The mean share of the room that was used; None where no room is known."""
+        """The mean share of the room that was used; None if no room is known."""
         return self.fill_sum / self.filled_calls if self.filled_calls else None
 
     @property
@@ -164,7 +165,7 @@ class Totals:
         return Totals(**_sums(asdict(self), asdict(other)), evidence=self.evidence + other.evidence)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, shares among them."""
+        """Return plain data, including shares."""
         data = asdict(self)
         del data["fill_sum"], data["filled_calls"]
         return {**data, "reuse": self.reuse, "fill": self.fill, "evidence_share": self.evidence_share}
@@ -215,20 +216,20 @@ def _of(row: CallRow, *, moves: bool) -> Totals:
 class Replayed:
     """One recording, or several, under one policy.
 
-    `totals` is over all calls: the bill. `steady` begins with the first call that has to be trimmed, so that
-    the calls before, which no policy touches, do not hide what it does.
+    `totals` is over all calls: the bill. `steady` begins with the first call that has to be trimmed: the
+    calls before it are the same under every policy and would hide the differences.
 
     Args:
         policy: The policy's name.
         pricing: Name of the prices.
-        calls: One row a call; empty where only sums were kept.
+        calls: One row per call; empty if only sums were kept.
         totals: Sums over all calls.
-        steady: Sums from the first call on that had to be trimmed.
-        recordings: How many recordings there were.
-        models: Models whose tokens were counted; none where nobody named one.
-        rooms: The least and the most room of a call, in tokens; one number where it is the same for all, and
-            none where nobody gave any.
-        dollars: The price in dollars; None where nobody knows what the model costs.
+        steady: Sums from the first call that had to be trimmed.
+        recordings: Number of recordings.
+        models: Models whose tokens were counted; empty if no model was named.
+        rooms: The smallest and the largest room of a call, in tokens; one number if it is the same for all,
+            and empty if no room was given.
+        dollars: The price in dollars; None if the price of the model is unknown.
     """
 
     policy: str
@@ -256,15 +257,15 @@ class Replayed:
 
     @property
     def is_sound(self) -> bool:
-        """Whether every call was sent, in its room and valid; else the price is no bill."""
+        """Whether every call was sent, fits and is valid; else the price is not a bill."""
         return not (self.totals.refused or self.totals.over_limit or self.totals.invalid)
 
     def without_calls(self) -> Replayed:
-        """Return the sums alone."""
+        """Return only the sums."""
         return replace(self, calls=())
 
     def cost_ratio(self, other: Replayed, /) -> float | None:
-        """Return what it costs in units of another; None where that one costs nothing.
+        """Return the cost in units of another; None if the other costs nothing.
 
         Args:
             other: The same conversations under another policy.

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def replay_table(results: Sequence[Replayed], /) -> str:
-    """Write policies below each other, and what the words over them mean.
+    """Write policies as a table, with an explanation of its columns.
 
-    Reuse and fill are of the calls that have to be trimmed and those after, all else of all calls. The price
-    is in tokens of plain input, and the cost in units of the first line; it stands in parentheses where calls
-    were refused, passed their room, or are invalid: what is not sent costs nothing.
+    Reuse and fill cover the calls from the first that has to be trimmed; everything else covers all calls.
+    The price is in tokens of plain input, and the cost in units of the first line; it is in parentheses if
+    calls were refused, exceeded their room, or are invalid: a call that is not sent costs nothing.
 
     Args:
         results: One for each policy; costs are in units of the first.

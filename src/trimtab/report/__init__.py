@@ -1,7 +1,7 @@
-"""What a fit did: per block and per message what stayed, what was evicted, and why.
+"""Reports of fits: what was kept and evicted per block and per message, and why.
 
-A report is made without looking at its rows: they are built when read. It holds indices,
-roles, ids, tool names and numbers; text of messages only where `include_text=True` asks for it.
+A report is made without its rows: they are built when read. It has indices, roles, ids, tool names
+and numbers; it has text of messages only if `include_text=True` asks for it.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ __all__ = [
 __dir__ = public_dir(globals())
 
 SCHEMA = 2
-"""Version of the form `Report.to_dict` writes; raised when a reader of the old form would misread it.
+"""Version of the form that `Report.to_dict` writes; raised when a reader of the old form would misread it.
 
-Since 2 there may be `runs` in place of `messages`.
+Since version 2 there may be `runs` in place of `messages`.
 """
 _READ = (1, SCHEMA)
 """The versions that are read."""
@@ -77,49 +77,50 @@ _DEFAULT_COLUMNS = 80
 class Report:
     """What a fit did, in numbers that add up; unknown is None, never a guess.
 
-    Nothing in it counts: reading or comparing it and writing it as data call no counter. Only where it is
-    shown to people, as text or as a page, what was there before is counted if trimtab's own counter does it
-    and it is not long (300,000 characters).
+    Reading or comparing a report, or writing it as data, calls no counter. Showing it to people, as text
+    or as a page, counts the request before the fit, if trimtab has its own counter and the request is
+    short (up to 300,000 characters).
 
     Args:
         format: Name of the wire form.
         model: The model asked for; None if none was named.
         counter: Name of the counter.
-        exact: True if all of the request that goes out is charged as bills of its model were: its tokenizer
-            is known, and each feature of it was billed as counted. False if it estimates.
-        shares: True if the counter gives one total only: the sizes of parts are shares of it, not counts.
-        window_tokens: The window the budget goes by.
-        model_window_tokens: The window of the model, as far as it is known; None where it is not, or no
-            model was named.
+        exact: True if the whole request is charged as bills of its model were: its tokenizer is known, and
+            each feature of the request was billed as counted. False for an estimate.
+        shares: True if the counter gives only one total: the sizes of parts are shares of the total, not
+            counts.
+        window_tokens: The window that the budget is based on.
+        model_window_tokens: The known window of the model; None if it is unknown, or no model was named.
         output_reserve_tokens: Tokens kept for the answer.
         overhead_tokens: Tokens kept for what trimtab does not see.
-        margin_tokens: Tokens kept because counts may be off: how far the bill may be above.
-        over_margin_tokens: How far the bill may be below `tokens_after`; None where the counter does not say.
+        margin_tokens: Tokens kept free because counts may be off: how far the bill may be above the count.
+        over_margin_tokens: How far the bill may be below `tokens_after`; None if the counter does not say.
         input_tokens: The input room: window less output reserve, overhead and margin.
-        fixed_tokens: What is charged beside the messages: system text outside them, tools, framing of the
+        fixed_tokens: The charge beside the messages: system text outside them, tools, and framing of the
             request.
-        system_tokens: Of the fixed tokens, the system text; None where it was not counted apart.
-        tools_tokens: Of the fixed tokens, the tool and output schemas; None where they were not counted
-            apart.
-        tokens_before: The whole request as it came in; None where the fit did not need to know it.
-        tokens_after: The whole request as it goes out: the messages and the fixed tokens, each once.
+        system_tokens: Tokens of system text among the fixed tokens; None if it was not counted separately.
+        tools_tokens: Tokens of tool and output schemas among the fixed tokens; None if they were not counted
+            separately.
+        tokens_before: The whole request before the fit; None if the fit did not need to know it.
+        tokens_after: The whole request after the fit: the messages and the fixed tokens, each counted once.
         fits: True if `tokens_after` is within `input_tokens` and every block kept its limit.
-        kept_message_count: Messages of the input that came out as they were.
-        changed_message_count: Messages of the input that came out changed.
+        kept_message_count: Messages of the input that are in the output unchanged.
+        changed_message_count: Messages of the input that are in the output changed.
         evicted_message_count: Messages of the input that are not sent.
-        blocks: In the order they stand in the output; one, "history", for `fit`.
-        messages: One row a message of the input, in its order; may build its rows when they are read.
-        inserted: What trimtab put into the output, in order.
-        heaviest: The messages that take a quarter of the input room or more each, as far as sizes are known,
-            the heaviest first; made when read.
-        newest_evicted: For each block the newest unit that was evicted, first that of the block of the
-            highest rank; none for a block of which nothing of it was counted. Made when read.
+        blocks: The blocks in the order of the output; one, "history", for `fit`.
+        messages: One row per message of the input, in order; rows may be built when they are read.
+        inserted: The messages that trimtab inserted, in order.
+        heaviest: The messages that take at least a quarter of the input room each, heaviest first, as far as
+            sizes are known; computed when read.
+        newest_evicted: For each block, the newest unit that was evicted, starting with the block of the
+            highest rank; a block without any counted message has none. Computed when read.
         blocks_dropped: Names of blocks that were dropped whole.
-        planned: True if a summary is still to be written: its cap stands in for it, and a note for its text.
-        floors_ignored: True if the floors of the blocks together passed the room and were not kept.
-        violations: What a provider would refuse in the input, and open calls, which are no fault; made when
-            read.
-        notes: What else a reader should know, a sentence each.
+        planned: True if a summary is still to be written: its cap is reserved for it, and a note replaces its
+            text.
+        floors_ignored: True if the floors of the blocks together exceeded the room and were not kept.
+        violations: What a provider would refuse in the input, and open calls, which are not faults; computed
+            when read.
+        notes: Further notes for the reader, one sentence each.
 
     Example:
         >>> report = Report(format="openai_chat", counter="chars", exact=False, window_tokens=100,
@@ -137,72 +138,75 @@ class Report:
     counter: str
     """Name of the counter."""
     exact: bool
-    """True if all of the request that goes out is charged as bills of its model were: its tokenizer is known,
-    and each feature of it was billed as counted. False if it estimates."""
+    """True if the whole request is charged as bills of its model were: its tokenizer is known, and each
+    feature of the request was billed as counted. False for an estimate.
+    """
     shares: bool = False
-    """True if the counter gives one total only: the sizes of parts are shares of it, not counts."""
+    """True if the counter gives only one total: the sizes of parts are shares of the total, not counts."""
     window_tokens: int
-    """The window the budget goes by."""
+    """The window that the budget is based on."""
     model_window_tokens: int | None = None
-    """The window of the model, as far as it is known; None where it is not, or no model was named."""
+    """The known window of the model; None if it is unknown, or no model was named."""
     output_reserve_tokens: int = 0
     overhead_tokens: int = 0
     margin_tokens: int = 0
-    """Tokens kept because counts may be off: how far the bill may be above."""
+    """Tokens kept free because counts may be off: how far the bill may be above the count."""
     over_margin_tokens: int | None = None
-    """How far the bill may be below `tokens_after`; None where the counter does not say."""
+    """How far the bill may be below `tokens_after`; None if the counter does not say."""
     input_tokens: int
     """The input room: window less output reserve, overhead and margin."""
     fixed_tokens: int = 0
-    """What is charged beside the messages: system text outside them, tools, framing of the request."""
+    """The charge beside the messages: system text outside them, tools, and framing of the request."""
     system_tokens: int | None = None
-    """Of the fixed tokens, the system text; None where it was not counted apart."""
+    """Tokens of system text among the fixed tokens; None if it was not counted separately."""
     tools_tokens: int | None = None
-    """Of the fixed tokens, the tool and output schemas; None where they were not counted apart."""
+    """Tokens of tool and output schemas among the fixed tokens; None if they were not counted separately."""
     tokens_before: int | None = None
-    """The whole request as it came in; None where the fit did not need to know it."""
+    """The whole request before the fit; None if the fit did not need to know it."""
     tokens_after: int
-    """The whole request as it goes out: the messages and the fixed tokens, each once."""
+    """The whole request after the fit: the messages and the fixed tokens, each counted once."""
     fits: bool
     """True if `tokens_after` is within `input_tokens` and every block kept its limit."""
     kept_message_count: int
-    """Messages of the input that came out as they were."""
+    """Messages of the input that are in the output unchanged."""
     changed_message_count: int = 0
     evicted_message_count: int = 0
     blocks: tuple[BlockReport, ...] = ()
-    """In the order they stand in the output; one, "history", for `fit`."""
+    """The blocks in the order of the output; one, "history", for `fit`."""
     messages: Sequence[MessageRow] = ()
-    """One row a message of the input, in its order; may build its rows when they are read."""
+    """One row per message of the input, in order; rows may be built when they are read."""
     inserted: tuple[InsertedRow, ...] = ()
-    """What trimtab put into the output, in order."""
+    """The messages that trimtab inserted, in order."""
     heaviest: Sequence[RunRow] = ()
-    """The messages that take a quarter of the input room or more each, as far as sizes are known, the
-    heaviest first; made when read."""
+    """The messages that take at least a quarter of the input room each, heaviest first, as far as sizes are
+    known; computed when read.
+    """
     newest_evicted: Sequence[EvictedUnit] = ()
-    """For each block the newest unit that was evicted, first that of the block of the highest rank; none for
-    a block of which nothing of it was counted. Made when read."""
+    """For each block, the newest unit that was evicted, starting with the block of the highest rank; a block
+    without any counted message has none. Computed when read.
+    """
     blocks_dropped: tuple[str, ...] = ()
     """Names of blocks that were dropped whole."""
     planned: bool = False
-    """True if a summary is still to be written: its cap stands in for it, and a note for its text."""
+    """True if a summary is still to be written: its cap is reserved for it, and a note replaces its text."""
     floors_ignored: bool = False
-    """True if the floors of the blocks together passed the room and were not kept."""
+    """True if the floors of the blocks together exceeded the room and were not kept."""
     violations: Sequence[Violation] = ()
-    """What a provider would refuse in the input, and open calls, which are no fault; made when read."""
+    """What a provider would refuse in the input, and open calls, which are not faults; computed when read."""
     notes: tuple[str, ...] = ()
-    """What else a reader should know, a sentence each."""
+    """Further notes for the reader, one sentence each."""
 
     @property
     def remaining_tokens(self) -> int:
-        """Tokens of the room that are unused; negative by how much the request is over."""
+        """Unused tokens of the room; negative if the request is over budget."""
         return self.input_tokens - self.tokens_after
 
     @property
     def outcome(self) -> str:
-        """Whether it is a good fit, in a sentence.
+        """One sentence on how good the fit is.
 
-        It says how much stays, which message takes the room, and how much of the room is unused beside what
-        the newest unit that was evicted needs. It says what is known; nothing is counted for it.
+        It says how much was kept, which message takes the room, and how much room is unused compared with the
+        newest evicted unit. It uses known numbers only; nothing is counted for it.
         """
         from trimtab.report.text import outcome_of  # not above: only who reads it needs it
 
@@ -210,33 +214,34 @@ class Report:
 
     @property
     def total_message_count(self) -> int:
-        """Messages of the input."""
+        """The number of messages in the input."""
         return self.kept_message_count + self.changed_message_count + self.evicted_message_count
 
     @property
     def compacted(self) -> bool:
-        """True if a message was evicted, or was changed by more than a mark for a cache."""
+        """True if a message was evicted, or was changed by more than a cache mark."""
         if self.evicted_message_count or not self.changed_message_count:
             return self.evicted_message_count > 0
         return any(run.fate == "changed" and run.reason != "cache_mark" for run in self.runs)
 
     @property
     def runs(self) -> Sequence[RunRow]:
-        """Neighbours with the same fate, reason and block, a row for all of them.
+        """One row for each run of neighbors with the same fate, reason and block.
 
-        Made without a row of each message, where the report is of a fit that is at hand.
+        If the report is of a fit in this process, no row is built for each message.
         """
         rows = self.messages
         return rows.runs() if isinstance(rows, RunRows) else runs_of(rows)
 
     def block(self, name: str, /) -> BlockReport:
-        """Return what became of the block of a name; of `fit` the one block is "history".
+        """Return the report of one block by name; `fit` has one block, "history".
 
         Args:
             name: Name of the block.
 
         Raises:
-            UnknownNameError: No block of the request has it; a block without content is not in a request.
+            UnknownNameError: No block of the request has this name; a block without content is not in a
+                request.
         """
         for entry in self.blocks:
             if entry.name == name:
@@ -248,15 +253,17 @@ class Report:
     def to_dict(self, *, rows: RowsOf = "runs", include_text: bool = False) -> dict[str, Any]:
         """Write the report as plain data for JSON.
 
-        Holds `schema`, `remaining_tokens` and `outcome` as well.
+        Also contains `schema`, `remaining_tokens` and `outcome`.
 
         Args:
-            rows: "runs": neighbours that fared alike share a row under `runs`, which is short for a long
-                conversation, too; "messages": each message has a row of its own under `messages`.
-            include_text: Also write the text of the messages, as far as it is at hand: in rows of messages.
+            rows: "runs": neighbors with the same fate share a row under `runs`, which stays short for a long
+                conversation; "messages": each message has its own row under `messages`.
+            include_text: Whether to write the text of messages as well, if it is available; only in rows of
+                messages.
 
         Raises:
-            ConfigurationError: `rows` is neither, or this report was read from runs and has no others.
+            ConfigurationError: `rows` is neither, or this report was read from runs and has no rows of
+                messages.
         """
         if rows not in ROWS:
             raise ConfigurationError(f'rows must be "runs" or "messages", not {rows!r}')
@@ -275,16 +282,16 @@ class Report:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Self:
-        """Read what `to_dict` wrote, also after a trip through JSON.
+        """Read what `to_dict` wrote, even after a round trip through JSON.
 
-        One that was written by runs has `runs`, and no `messages` to be read.
+        A report that was written by runs has `runs`, but no `messages`.
 
         Args:
-            data: The mapping it wrote.
+            data: The mapping that `to_dict` returned.
 
         Raises:
-            ConfigurationError: Another schema, an unknown or missing key, a value of the wrong
-                kind, or a remainder that contradicts the totals; the key is named.
+            ConfigurationError: The schema is another one, a key is unknown or missing, a value is of the
+                wrong kind, or the remaining tokens contradict the totals; the error names the key.
         """
         if not isinstance(data, Mapping):
             raise ConfigurationError(f"a report must be a mapping, not {type(data).__name__}")
@@ -309,18 +316,18 @@ class Report:
         return report
 
     def to_text(self, *, width: int | None = None, colour: bool = False, include_text: bool = False) -> str:
-        """Write the report for reading in a terminal.
+        """Write the report as text for a terminal.
 
-        Neighbours with the same fate and reason share a line; a long list is elided in the middle.
+        Neighbors with the same fate and reason share a line; a long list is shortened in the middle.
 
         Args:
-            width: Columns no line passes; None is 80, so that equal reports read alike everywhere.
-                Less than 60 is taken as 60.
-            colour: Mark verdict, changes and evictions with ANSI colours.
-            include_text: Show the beginning of the text of messages that have a line of their own.
+            width: Maximum length of a line in columns; None is 80, so equal reports look the same everywhere.
+                A width below 60 becomes 60.
+            colour: Whether to mark verdict, changes and evictions with ANSI colours.
+            include_text: Whether to show the beginning of the text of messages that have their own line.
 
         Raises:
-            ConfigurationError: `width` is no whole number.
+            ConfigurationError: `width` is not a whole number.
         """
         if width is not None:
             width = check_whole("width", width)
@@ -331,16 +338,16 @@ class Report:
         return render(shown, width=columns, colour=colour, include_text=include_text)
 
     def to_html(self, *, include_text: bool = False, title: str = "trimtab report", source: str = "") -> str:
-        """Write the report as a page of HTML, which needs no script and no other file.
+        """Write the report as an HTML page that needs no script and no other file.
 
-        It shows how the budget is used, each block as a part of it, and all messages as a strip with what
-        became of them and why. It can be read in light and in dark, and on a phone; its head says the model,
-        when it was made, and by which version.
+        The page shows how the budget is used and the part of each block, and all messages as a strip with
+        their fates and reasons. It works in light and dark mode and on a phone; its head shows the model, the
+        time and the version of trimtab.
 
         Args:
-            include_text: Show the text of messages that have a line of their own, as far as it is at hand.
-            title: Stands over it.
-            source: Stands in its head: where the messages came from, as a file.
+            include_text: Whether to show the text of messages that have their own line, if it is available.
+            title: Heading of the page.
+            source: Origin of the messages, such as a file name, shown in the head of the page.
 
         Example:
             >>> from trimtab import CharCounter, fit

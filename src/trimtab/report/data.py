@@ -69,7 +69,7 @@ def from_data(make: Callable[..., T], data: object, *, where: str) -> T:
             raise ConfigurationError(f"a report has no key '{prefix}{key}'; known: {', '.join(known)}")
     for name, entry in known.items():
         if name not in data and entry.default is MISSING:
-            raise ConfigurationError(f"the report lacks '{prefix}{name}', which it cannot do without")
+            raise ConfigurationError(f"the report has no key '{prefix}{name}', which is required")
     return make(**{key: _READERS[str(known[key].type)](data[key], f"{prefix}{key}") for key in data})
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trimtab.report import Report
 
 Fate = Literal["kept", "changed", "evicted"]
-"""What became of a message of the input."""
+"""What happened to a message of the input."""
 
 Reason = Literal[
     "over_limit",
@@ -34,7 +34,7 @@ Reason = Literal[
 """Why a message was changed or evicted; a closed list."""
 
 State = Literal["pinned", "held", "free"]
-"""Pinned neither leaves nor changes, held does not leave but may be shortened, free is the rest."""
+"""Pinned is neither evicted nor changed, held may be shortened but not evicted, free is everything else."""
 
 RowsOf = Literal["runs", "messages"]
 """What a row of written data is of: neighbours that fared alike, or one message."""
@@ -43,13 +43,13 @@ Action = str
 """What was done to a block: one of `ACTIONS`, or the name of a user's strategy."""
 
 FATES: tuple[Fate, ...] = get_args(Fate)
-"""Every fate there is."""
+"""All fates."""
 REASONS: tuple[Reason, ...] = get_args(Reason)
-"""Every reason there is."""
+"""All reasons."""
 ROWS: tuple[RowsOf, ...] = get_args(RowsOf)
 """Whatever a row of written data may be of."""
 STATES: tuple[State, ...] = get_args(State)
-"""Every state there is."""
+"""All states."""
 ACTIONS: tuple[Action, ...] = (
     "kept",
     "evicted",
@@ -59,157 +59,159 @@ ACTIONS: tuple[Action, ...] = (
     "dropped",
     "removed_by_callback",
 )
-"""The actions trimtab itself names."""
+"""The actions that trimtab itself names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRow:
-    """What became of one result inside a message.
+    """What happened to one result inside a message.
 
     Args:
         call_id: Id of the call it answers.
-        tool_name: The tool that gave it; "" where nobody knows.
-        fate: What became of it; the row of its message says why.
+        tool_name: The tool that returned it; "" if unknown.
+        fate: What happened to it; the row of its message says why.
     """
 
     call_id: str
     """Id of the call it answers."""
     tool_name: str = ""
-    """The tool that gave it; "" where nobody knows."""
+    """The tool that returned it; "" if unknown."""
     fate: Fate
-    """What became of it; the row of its message says why."""
+    """What happened to it; the row of its message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRow:
-    """What became of one message of the input, and why.
+    """What happened to one message of the input, and why.
 
     Args:
         index: Position in the input, from 0.
-        role: The message's own role; what the wire form calls the entry where it has no role.
-        fate: What became of it.
-        reason: Why it was changed or evicted; None when it was kept as it is.
+        role: The message's own role; the entry's kind in the wire form if it has no role.
+        fate: What happened to it.
+        reason: Why it was changed or evicted; None if it was kept unchanged.
         block: Name of the block it belongs to; "history" in `fit`.
-        label: The word its block has for it, where it was given one.
-        unit: Index of the first message of its unit; its own where it stands alone.
-        state: Whether it is pinned, held, or free to leave.
-        tokens_before: Size as it came in; None where the fit did not need to know it.
-        tokens_after: Size in the output; None for an evicted message, which is not in it.
-        call_ids: Ids of the calls it makes or answers, in its order.
-        tool_names: The tools called or answered, one for each of `call_ids`; empty where nobody knows.
-        results: Of a message whose parts are results one row for each, in its order; empty where a result is
-            a message of its own, and this row says it.
-        text: Its text, if at hand. Leaves only with `include_text=True` and is no part of the value.
+        label: Its label in the block, if it has one.
+        unit: Index of the first message of its unit; its own if it is alone.
+        state: Whether it is pinned, held or free.
+        tokens_before: Size before the fit; None if the fit did not need to know it.
+        tokens_after: Size in the output; None for an evicted message.
+        call_ids: Ids of the calls it makes or answers, in order.
+        tool_names: The tools called or answered, one for each of `call_ids`; empty if unknown.
+        results: One row for each result that is a part of the message, in order; empty if a result is a
+            message of its own, which this row describes.
+        text: Its text, if available. It is written only with `include_text=True`, and is not compared.
     """
 
     index: int
     """Position in the input, from 0."""
     role: str
-    """The message's own role; what the wire form calls the entry where it has no role."""
+    """The message's own role; the entry's kind in the wire form if it has no role."""
     fate: Fate
     reason: Reason | None = None
-    """Why it was changed or evicted; None when it was kept as it is."""
+    """Why it was changed or evicted; None if it was kept unchanged."""
     block: str = "history"
     """Name of the block it belongs to; "history" in `fit`."""
     label: str | None = None
-    """The word its block has for it, where it was given one."""
+    """Its label in the block, if it has one."""
     unit: int
-    """Index of the first message of its unit; its own where it stands alone."""
+    """Index of the first message of its unit; its own if it is alone."""
     state: State = "free"
     tokens_before: int | None = None
-    """Size as it came in; None where the fit did not need to know it."""
+    """Size before the fit; None if the fit did not need to know it."""
     tokens_after: int | None = None
-    """Size in the output; None for an evicted message, which is not in it."""
+    """Size in the output; None for an evicted message."""
     call_ids: tuple[str, ...] = ()
-    """Ids of the calls it makes or answers, in its order."""
+    """Ids of the calls it makes or answers, in order."""
     tool_names: tuple[str, ...] = ()
-    """The tools called or answered, one for each of `call_ids`; empty where nobody knows."""
+    """The tools called or answered, one for each of `call_ids`; empty if unknown."""
     results: tuple[ResultRow, ...] = ()
-    """Of a message whose parts are results one row for each, in its order; empty where a result is a message
-    of its own, and this row says it."""
+    """One row for each result that is a part of the message, in order; empty if a result is a message of its
+    own, which this row describes.
+    """
     text: str | None = field(default=None, repr=False, compare=False)
-    """Its text, if at hand. Leaves only with `include_text=True` and is no part of the value."""
+    """Its text, if available. It is written only with `include_text=True`, and is not compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """What became of neighbours that fared alike: of many messages, or of one.
+    """What happened to a run of neighbors with the same fate, or to one message.
 
-    They have the same fate, reason and block, and are pinned all or none. A changed message is alone.
+    They have the same fate, reason and block, and either all or none are pinned. A changed message is a run
+    by itself.
 
     Args:
-        first: Position of the first of them in the input, from 0.
-        last: Position of the last of them.
-        message_count: How many they are.
-        fate: What became of them.
-        reason: Why they were changed or evicted; None when they were kept as they are.
+        first: Position of the first message in the input, from 0.
+        last: Position of the last message.
+        message_count: Number of messages.
+        fate: What happened to them.
+        reason: Why they were changed or evicted; None if they were kept unchanged.
         block: Name of the block they belong to; "history" in `fit`.
-        state: Whether they are pinned; of others the state of the first of them.
-        tokens_before: Their size as they came in; None where the fit did not need to know all of it.
-        tokens_after: Their size in the output; None for evicted messages, which are not in it.
-        roles: Their roles, in order, where they are one or two; empty for more.
-        labels: The words their block has for them, where it was given some.
-        tools: How often each tool is called, or answered, by them; the one most often called comes first.
-        answers: True if none of them calls: only results of these tools are among them.
-        text: Text of a run of one message, if at hand. It is no part of the value, and never leaves.
+        state: Whether they are pinned; otherwise the state of the first message.
+        tokens_before: Their size before the fit; None if the fit did not need to know all of it.
+        tokens_after: Their size in the output; None for evicted messages.
+        roles: Their roles, in order, if there are one or two; empty if there are more.
+        labels: Their labels in the block, if they have any.
+        tools: How often they call or answer each tool, most often first.
+        answers: True if there are no calls among them, only results of these tools.
+        text: Text of a run of one message, if available. It is not compared, and never written.
     """
 
     first: int
-    """Position of the first of them in the input, from 0."""
+    """Position of the first message in the input, from 0."""
     last: int
-    """Position of the last of them."""
+    """Position of the last message."""
     message_count: int
-    """How many they are."""
+    """Number of messages."""
     fate: Fate
-    """What became of them."""
+    """What happened to them."""
     reason: Reason | None = None
-    """Why they were changed or evicted; None when they were kept as they are."""
+    """Why they were changed or evicted; None if they were kept unchanged."""
     block: str = "history"
     """Name of the block they belong to; "history" in `fit`."""
     state: State = "free"
-    """Whether they are pinned; of others the state of the first of them."""
+    """Whether they are pinned; otherwise the state of the first message."""
     tokens_before: int | None = None
-    """Their size as they came in; None where the fit did not need to know all of it."""
+    """Their size before the fit; None if the fit did not need to know all of it."""
     tokens_after: int | None = None
-    """Their size in the output; None for evicted messages, which are not in it."""
+    """Their size in the output; None for evicted messages."""
     roles: tuple[str, ...] = ()
-    """Their roles, in order, where they are one or two; empty for more."""
+    """Their roles, in order, if there are one or two; empty if there are more."""
     labels: tuple[str, ...] = ()
-    """The words their block has for them, where it was given some."""
+    """Their labels in the block, if they have any."""
     tools: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """How often each tool is called, or answered, by them; the one most often called comes first."""
+    """How often they call or answer each tool, most often first."""
     answers: bool = False
-    """True if none of them calls: only results of these tools are among them."""
+    """True if there are no calls among them, only results of these tools."""
     text: str | None = field(default=None, repr=False, compare=False)
-    """Text of a run of one message, if at hand. It is no part of the value, and never leaves."""
+    """Text of a run of one message, if available. It is not compared, and never written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictedUnit:
-    """A unit that was evicted, and what is known of the room it needs.
+    """An evicted unit, and what is known of the room it needs.
 
     Args:
         block: Name of the block it belongs to; "history" in `fit`.
-        first: Position of the first of its messages in the input, from 0.
-        last: Position of the last of them.
-        message_count: How many they are.
-        tokens: Their size, as far as it is known.
-        counted: True if that is all of it; False if it needs more.
+        first: Position of its first message in the input, from 0.
+        last: Position of the last message.
+        message_count: Number of messages.
+        tokens: Their size, as far as known.
+        counted: True if this is the whole size; False if it is a lower bound.
         heaviest: The heaviest of them, as far as sizes are known.
     """
 
     block: str
     """Name of the block it belongs to; "history" in `fit`."""
     first: int
-    """Position of the first of its messages in the input, from 0."""
+    """Position of its first message in the input, from 0."""
     last: int
-    """Position of the last of them."""
+    """Position of the last message."""
     message_count: int
-    """How many they are."""
+    """Number of messages."""
     tokens: int
-    """Their size, as far as it is known."""
+    """Their size, as far as known."""
     counted: bool
-    """True if that is all of it; False if it needs more."""
+    """True if this is the whole size; False if it is a lower bound."""
     heaviest: RunRow
     """The heaviest of them, as far as sizes are known."""
 
@@ -335,13 +337,13 @@ class OnlyRuns(RunRows):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertedRow:
-    """A message trimtab put into the output; it is none of the caller's.
+    """A message that trimtab inserted into the output; not one of the caller's.
 
     Args:
         position: Index in the output, from 0.
         role: Its role.
         tokens: Its size.
-        why: What it is for, in a few words, as in "summary of 40 messages".
+        why: Its purpose in a few words, such as "summary of 40 messages".
     """
 
     position: int
@@ -349,53 +351,52 @@ class InsertedRow:
     role: str
     tokens: int
     why: str
-    """What it is for, in a few words, as in "summary of 40 messages"."""
+    """Its purpose in a few words, such as "summary of 40 messages"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockReport:
-    """What became of one block.
+    """What happened to one block.
 
     Args:
         name: Name of the block.
-        limit_tokens: Most tokens it might have: its cap, or the room that was unused when it was its turn.
-        cap_tokens: Its cap, of `max_tokens` and `max_ratio` the smaller; None if it has none.
-        floor_tokens: Its floor, of `min_tokens` and `min_ratio` the larger; 0 if it has none.
-        offered_tokens: What its strategy had to keep to: of the limit, in a `Context`, no more than the
-            block needs.
-        tokens_before: Size before anything was done to it; None where the fit did not need to know it.
+        limit_tokens: Maximum tokens: its cap, or the unused room when it was served.
+        cap_tokens: Its cap, the smaller of `max_tokens` and `max_ratio`; None if it has none.
+        floor_tokens: Its floor, the larger of `min_tokens` and `min_ratio`; 0 if it has none.
+        offered_tokens: The limit of its strategy: in a `Context`, at most what the block needs.
+        tokens_before: Size before the fit; None if the fit did not need to know it.
         tokens_after: Size in the output; at most the limit when the report says it fits.
-        actions: What was done, in order.
-        kept_message_count: Messages that came out as they were.
-        changed_message_count: Messages that came out changed.
+        actions: Actions, in order.
+        kept_message_count: Messages that are in the output unchanged.
+        changed_message_count: Messages that are in the output changed.
         evicted_message_count: Messages that are not sent.
-        floor_missed_tokens: Tokens of the block's floor it could not be given; 0 when the floor held.
-        freed_tokens: Tokens another block freed by letting go of a unit both shared; not given out again.
+        floor_missed_tokens: Missing tokens of the block's floor; 0 if the floor was kept.
+        freed_tokens: Tokens that another block freed when it evicted a shared unit; not offered again.
     """
 
     name: str
     limit_tokens: int
-    """Most tokens it might have: its cap, or the room that was unused when it was its turn."""
+    """Maximum tokens: its cap, or the unused room when it was served."""
     cap_tokens: int | None = None
-    """Its cap, of `max_tokens` and `max_ratio` the smaller; None if it has none."""
+    """Its cap, the smaller of `max_tokens` and `max_ratio`; None if it has none."""
     floor_tokens: int = 0
-    """Its floor, of `min_tokens` and `min_ratio` the larger; 0 if it has none."""
+    """Its floor, the larger of `min_tokens` and `min_ratio`; 0 if it has none."""
     offered_tokens: int
-    """What its strategy had to keep to: of the limit, in a `Context`, no more than the block needs."""
+    """The limit of its strategy: in a `Context`, at most what the block needs."""
     tokens_before: int | None = None
-    """Size before anything was done to it; None where the fit did not need to know it."""
+    """Size before the fit; None if the fit did not need to know it."""
     tokens_after: int
     """Size in the output; at most the limit when the report says it fits."""
     actions: tuple[Action, ...] = ()
-    """What was done, in order."""
+    """Actions, in order."""
     kept_message_count: int
-    """Messages that came out as they were."""
+    """Messages that are in the output unchanged."""
     changed_message_count: int = 0
     evicted_message_count: int = 0
     floor_missed_tokens: int = 0
-    """Tokens of the block's floor it could not be given; 0 when the floor held."""
+    """Missing tokens of the block's floor; 0 if the floor was kept."""
     freed_tokens: int = 0
-    """Tokens another block freed by letting go of a unit both shared; not given out again."""
+    """Tokens that another block freed when it evicted a shared unit; not offered again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,21 +404,24 @@ class Violation:
     """One thing a provider would refuse, or, with `fault=False`, one worth knowing.
 
     Args:
-        index: Position of the message, from 0; None for what is about the request and no single message.
-        rule: One word why: a rule about calls and results, or what is wrong with the message's shape.
-        message: What is wrong, in our words, and what the provider would say.
+        index: Position of the message, from 0; None if it concerns the request rather than a single message.
+        rule: One word for the reason: a rule about calls and results, or what is wrong with the message's
+            shape.
+        message: What is wrong, in our words and in the provider's.
         call_id: Id of the call concerned, if any.
-        fault: False for an open call, whose result can still come, and for a result whose call can be
-            stored.
+        fault: False for an open call, whose result can still come, and for a result whose call the provider
+            may have stored.
     """
 
     index: int | None
-    """Position of the message, from 0; None for what is about the request and no single message."""
+    """Position of the message, from 0; None if it concerns the request rather than a single message."""
     rule: str
-    """One word why: a rule about calls and results, or what is wrong with the message's shape."""
+    """One word for the reason: a rule about calls and results, or what is wrong with the message's shape."""
     message: str
-    """What is wrong, in our words, and what the provider would say."""
+    """What is wrong, in our words and in the provider's."""
     call_id: str | None = None
     """Id of the call concerned, if any."""
     fault: bool = True
-    """False for an open call, whose result can still come, and for a result whose call can be stored."""
+    """False for an open call, whose result can still come, and for a result whose call the provider may have
+    stored.
+    """

@@ -1,4 +1,4 @@
-"""`Session`: a conversation kept in a log, and always shown so that it fits."""
+"""`Session`: a conversation in a log, with a view that always fits."""
 
 from __future__ import annotations
 

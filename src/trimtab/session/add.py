@@ -107,7 +107,7 @@ def check_messages(
         )
     if isinstance(ids, str) or (ids is not None and not isinstance(ids, Iterable)):
         raise ConfigurationError(
-            f"ids is a list with an id for each message: write [{ids!r:.80}]", argument="ids"
+            f"ids must be a list with an id for each message: write [{ids!r:.80}]", argument="ids"
         )
     listed = list(messages)
     given = [None] * len(listed) if ids is None else list(ids)
@@ -121,7 +121,7 @@ def check_messages(
         return listed, named, [None] * len(listed)
     if isinstance(origins, str) or not isinstance(origins, Sequence) or len(origins) != len(listed):
         raise ConfigurationError(
-            f"origins is a list with an origin or None for each of the {len(listed)} messages, not"
+            f"origins must be a list with an origin or None for each of the {len(listed)} messages, not"
             f" {origins!r:.80}",
             argument="origins",
         )
@@ -221,7 +221,7 @@ def require_stored(core: Core, messages: Sequence[Dict], ids: Sequence[str]) -> 
     if events is None:
         raise ConfigurationError(
             f"session {core.session!r} has a message of id {ids[0]!r} and not all that were given with it:"
-            " nothing was added. A retry repeats the very same messages; give new ones ids of their own"
+            " nothing was added. A retry repeats the same messages; use new ids for new messages"
         )
     return events
 

@@ -47,7 +47,9 @@ def change_budget(core: Core, budget: Any) -> Steps[None]:
 def replace_anchors(core: Core, messages: Sequence[Any]) -> Steps[None]:
     """Replace the anchors."""
     if isinstance(messages, (str, Mapping)) or not isinstance(messages, Sequence):
-        raise ConfigurationError(f"anchors is a list of messages, not {messages!r:.80}", argument="anchors")
+        raise ConfigurationError(
+            f"anchors must be a list of messages, not {messages!r:.80}", argument="anchors"
+        )
     plain = [plain_message(message) for message in messages]
     working_set = yield from core.ready()
     for at, message in enumerate(plain):
@@ -135,8 +137,8 @@ def set_pin(core: Core, given: Event | str, *, pinned: bool) -> Steps[None]:
     unit = yield from living_unit(core.session, working_set, first)
     if unit is None or version not in unit.members:
         raise ConfigurationError(
-            f"event {event_id!r} is not in reach any more: a summary stands for it, it was popped, or the"
-            " session was cleared. undo() the summary first"
+            f"event {event_id!r} is out of reach: a summary replaced it, it was popped, or the session was"
+            " cleared. undo() the summary first"
         )
     yield from call_back(core, working_set, unit)
     working_set.state = working_set.state.with_pin(version)
@@ -185,13 +187,13 @@ def calibrate(core: Core, usage: Any) -> Steps[None]:
     given = core.view_given
     if core.in_force.context is not None:
         raise ConfigurationError(
-            "the budget of this session is its Context's, which other blocks share, and a report does not say"
-            " which of them was larger than counted: give the Context's Budget a margin instead"
+            "the budget of this session is its Context's, which other blocks share, and usage does not show"
+            " which block was larger than counted: set a margin in the Context's Budget instead"
         )
     if given is None:
         raise ConfigurationError(
-            f"session {core.session!r} has given no view that usage could be of: call messages() or fit() on"
-            " this object before the model is asked, and record_usage() after"
+            f"session {core.session!r} has returned no view that usage could be for: call messages() or"
+            " fit() on this object before the model call, and record_usage() after it"
         )
     core.working_set = None  # until everything is written
     seen = working_set.view()

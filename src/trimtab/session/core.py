@@ -72,8 +72,7 @@ def id_of(event: object, /) -> str:
     given = event.id if isinstance(event, Event) else event
     if not isinstance(given, str):
         raise ConfigurationError(
-            f"pass an event, as add() and history() give it, or its id, not {event!r:.80}"
-            f" ({type(event).__name__})"
+            f"pass an event, from add() or history(), or its id, not {event!r:.80} ({type(event).__name__})"
         )
     return given
 
@@ -223,8 +222,8 @@ class Core:
         missing = missing_functions(known, self.given)
         if missing is not None and not self.allow_missing:
             raise ConfigurationError(
-                f"session {self.session!r} was made with {missing} and is opened without: pass it again, or"
-                " allow_missing=True to go on without"
+                f"session {self.session!r} was made with {missing} and is opened without it: pass it again,"
+                " or allow_missing=True to go on without it"
             )
         if options.context is None and "context" in self.given and not options.budget_tokens:
             raise ConfigurationError(
@@ -418,7 +417,7 @@ class Core:
         """Read the event of a message, as `known_event` does."""
         event = yield from self.known_event(event_id)
         if event is None or event.kind != "message":
-            what = f"event {event_id!r} is no message" if event else f"there is no event {event_id!r}"
+            what = f"event {event_id!r} is not a message" if event else f"there is no event {event_id!r}"
             raise UnknownNameError(phrase(f"session {self.session!r}: {what}; ", EVENT), name=str(event_id))
         return event
 
@@ -432,8 +431,7 @@ class Core:
             working_set = yield from self.again()  # another writer may have added it
         if asked is None or not 0 <= asked <= working_set.version:
             raise ConfigurationError(
-                f"session {self.session!r} has the versions 0 to {working_set.version}, and no"
-                f" {version!r:.80}"
+                f"session {self.session!r} has the versions 0 to {working_set.version}, not {version!r:.80}"
             )
         return asked
 

@@ -231,8 +231,8 @@ def _answer_of(question: Question) -> Answer:
     except ConfigurationError as error:
         # Only its answer told that it is async, and the message is stored by now.
         raise question.no_answer(
-            f"{question.word} is async, and a session that is not awaited cannot wait for it:"
-            " await aadd(...) instead of calling add(...)",
+            f"{question.word} is async, and a synchronous call cannot wait for it: await aadd(...) instead"
+            " of calling add(...)",
         ) from error
 
 

@@ -28,20 +28,20 @@ _GIVEN: Mapping[HookName, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHooks:
-    """Functions a session calls when something happens; each may be left out.
+    """Functions a session calls when something happens; each may be omitted.
 
-    What one raises is logged with its traceback, counted in `Session.hook_errors`, and stops nothing.
+    An exception of a hook is logged with its traceback, counted in `Session.hook_errors`, and stops nothing.
 
     Args:
-        on_evict: `(messages, reason)`: "budget" when they stopped being recent, "truncation" when they
-            went out of view.
-        on_summarize: `(messages, existing, summary, seconds)`: a summary was written and is in force.
-        on_budget_exceeded: `(total_tokens, budget_tokens)`: once an add that passes the budget, before
+        on_evict: `(messages, reason)`: "budget" when they stopped being recent, "truncation" when they went
+            out of view.
+        on_summarize: `(messages, existing, summary, seconds)`: a summary was written and is now in use.
+        on_budget_exceeded: `(total_tokens, budget_tokens)`: an add exceeds the budget; called once, before
             anything is evicted.
         on_summary_compressed: `(old, new)`: a summary was too long and was written again.
-        on_error: `(error)`: a summary failed, or facts could not be had, and nothing is lost; what the
-            summarizer or the fact extractor raised is its `__cause__`.
-        on_facts: `(messages, facts)`: messages that are out of view were read, and these facts are in force.
+        on_error: `(error)`: a summary or facts failed, and nothing is lost; the original error of the
+            summarizer or fact extractor is its `__cause__`.
+        on_facts: `(messages, facts)`: messages out of view were read, and these facts are now in use.
     """
 
     on_evict: Callable[[list[Any], str], object] | None = None
@@ -53,13 +53,13 @@ class SessionHooks:
 
     @classmethod
     def of(cls, value: Any, /) -> SessionHooks:
-        """Read hooks as they are, or from a mapping of names to functions.
+        """Read hooks from a `SessionHooks`, or from a mapping of names to functions.
 
         Args:
             value: Hooks, or a mapping of the names of hooks to functions.
 
         Raises:
-            ConfigurationError: It is neither, or a hook is no function.
+            ConfigurationError: The argument is neither, or a hook is not a function.
         """
         if value is None:
             return cls()
@@ -73,12 +73,12 @@ class SessionHooks:
             value = cls(**value)
         if not isinstance(value, cls):
             raise ConfigurationError(
-                f"hooks is a SessionHooks or a mapping, not {value!r:.80}", argument="hooks"
+                f"hooks must be a SessionHooks or a mapping, not {value!r:.80}", argument="hooks"
             )
         for name, hook in hooks_by_name(value).items():
             if hook is not None and (not callable(hook) or answers_later(hook)):
                 raise ConfigurationError(
-                    f"hook {name} is a function that answers at once, not {hook!r:.80}", argument="hooks"
+                    f"hook {name} must be a synchronous function, not {hook!r:.80}", argument="hooks"
                 )
             if hook is not None:
                 check_parameters(f"hook {name}", hook, *_GIVEN[name])
@@ -98,4 +98,4 @@ def hooks_by_name(hooks: SessionHooks, /) -> Mapping[HookName, Callable[..., obj
 
 
 HooksLike: TypeAlias = SessionHooks | Mapping[str, Callable[..., object]]
-"""What `hooks=` takes: a `SessionHooks`, or a mapping of its names to functions."""
+"""What `hooks=` may be: a `SessionHooks`, or a mapping of its names to functions."""

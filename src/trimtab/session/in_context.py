@@ -41,7 +41,7 @@ NO_ROOM = Room(0, 0)
 def require_context(context: Any, options: Options, /) -> Context:
     """Return a context a session can be part of."""
     if not isinstance(context, Context):
-        raise ConfigurationError(f"context is a Context, not {context!r:.80}", argument="context")
+        raise ConfigurationError(f"context must be a Context, not {context!r:.80}", argument="context")
     policy, has_system = context.policy, options.system is not None
     given = {
         "model": (options.model, policy.model),
@@ -58,8 +58,8 @@ def require_context(context: Any, options: Options, /) -> Context:
     for block in context.blocks:
         if block.name == HISTORY and not block.is_empty:
             raise ConfigurationError(
-                "the block 'history' has content: a session fills it. Declare it with None, for its place and"
-                " limits"
+                "the block 'history' has content, but a session fills it. Declare it with the content None,"
+                " only for its place and limits"
             )
         if has_system and not block.is_empty and "system" in (block.name, block.role):
             raise _two_systems(f"block {block.name!r}")

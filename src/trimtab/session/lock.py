@@ -152,9 +152,9 @@ class SessionLock:
     def _refuse_standing_still(self, place: Place, verb: str) -> None:
         if self._owner is not None and self._owner.thread == place.thread:
             raise ConfigurationError(
-                f"session {self._session!r} is in the middle of an operation of this event loop or of this"
-                f" thread, and cannot {verb} it here: await the form for asyncio (aadd, amessages, adrain …),"
-                " outside of hooks"
+                f"session {self._session!r} is in the middle of an operation of this event loop or thread,"
+                f" and cannot {verb} for it here: await the asyncio method (aadd, amessages, adrain …),"
+                " outside hooks"
             )
 
     def _leave(self) -> None:
@@ -228,7 +228,8 @@ class SessionLock:
         for asked in _asked.get():
             if asked.turns is self and not asked.background and not asked.over:
                 asked.refused = ConfigurationError(
-                    f"the summarizer of session {self._session!r} called the session, which waits for its"
-                    " answer: use what the request holds, or another object, Session.open(store, id, …)"
+                    f"the summarizer of session {self._session!r} called the session, which waits for the"
+                    " summarizer: use the content of the request, or another object, Session.open(store,"
+                    " id, …)"
                 )
                 raise asked.refused

@@ -60,9 +60,11 @@ from trimtab.strategies.summarizer import SummarizerLike, require_summarizer, wo
 LEAST_BUDGET = 100
 
 TARGET_RATIO = 0.5
-"""What the messages in view come down to where the budget was passed, as a share of their room.
+"""What the messages in view come down to where the budget was passed, as a
+share of their room.
 
-Measured (design/023-session-strides.md): a fifth of the bill of 1, with views that are three quarters full.
+Measured (design/023-session-strides.md): a fifth of the bill of 1, with views
+that are three quarters full.
 """
 
 
@@ -99,7 +101,7 @@ def session_budget(value: Any, counter: Any, tools: Any = None, /, *, model: str
     tokens = budget.input_tokens
     if tokens < LEAST_BUDGET:
         raise ConfigurationError(
-            f"the budget of a session is at least {LEAST_BUDGET} tokens, not {tokens}", argument="budget"
+            f"the budget of a session must be at least {LEAST_BUDGET} tokens, not {tokens}", argument="budget"
         )
     return budget
 
@@ -113,19 +115,19 @@ SummaryMode = Literal["incremental", "rolling", "anchored"]
 
 def _anchors_given(name: str, value: Any) -> list[Any]:
     if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
-        raise ConfigurationError(f"{name} is a list of messages, not {value!r:.80}", argument=name)
+        raise ConfigurationError(f"{name} must be a list of messages, not {value!r:.80}", argument=name)
     return [plain_message(one) for one in value]
 
 
 def _text_given(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ConfigurationError(f"{name} is a text, not {value!r:.80}", argument=name)
+        raise ConfigurationError(f"{name} must be a text, not {value!r:.80}", argument=name)
     return value
 
 
 def _seconds_given(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise ConfigurationError(f"{name} is a number above 0, not {value!r:.80}", argument=name)
+        raise ConfigurationError(f"{name} must be a number above 0, not {value!r:.80}", argument=name)
     return value
 
 
@@ -136,7 +138,7 @@ def _result_ratio_given(name: str, value: Any) -> Any:
         return check_fraction(name, value)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{error}; 'auto' cuts only what no view could hold, None cuts no result", argument=name
+            f"{error}; 'auto' cuts only texts that no view could hold, None cuts no result", argument=name
         ) from None
 
 
@@ -144,8 +146,8 @@ def _recall_given(name: str, value: Any) -> float:
     number = number_of(value)
     if number is None or not 0 <= number < 1:
         raise ConfigurationError(
-            f"{name} must be a number from 0 to below 1, not {value!r}: the share of a view for what"
-            " is recalled; 0 recalls nothing",
+            f"{name} must be a number from 0 to below 1, not {value!r}: it is the share of a view for"
+            " recalled messages; 0 recalls nothing",
             argument=name,
         )
     return number
@@ -153,103 +155,105 @@ def _recall_given(name: str, value: Any) -> float:
 
 @dataclass(slots=True)
 class SessionOptions:
-    """The options of a session: each with its types, what holds where it is left out, and its check.
+    """The options of a session: types, defaults and checks.
 
-    One that is left out stays as the log has it. Of two types the second is what is held.
+    An option that is left out keeps the value in the log. Where an option has
+    two types, the second is the one stored.
 
     Args:
-        budget: Room for the view, at least 100 tokens; as for `fit`. None:
-            as the log has it; where there is no such session yet, the window of
-            the model less its output reserve.
-        system: System text; never leaves. By default none.
+        budget: Room for the view, at least 100 tokens; as for `fit`. None: the
+            value in the log; for a new session, the window of the model less
+            its output reserve.
+        system: System text; it is never evicted. None by default.
         summarizer: A function of messages (and of the summary so far), or a
-            `Summarizer`; may be async. None, the default: what finds no room is
-            out of view, and stays in the log.
-        summary_mode: "incremental", the default: given the new messages and the
-            summary so far. "rolling": the summary so far is the first of the
-            messages. "anchored": anchors, or the first summary, stay word for
-            word, and the rest rolls.
-        max_summary_tokens: Cap of the summary. None, the default: 0.3 of the
-            budget in force.
-        min_recent_tokens: What is kept of recent messages, if that can be.
-            None, the default: 0.3 of it.
-        summarize_threshold_tokens: Waiting tokens that ask for a summary. None,
-            the default: 0.1 of it.
-        summarize_threshold_messages: The same in messages, with half of those
-            tokens; 6 by default.
+            `Summarizer`; may be async. None, the default: messages without room
+            go out of view and are kept in the log.
+        summary_mode: "incremental", the default: the summarizer gets the new
+            messages and the summary so far. "rolling": the summary so far is
+            the first of the messages. "anchored": anchors, or the first
+            summary, are kept word for word, and the rest is summarized again.
+        max_summary_tokens: Cap on the tokens of the summary. None, the default:
+            0.3 of the current budget.
+        min_recent_tokens: Tokens of recent messages to keep, if possible. None,
+            the default: 0.3 of the budget.
+        summarize_threshold_tokens: Number of waiting tokens at which a summary
+            is requested. None, the default: 0.1 of the budget.
+        summarize_threshold_messages: The same as a number of messages, which
+            must also have half of those tokens; 6 by default.
         model: Name of the model, for its tokenizer.
         counter: What counts tokens; None, the default: the model's own, or an
             estimate that errs high.
-        message_overhead: Tokens charged for each message, where tokens are
-            estimated; 4 by default. An error beside `counter` and `model`,
-            which charge their own.
-        summary_role: Role of the messages of summary and facts: "user", the
-            default, or "system". As system text they are written only where no
-            tool and no document is among their sources, else as the user's.
-        trust_summaries: Write them in that role whatever their sources are;
+        message_overhead: Tokens charged for each message where tokens are
+            estimated; 4 by default. An error with `counter` or `model`, which
+            have their own charge.
+        summary_role: Role of the messages with summary and facts: "user", the
+            default, or "system". They become system text only if no tool and no
+            document is among their sources, otherwise user messages.
+        trust_summaries: Whether to use that role whatever the sources are;
             False by default.
-        anchors: Messages that stand after the system text and never leave; none
-            by default.
-        max_anchor_tokens: Their cap. None, the default: 0.4 of the summary's.
-        max_summary_rounds: How often a summary that is too long is asked for
+        anchors: Messages that follow the system text and are never evicted;
+            none by default.
+        max_anchor_tokens: Cap on the tokens of the anchors. None, the default:
+            0.4 of the summary's cap.
+        max_summary_rounds: How often a summary that is too long is requested
             again; 5 by default.
-        summary_instructions: What the summarizer is told to keep or to leave
-            out.
-        summary_timeout_seconds: Most seconds for an answer. None, the default:
-            no limit.
+        summary_instructions: Instructions to the summarizer: what to keep or to
+            omit.
+        summary_timeout_seconds: Maximum number of seconds to wait for an
+            answer. None, the default: no limit.
         hooks: A `SessionHooks`, or a mapping of their names to functions.
-        background: Summarize ahead of time, beside the conversation; `add`
-            never waits for it; False by default. After `add` that is in a
-            thread, where an async summarizer runs in an event loop of its own:
-            its client must not belong to another loop. After `aadd` it is in a
+        background: Whether to summarize early, beside the conversation, so that
+            `add` never waits; False by default. After `add` this happens in a
+            thread, and an async summarizer runs in its own event loop: its
+            client must not belong to another loop. After `aadd` it happens in a
             task.
-        pending_first: Show what waits before the summary; False by default.
-        target_ratio: What the messages in view come down to where the budget
-            was passed, as a share of their room, 0 < target_ratio <= 1; 0.5 by
-            default. Until the budget is passed again nothing leaves, so that a
-            prompt cache keeps what it has. 1: no more leaves than must.
-        strategy: "cheapest" or a `Cheapest`: how deep a cut goes follows from
-            what a prompt cache costs and how fast the conversation grows, in
-            place of `target_ratio`; and where so long passed since the last
-            message that the cache is cold, what is to leave soon leaves then.
+        pending_first: Whether to show waiting messages before the summary;
+            False by default.
+        target_ratio: Share of their room to which messages in view are cut when
+            the budget was exceeded, 0 < target_ratio <= 1; 0.5 by default.
+            Nothing more is evicted until the budget is exceeded again, so a
+            prompt cache keeps its prefix. 1: no more is evicted than necessary.
+        strategy: "cheapest" or a `Cheapest`: the depth of a cut follows from
+            the price of a prompt cache and the growth of the conversation, and
+            replaces `target_ratio`. If the cache is cold because of the time
+            since the last message, what would soon be evicted is evicted then.
         breakpoints: True marks each view for a provider whose prompt cache
             stores marked prefixes only; a mapping is the mark itself; see
             `fit`. False by default.
-        tools: Tool schemas that every request carries; counted.
-        format: Name of the wire form of the messages. "auto": the log's; Chat
-            where it begins.
-        context: A `Context` the history becomes one block of, the one named
-            "history"; it has the budget.
-        on_trim: Called with a `TrimContext` of each view before it is given;
-            what it removes is not in that view, and stays in the log. Given
-            again each time, as no log can keep it.
+        tools: Tool schemas that are part of every request; counted.
+        format: Name of the wire form of the messages. "auto": the one in the
+            log; for a new session, Chat Completions.
+        context: A `Context` whose block "history" is this session; its budget
+            applies.
+        on_trim: Called with the `TrimContext` of each view before it is
+            returned; messages it removes are not in that view, and are kept in
+            the log. Pass it again each time, because a log cannot store it.
         max_result_ratio: The largest share of the budget that the text of one
-            tool result has in a view, 0 < ratio <= 1; both ends of a larger one
-            are shown, and `view_of` gives all of it. The budget is the one
-            given when the session was made or opened. "auto", the default, is
-            the rule of `fit`: once something has come behind it, a result
-            larger than half of the budget is shown at a quarter of it, and so
-            is a text that no view could hold. None: no limit.
+            tool result may take in a view, 0 < ratio <= 1; a larger result
+            shows both ends, and `view_of` returns all of it. The budget is the
+            one at the time the session was made or opened. "auto", the default,
+            is the rule of `fit`: a result larger than half of the budget, and a
+            text that no view could hold, is shown at a quarter of the budget
+            once a message follows it. None: no limit.
         recall_ratio: The share of a view, beside system text and anchors, for
-            what the log knows about the newest question, marked as earlier
-            text; 0, the default, up to below 1. It is kept free once something
-            is no longer recent.
-        ranker: A function `(query, messages)` that answers a score for each,
-            higher is better; may be async. None, the default: what is recalled
-            is found by words.
-        max_candidates: How many messages the ranker is given, the best by
-            words. None, the default: all that are out of view, 256 at a time,
-            so that it finds what shares no word with the question. Without a
-            ranker it waits for one: a stored session may be opened with it
-            later.
+            messages in the log that are relevant to the newest question, marked
+            as earlier text; from 0, the default, to below 1. This room is kept
+            free once some message is no longer recent.
+        ranker: A function `(query, messages)` that returns a score for each
+            message, higher is better; may be async. None, the default: messages
+            are recalled by words.
+        max_candidates: How many messages the ranker gets, the best by words.
+            None, the default: all that are out of view, 256 at a time, so it
+            can find messages that share no word with the question. Without a
+            ranker the option waits for one: a stored session may be opened with
+            a ranker later.
         fact_extractor: A function of a `FactRequest`, or a `FactExtractor`; may
-            be async. What leaves the view is read once more for facts, and the
-            newest that fit stand behind the anchors. It is asked when a
-            summarizer would be, and waited for as long. None, the default: no
-            facts.
-        max_fact_tokens: Cap of the facts in view. None, the default: 0.1 of the
-            budget, rounded down. Without a fact extractor it waits for one, as
-            `max_candidates` for a ranker.
+            be async. It reads what goes out of view, and the newest facts that
+            fit follow the anchors. It is called whenever a summarizer would be,
+            and has the same time limit. None, the default: no facts.
+        max_fact_tokens: Cap on the tokens of the facts in view. None, the
+            default: 0.1 of the budget, rounded down. Without a fact extractor
+            the option waits for one, as `max_candidates` does for a ranker.
     """
 
     budget: BudgetLike | None = by_default(None, kept=False)
@@ -305,7 +309,7 @@ class SessionOptions:
 
 @dataclass(slots=True)
 class SessionArguments(SessionOptions):
-    """What a `Session` is made with: its options, and what holds for one object of it."""
+    """What a `Session` is made with: its options, and the settings of one object."""
 
     store: StoreLike | None = field(default=None, kw_only=True)
     id: str | None = field(default=None, kw_only=True)
@@ -380,11 +384,12 @@ class Options(SessionOptions):
             return
         if self.budget is not None:
             raise ConfigurationError(
-                "budget is given twice: by budget= and by the Context", argument="budget"
+                "budget is passed twice: by budget= and by the Context", argument="budget"
             )
         if self.breakpoints is not None:
             raise ConfigurationError(
-                "breakpoints is of the whole request, which is the Context's: Context(breakpoints=True)",
+                "breakpoints applies to the whole request, so it belongs to the Context:"
+                " Context(breakpoints=True)",
                 argument="breakpoints",
             )
         context = require_context(self.context, self).clone()
@@ -419,17 +424,17 @@ class Options(SessionOptions):
         model = self.model if self.model is not None or policy is None else policy.model
         if isinstance(counter, UsageBaseline):
             raise ConfigurationError(
-                "counter is a UsageBaseline, whose sizes change with each report: give the session the"
-                " counter inside, and call record_usage() after each answer",
+                "counter is a UsageBaseline, whose sizes change with each report: pass the counter inside"
+                " it, and call record_usage() after each answer",
                 argument="counter",
             )
         if counter is not None or model is not None:
             if self.message_overhead != 4:
                 raise ConfigurationError(
-                    f"message_overhead={self.message_overhead} is what a message costs where tokens are"
-                    f" estimated, and {'counter' if counter is not None else 'model'}= charges its own: leave"
-                    " it out (4 takes back another one that the log has), or pass"
-                    f" counter=counter_from_text(fn, message_overhead={self.message_overhead})",
+                    f"message_overhead={self.message_overhead} is the charge per message for estimates, but"
+                    f" {'counter' if counter is not None else 'model'}= has its own charge: leave it out"
+                    " (4 resets another value in the log), or pass counter=counter_from_text(fn,"
+                    f" message_overhead={self.message_overhead})",
                     argument="message_overhead",
                 )
             return counter_of(counter, model, self.wire_format)
@@ -558,11 +563,11 @@ def other_form(session: str, known: str, given: str) -> ConfigurationError:
     """Make the error for a session that is opened with another wire form than its log's."""
     return ConfigurationError(
         phrase(
-            f"session {session!r} holds messages in the wire form {known!r} and is opened with ",
+            f"session {session!r} has messages in the wire form {known!r} and is opened with ",
             option("format", given),
             ": leave ",
             option("format"),
-            " out, or begin another session",
+            " out, or start another session",
         ),
         argument="format",
     )
@@ -575,18 +580,20 @@ def _cheapest_given(value: Any, target_ratio: float) -> Cheapest | None:
     made = create_strategy(value) if isinstance(value, Mapping) else strategy_given(value)
     if type(made) is not Cheapest:
         raise ConfigurationError(
-            "a session cuts whole units, oldest first: strategy is 'cheapest' or Cheapest(...), which says"
-            f" how deep, and not {made.name!r}; leave it out and write target_ratio= for a depth of your own",
+            "a session cuts whole units, oldest first: strategy must be 'cheapest' or Cheapest(...), which"
+            f" sets the depth of a cut, not {made.name!r}; leave it out and pass target_ratio= to set the"
+            " depth yourself",
             argument="strategy",
         )
     if made.cold_at:
         raise ConfigurationError(
-            "cold_at: a session knows when its messages came; leave it out of Cheapest(...)",
+            "cold_at: a session knows the times of its messages; leave it out of Cheapest(...)",
             argument="cold_at",
         )
     if target_ratio != TARGET_RATIO:
         raise ConfigurationError(
-            f"target_ratio={target_ratio} says how deep a cut goes, and strategy='cheapest', too: give one",
+            f"target_ratio={target_ratio} sets the depth of a cut, and so does strategy='cheapest': pass one"
+            " of them",
             argument="target_ratio",
         )
     return made
@@ -598,10 +605,10 @@ def check_anchor(format: Format, anchor: dict[str, Any], at: int) -> None:
     if format.rules.lifts_system and format.kind(anchor) == "system":
         raise ConfigurationError(
             phrase(
-                f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} takes none at the"
+                f"anchors[{at}] has the role {anchor.get('role')!r}, and {format.name} allows none at the"
                 " front: put the text into ",
                 option("system"),
-                ", or give the anchor the role 'user'",
+                ", or use the role 'user' for the anchor",
             ),
             argument="anchors",
         )
@@ -619,9 +626,11 @@ _FIXED = {one.name for one in fields(SessionArguments)}
 
 
 def refuse_set(base: type, cls: type, name: str, /) -> None:
-    """Refuse to set what would be without effect: an option or a property of `base`.
+    """Refuse to set what would be without effect: an option or a property of
+    `base`.
 
-    A name that a class derived from it declares, by a value or an annotation, is that class's own.
+    A name that a class derived from it declares, by a value or an annotation,
+    is that class's own.
     """
     for one in cls.__mro__[: cls.__mro__.index(base)]:
         if name in vars(one) or name in one.__annotations__:
@@ -630,7 +639,7 @@ def refuse_set(base: type, cls: type, name: str, /) -> None:
         again = f"open the session again, Session({name}=…, store=session.store, id=session.id)"
         instead = _INSTEAD.get(name, again)
     elif isinstance(vars(base).get(name), property):
-        instead = _INSTEAD.get(name, "it only tells")
+        instead = _INSTEAD.get(name, "it is read-only")
     else:
         return
     raise ConfigurationError(f"{name} of a Session cannot be set: {instead}")

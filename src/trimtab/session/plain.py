@@ -44,7 +44,7 @@ def _plain(value: Any, path: str, depth: int) -> Any:
     if callable(dump):
         return _plain(dump(), path, depth + 1)
     raise FormatError(
-        f"{path} is {short_repr(value)} ({type(value).__name__}): a session keeps plain data, as JSON has it",
+        f"{path} is {short_repr(value)} ({type(value).__name__}): a session stores plain data, as in JSON",
         path=path,
     )
 
@@ -52,7 +52,7 @@ def _plain(value: Any, path: str, depth: int) -> Any:
 def _items(value: Mapping[Any, Any], path: str) -> list[tuple[str, Any]]:
     for key in value:
         if not isinstance(key, str):
-            raise FormatError(f"{path} has the key {short_repr(key)}, which is no text", path=path)
+            raise FormatError(f"{path} has the key {short_repr(key)}, which is not a text", path=path)
     return list(value.items())
 
 

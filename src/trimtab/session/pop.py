@@ -70,7 +70,7 @@ def _take_off(core: Core, working_set: WorkingSet, event: Event, first: int, bef
     unit = yield from living_unit(core.session, working_set, first)
     if unit is None:
         raise CorruptSessionError(
-            f"session {core.session!r}: message {event.version} is the newest, and nothing says where it is",
+            f"session {core.session!r}: message {event.version} is the newest, but its place is unknown",
             session=core.session,
             version=event.version,
         )

@@ -84,6 +84,6 @@ def _pop_at(session: str, version: int) -> Steps[Event]:
     events: list[Event] = yield LoadRequest(session=session, after=version - 1, before=version + 1)
     if not events or events[0].kind != "popped":
         raise CorruptSessionError(
-            f"session {session!r}: event {version} is no pop", session=session, version=version
+            f"session {session!r}: event {version} is not a pop", session=session, version=version
         )
     return events[0]

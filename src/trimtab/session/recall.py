@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RecallTool:
-    """Finds what an agent was told and no longer sees; made by `Session.recall_tool`.
+    """Finds messages that an agent no longer sees; made by `Session.recall_tool`.
 
     Give `schema` to the model, and answer its calls with the object itself.
 
@@ -35,7 +35,7 @@ class RecallTool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The tool as the wire form of the session takes it among the tools of a request."""
+        """The tool in the session's wire form, for the tools of a request."""
         parameters: dict[str, Any] = {
             "type": "object",
             "properties": {
@@ -57,7 +57,7 @@ class RecallTool:
 
         Args:
             query: What to look for, or the id of a message.
-            limit: Most messages to give; None: that of the tool.
+            limit: Maximum number of messages; None: that of the tool.
         """
         return self._answer(self._session.recall(query, self._most(limit)))
 
@@ -66,7 +66,7 @@ class RecallTool:
 
         Args:
             query: What to look for, or the id of a message.
-            limit: Most messages to give; None: that of the tool.
+            limit: Maximum number of messages; None: that of the tool.
         """
         return self._answer(await self._session.arecall(query, self._most(limit)))
 

@@ -72,7 +72,7 @@ _ASSENTS = frozenset(form for word in _WORDS.split() for form in (word, stem(wor
 def recall_messages(core: Core, query: str, limit: int) -> Steps[Found]:
     """Find messages that are not in view, and facts in force that are not."""
     if not isinstance(query, str):
-        raise ConfigurationError(f"a query is a text, not {query!r:.80}", argument="query")
+        raise ConfigurationError(f"a query must be a text, not {query!r:.80}", argument="query")
     limit = check_whole("limit", limit, least=1)
     working_set = yield from core.ready()
     if (one := (yield from _by_handle(core, query))) is not None:

@@ -32,7 +32,7 @@ from trimtab.stores import Event, LoadRequest
 from trimtab.stores.search import searchable_text
 
 WhereLike: TypeAlias = str | re.Pattern[str] | Callable[[Event], object]
-"""Which messages: a regular expression that is searched in what each says, or a function of its event."""
+"""Which messages: a regular expression to search for in each of them, or a function of its event."""
 
 TURN = 16
 """Texts that are looked through before others have their turn."""
@@ -42,20 +42,19 @@ MOST_AGAIN = 4
 
 
 class Redaction(list[Event]):
-    r"""The messages that were overwritten, as they are now, and a receipt.
+    r"""The overwritten messages in their new form, and a receipt.
 
     Args:
-        events: The messages that were overwritten.
-        version: Of the event that says so.
-        mended: Summaries that repeated them: the repeated words were overwritten,
-            and the summaries go on.
-        stale: Summaries that repeated them and lost their text: what they stood
-            for waits, and is summarized again.
+        events: The overwritten messages.
+        version: Version of the event that records it.
+        mended: Summaries that repeated them: the repeated words were overwritten, and the summaries are kept.
+        stale: Summaries that repeated them and lost their text: their messages wait, and are summarized
+            again.
         facts: Facts that lost their text.
         misattributed: Those of the facts that named other messages as their
-            source: they were found by the words that were overwritten.
-        left: Summaries and facts in force that still have a number or a run of
-            words that was overwritten, since another message says it, too.
+            source: they were found by the overwritten words.
+        left: Current summaries and facts that still have a number or a run of overwritten words, because
+            another message says it, too.
 
     Example:
         >>> from trimtab import Session
@@ -89,7 +88,7 @@ class Redaction(list[Event]):
         self.left = tuple(left)
 
     def to_dict(self) -> dict[str, Any]:
-        """Say what was overwritten, as ids and versions; no content."""
+        """Return what was overwritten, as ids and versions; no content."""
         return {
             "version": self.version,
             "messages": [_place(event) for event in self],
@@ -123,9 +122,7 @@ def redact_messages(
     """
     chosen = None if where is None else Where.of(where)
     if (given is None) == (chosen is None):
-        raise ConfigurationError(
-            "pass redact() events (or their ids), or where=, and not both", argument="where"
-        )
+        raise ConfigurationError("pass redact() either events (or their ids) or where=", argument="where")
     listed = [given] if isinstance(given, (Event, str)) or not isinstance(given, Sequence) else given
     ids = [] if given is None else [id_of(event) for event in listed]
     done = yield from core.known_event(made)
@@ -160,26 +157,26 @@ class Where:
                 given = re.compile(given)
             except (re.error, OverflowError, RecursionError) as error:
                 raise ConfigurationError(
-                    f"where={given!r:.80} is no regular expression: {error}", argument="where"
+                    f"where={given!r:.80} is not a regular expression: {error}", argument="where"
                 ) from error
         if isinstance(given, re.Pattern):
             pattern: re.Pattern[Any] = given
             if not isinstance(pattern.pattern, str):
                 raise ConfigurationError(
-                    f"where is a pattern of texts, not of bytes: {pattern.pattern!r:.80}", argument="where"
+                    f"where must be a pattern over text, not bytes: {pattern.pattern!r:.80}", argument="where"
                 )
             if pattern.search("") is not None:
                 raise ConfigurationError(
-                    f"where={pattern.pattern!r:.80} matches an empty text, and so every message: write what"
-                    " is to be found, or where=lambda event: True for all of them",
+                    f"where={pattern.pattern!r:.80} matches an empty text, and so every message: write a"
+                    " narrower pattern, or where=lambda event: True for all messages",
                     argument="where",
                 )
             name = f"where={pattern.pattern!r:.80}"
             return cls(lambda event: pattern.search(searchable_text(event)), name, (pattern,))
         if not callable(given):
             raise ConfigurationError(
-                "where is a regular expression, or a function of an event that says whether its message is"
-                f" meant, not {given!r:.80}",
+                "where must be a regular expression, or a function of an event that returns whether to"
+                f" redact its message, not {given!r:.80}",
                 argument="where",
             )
         return cls(given, f"where={given!r:.80}")
@@ -190,9 +187,7 @@ class Where:
         if inspect.isawaitable(answer):
             if inspect.iscoroutine(answer):
                 answer.close()
-            raise ConfigurationError(
-                f"{self.name} is async, and each message is asked for at once: pass a plain function"
-            )
+            raise ConfigurationError(f"{self.name} is async: pass a synchronous function")
         return bool(answer)
 
 
@@ -205,8 +200,7 @@ def _find(core: Core, where: Where) -> Steps[list[Event]]:
         found += compress(told, (yield from in_turns(where.meets, told, each=TURN)))
     if not found:
         raise UnknownNameError(
-            f"session {core.session!r} has no message with {where.name} that is not redacted yet;"
-            " nothing was changed",
+            f"session {core.session!r} has no unredacted message with {where.name}; nothing was changed",
             name=where.name,
         )
     return found

@@ -85,12 +85,12 @@ def _store_of(given: StoreLike) -> Store:
     if isinstance(given, (str, PathLike)):
         return open_store(given)
     raise ConfigurationError(
-        f"store is a Store, or where it is, as 'chats.db', not {given!r:.80}", argument="store"
+        f"store must be a Store, or its place, such as 'chats.db', not {given!r:.80}", argument="store"
     )
 
 
 class RunnerHolder:
-    """What holds a runner, and with it locks and a store."""
+    """An object with a runner, and so with locks and a store."""
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: nothing of that is of use in a copy.
@@ -99,9 +99,9 @@ class RunnerHolder:
             CopyError: Always, with what to write instead.
         """
         raise CopyError(
-            "a session holds locks and its store, and is neither copied nor pickled: write"
-            " session.snapshot(), and Session.restore(snapshot) where it is used; session.fork() makes"
-            " a second conversation, and Session.open(store, id) opens one of a store"
+            "a session has locks and a store, and cannot be copied or pickled: use session.snapshot(), and"
+            " Session.restore(snapshot) in the other place; session.fork() makes a second conversation,"
+            " and Session.open(store, id) opens a stored one"
         )
 
 
@@ -121,8 +121,7 @@ class Runner:
         self.store: Store = MemoryStore() if store is None else _store_of(store)
         if id is None and not _ends_with_process(self.store):
             raise ConfigurationError(
-                "a session in a store needs a name by which it is found again: write id='…', such as that of"
-                " the chat",
+                "a session in a store needs a name to find it again: pass id='…', such as that of the chat",
                 argument="id",
             )
         self.id = check_session_name(secrets.token_hex(16) if id is None else id)
@@ -168,8 +167,9 @@ class Runner:
         """Run an operation, and begin summaries; see `run_ahead`."""
         if running_loop() is None:
             raise ConfigurationError(
-                "a session awaits on an event loop of asyncio, and none runs here: with trio call the method"
-                " without the a, in a thread (trio.to_thread.run_sync(session.add, message))"
+                "async methods of a session need an asyncio event loop, and none is running: with trio,"
+                " call the method without the a, in a thread (trio.to_thread.run_sync(session.add,"
+                " message))"
             )
         async with self._lock:
             done = await self.retry.acall(
@@ -214,9 +214,9 @@ class Runner:
                 return core.last_working_set  # an operation this loop may have to go on with is underway
             if not may_block and not _ends_with_process(self.store):
                 raise ConfigurationError(
-                    f"session {self.id!r} has to be read from its store, and that would hold up the event"
-                    " loop of this thread: `await session.arefresh()` first (or `session.refresh()` where"
-                    " nobody else uses the loop, as in a notebook)"
+                    f"session {self.id!r} has to be read from its store, which would block the event loop of"
+                    " this thread: `await session.arefresh()` first (or `session.refresh()` if nothing"
+                    " else uses the loop, as in a notebook)"
                 )
         return self.run(Core.ready)
 
@@ -237,7 +237,7 @@ class Runner:
         if which is not None:
             raise ConfigurationError(
                 f"the {which} is async: await aadd(...) instead of calling add(...), or pass"
-                " background=True; the same for the other methods, asummarize(...) among them"
+                " background=True; the same applies to other methods, such as asummarize(...)"
             )
 
     def check_ranker(self) -> None:
@@ -404,8 +404,8 @@ class Runner:
             loop = writing.loop
             if loop is not None and (loop is running_loop() or not loop.is_running()):
                 raise ConfigurationError(
-                    f"session {self.id!r}: a task of an event loop writes a summary, and cannot while this"
-                    " thread waits for it: await adrain() in that loop"
+                    f"session {self.id!r}: a task of an event loop writes a summary, and cannot continue"
+                    " while this thread waits for it: await adrain() in that loop"
                 )
             with self._lock.standing_still():
                 writing.done.result()

@@ -299,7 +299,8 @@ def check_events(events: Iterable[Event], session: str, /) -> None:
             raise _fault(
                 session,
                 event,
-                f"is of the kind {short_repr(event.kind)}, which this trimtab does not know: {_NEWER}",
+                f"is of the kind {short_repr(event.kind)}, which this version of trimtab does not know:"
+                f" {_NEWER}",
             )
         wrong = _wrong_in(event.data, table, at, "data")
         if wrong is not None:
@@ -310,7 +311,7 @@ def check_kinds(events: Iterable[Event], kind: str | None, session: str, /) -> N
     """Refuse events that are named as what they are not; None: they may be of any kind."""
     for event in events:
         if kind not in (None, event.kind):
-            raise _fault(session, event, f"is named as one of the kind {kind}, and is none")
+            raise _fault(session, event, f"is named as an event of the kind {kind}, but is not one")
 
 
 def check_state(event: Event, session: str, /) -> None:
@@ -325,11 +326,12 @@ def check_state(event: Event, session: str, /) -> None:
         raise _fault(
             session,
             event,
-            f"has {short_repr(min(unknown))} in its state, which this trimtab does not know: {_NEWER}",
+            f"has {short_repr(min(unknown))} in its state, which this version of trimtab does not know:"
+            f" {_NEWER}",
         )
     wrong = _wrong_in(state, {name: STATE[name] for name in ("options", *state)}, event.version, "state")
     if wrong is None and state.get("live", 1) > state.get("cut", 1):
-        wrong = "has a state whose border of what is recent lies before that of what lives"
+        wrong = "has a state in which the recent messages begin before the live ones"
     if wrong is None and not _units([*state.get("beside", ()), *state.get("left", ())], event.version):
         wrong = "has a state that names one message in two units"
     if wrong is not None:

@@ -72,39 +72,40 @@ def set_clock(session: Session, clock: Callable[[], float], /) -> None:
 class Session(RunnerHolder):
     """A conversation in an append-only log, and a view of it that always fits.
 
-    Nothing is read or written when it is made. Everything that is added is
-    kept. What a model is shown is a view: system text, anchors, a running
-    summary, and the newest messages that fit. When the budget is passed the
-    oldest messages leave the recent ones and wait; when enough of them wait a
-    summarizer writes a summary in their place.
+    Creating a session reads and writes nothing. Every added message is kept.
+    The model sees a view: system text, anchors, a running summary, and the
+    newest messages that fit. When the budget is exceeded, the oldest recent
+    messages become waiting messages; when enough of them wait, a summarizer
+    replaces them by a summary.
 
     Every method that reads or writes has a form for asyncio, prefixed `a`:
-    `await session.aadd(...)`. Properties have none: in asyncio await
-    `arefresh()`, or any other of these, before the first of them.
+    `await session.aadd(...)`. Properties have no such form: in asyncio, await
+    `arefresh()` or another method once before you read the first property.
 
     One object may be used by several threads and event loops: its operations
     run one after the other. Hooks may call it; its summarizer may not, unless
-    it works in the background.
+    it runs in the background.
 
-    Where the store has a session of that id, it is gone on with, and only what
-    is given here changes: an option that is left out (`UNSET`) stays as its log
-    has it. None is a value: `system=None` takes the system text away. No log
-    can keep a function: summarizer, counter and context are given again each
-    time, or taken away by None. Where a session begins, an option left out is
-    as it is by default.
+    If the store has a session with that id, it is continued, and only the
+    arguments given here change: an option that is left out (`UNSET`) keeps the
+    value in the log. None is a value: `system=None` removes the system text. No
+    log can store a function: pass summarizer, counter and context again each
+    time, or None to remove them. In a new session, an option that is left out
+    has its default.
 
     Args:
-        store: Where the log is kept: a Store, the path of a SQLite file, or a
+        store: Where to keep the log: a Store, the path of a SQLite file, or a
             URL, as for `open_store`. None: in memory.
         id: Name of the session in the store. None: a new one, in memory only.
-        retry: How to go on after a conflict with another writer, or while a
-            store is away. None: not.
-        allow_missing: Open a session without the functions it was made with.
+        retry: How to continue after a conflict with another writer, or while a
+            store is unavailable. None: not.
+        allow_missing: Whether to open a session without the functions it was
+            made with.
 
     Raises:
         ConfigurationError: An option is out of range, or two contradict each
             other.
-        BudgetExceededError: System text, tools and anchors alone pass the
+        BudgetExceededError: System text, tools and anchors alone exceed the
             budget.
 
     Example:
@@ -155,12 +156,13 @@ class Session(RunnerHolder):
         retry: Retry | None = None,
         allow_missing: bool = False,
     ) -> Self:
-        """Open a session that is in a store, with the options it was made with.
+        """Open a stored session with the options it was made with.
 
         Args:
-            store: Where it is.
-            id: Its name there.
-            summarizer: The function it was made with; a log keeps no functions.
+            store: The store.
+            id: The session's name in the store.
+            summarizer: The function the session was made with; a log stores no
+                functions.
             fact_extractor: The same.
             counter: The same.
             hooks: The same.
@@ -168,13 +170,13 @@ class Session(RunnerHolder):
             on_trim: The same.
             ranker: The same.
             retry: As for `Session`.
-            allow_missing: Go on without these: no summary is written, and
-                tokens are estimated.
+            allow_missing: Whether to go on without these: no summary is
+                written, and tokens are estimated.
 
         Raises:
-            ConfigurationError: One it was made with is missing; when it is
-                first used.
-            UnknownNameError: There is no such session; when it is first used.
+            ConfigurationError: A function it was made with is missing; raised
+                at first use.
+            UnknownNameError: There is no such session; raised at first use.
         """
         functions = {
             "summarizer": summarizer,
@@ -196,7 +198,7 @@ class Session(RunnerHolder):
         return session
 
     def fork(self, at: int | None = None, *, id: str | None = None, store: StoreLike | None = None) -> Self:
-        """Start a second conversation on what was said up to a version.
+        """Start a second conversation from a version of this one.
 
         Args:
             at: The version; None: the newest.
@@ -204,10 +206,10 @@ class Session(RunnerHolder):
             store: Where to keep it; None: in the same store.
 
         Raises:
-            ConfigurationError: It would be this very session: `id` is its own,
-                in the same store.
-            SessionDeletedError: It was deleted meanwhile, and another one may
-                have its name.
+            ConfigurationError: It would be this session itself: `id` is its
+                own, in the same store.
+            SessionDeletedError: This session was deleted meanwhile, and another
+                may have its name.
         """
         target, name = self._runner.fork_target(id, store)
         at = self._runner.run(Core.known_version, at)
@@ -231,14 +233,14 @@ class Session(RunnerHolder):
         """Return the session as plain data, for `Session.restore`.
 
         Args:
-            history: The whole log, as long as the conversation. False: the view
-                and what is needed to go on (options, anchors, the summary,
-                messages that are recent, in view, or wait for a summary), as
-                long as the budget allows. What went out of view before is not
-                in it then: nothing of that is shown again, found by `recall` or
-                taken back by `undo`.
+            history: The whole log, which is as long as the conversation. False:
+                only the view and what is needed to go on (options, anchors, the
+                summary, and messages that are recent, in view, or waiting for a
+                summary), as long as the budget allows. Messages that were
+                already out of view are then missing: they cannot be shown
+                again, found by `recall` or restored by `undo`.
 
-        Complexity: reads what it writes.
+        Complexity: reads the events it writes.
         """
         check_flag("history", history)
         self.drain()
@@ -262,21 +264,21 @@ class Session(RunnerHolder):
         allow_missing: bool = False,
         **options: Any,
     ) -> Self:
-        """Make a session of a snapshot, which goes on as the first would.
+        """Make a session from a snapshot; it goes on as the original would.
 
         Args:
-            data: What `snapshot` gave.
-            store: Where to keep it; None: in memory. A session of that id there
-                is only taken if it is the beginning of this one.
-            id: Its name; None: the one it had.
+            data: What `snapshot` returned.
+            store: Where to keep it; None: in memory. If the store has a session
+                with that id, it must be the beginning of this one.
+            id: Its name; None: its previous name.
             retry: As for `Session`.
             allow_missing: As for `open`.
-            options: Options of `Session`: functions again, and what is to
+            options: Options of `Session`: the functions again, and options to
                 change.
 
         Raises:
-            CorruptSessionError: It is no snapshot, of another version, or was
-                changed after it was taken.
+            CorruptSessionError: The data is not a snapshot, is of another
+                version, or was changed after it was taken.
             ConfigurationError: A function it was made with is missing, or an
                 option is out of range.
         """
@@ -300,7 +302,7 @@ class Session(RunnerHolder):
         allow_missing: bool = False,
         **options: Any,
     ) -> Self:
-        """Make a session of a snapshot; see `restore`."""
+        """Make a session from a snapshot; see `restore`."""
         runner, source = read_snapshot(
             data, options, store=store, id=id, retry=retry, allow_missing=allow_missing
         )
@@ -325,8 +327,8 @@ class Session(RunnerHolder):
 
         Raises:
             ConfigurationError: Nothing was read yet, and an event loop runs in
-                this thread; the same for every property that tells where the
-                session stands.
+                this thread; applies to every property that describes the state
+                of the session.
         """
         return self._now.version
 
@@ -337,7 +339,7 @@ class Session(RunnerHolder):
 
     @property
     def missing(self) -> dict[str, str]:
-        """Functions it is opened without, by kind; see `allow_missing`."""
+        """Functions it was opened without, by kind; see `allow_missing`."""
         self._runner.working_set()
         return {kind: function_name(kind, what) for kind, what in self._runner.core.missing.items()}
 
@@ -347,7 +349,7 @@ class Session(RunnerHolder):
 
     @property
     def context(self) -> Context | None:
-        """The context the history is a block of; its other blocks may be changed."""
+        """The context that has this session; its other blocks may be changed."""
         options = self._runner.core.options
         return self._runner.core.given.get("context") if options is None else options.context
 
@@ -361,12 +363,12 @@ class Session(RunnerHolder):
 
     @property
     def system(self) -> Any:
-        """System text to send beside the messages; None where there is none to be."""
+        """System text to send beside the messages; None if there is none."""
         return copy_plain(self._now.reader.system_apart)
 
     @property
     def summary(self) -> str | None:
-        """The text of the summary in force; None if there is none."""
+        """The text of the current summary; None if there is none."""
         summary = self._now.summary
         return None if summary is None else summary.text
 
@@ -378,56 +380,57 @@ class Session(RunnerHolder):
 
     @property
     def anchors(self) -> list[dict[str, Any]]:
-        """The anchors in force; those written by a summarizer included."""
+        """The current anchors, including those written by a summarizer."""
         now = self._now
         written = [] if now.anchor_summary is None else [now.anchor_summary.message]
         return [copy_plain(message) for message in (*now.anchors, *written)]
 
     @property
     def budget_tokens(self) -> int:
-        """Input tokens in force."""
+        """The current budget for input tokens."""
         return self._now.state.budget_tokens
 
     @property
     def token_count(self) -> int:
-        """Tokens of what is in view."""
+        """Tokens of the view."""
         return self._now.breakdown.total
 
     @property
     def token_breakdown(self) -> TokenBreakdown:
-        """Tokens of what is in view, by zone."""
+        """Tokens of the view, by zone."""
         return self._now.breakdown
 
     @property
     def recent_message_count(self) -> int:
-        """Messages in view as they were said; `status()` counts all others."""
+        """Unchanged messages in view; `status()` counts all others."""
         return self._now.messages
 
     @property
     def total_message_count(self) -> int:
-        """Messages in view, with system text, anchors, facts and summary."""
+        """Messages in view, including system text, anchors, facts and summary."""
         return self._now.total_messages
 
     def allocate_zones(self) -> Zones:
-        """Say how the budget is shared now."""
+        """Return how the budget is currently shared."""
         return self._now.zones
 
     def status(self) -> SessionStatus:
-        """Say where the session stands, in numbers."""
+        """Return the state of the session in numbers."""
         return status_of(self._runner.working_set(may_block=True), self._runner.core)
 
     async def astatus(self) -> SessionStatus:
-        """Say where the session stands, in numbers; see `status`."""
+        """Return the state of the session in numbers; see `status`."""
         return status_of(await self._runner.arun(Core.ready), self._runner.core)
 
     def messages(self) -> list[Any]:
-        """Return the view, ready to send: it fits, as valid as what was added.
+        """Return the view, ready to send: it fits, and is as valid as its
+        messages.
 
-        Who changes a message of it changes no later view. Two views share the
-        messages nobody changed.
+        Changing a message of a view does not change later views. Unchanged
+        messages are shared between views.
 
         Raises:
-            BudgetExceededError: What must stay does not fit even at its
+            BudgetExceededError: What must be kept does not fit, even at its
                 shortest.
         """
         return self.fit().messages
@@ -440,10 +443,10 @@ class Session(RunnerHolder):
         """Return the view with its report.
 
         Args:
-            at: A version of the log: the view as it was then. None: the view
-                now.
-            budget: The view as `set_budget` makes it without a summary; nothing
-                is written. None: its own.
+            at: A version of the log: the view at that time. None: the current
+                view.
+            budget: The budget: the view that `set_budget` would give without a
+                summary; nothing is written. None: the session's own.
         """
         return self._runner.run(fit_view, at, budget)
 
@@ -452,9 +455,9 @@ class Session(RunnerHolder):
         return await self._runner.arun(fit_view, at, budget)
 
     def origins(self, *, at: int | None = None, budget: BudgetLike | None = None) -> list[Origin]:
-        """Say what each row of the report of `fit` is of.
+        """Say what each row of the report of `fit` shows.
 
-        In a Context these are the rows of its "history".
+        In a Context these are the rows of its block "history".
 
         Args:
             at: As for `fit`.
@@ -463,13 +466,13 @@ class Session(RunnerHolder):
         return self._runner.run(origins_of, at, budget)
 
     async def aorigins(self, *, at: int | None = None, budget: BudgetLike | None = None) -> list[Origin]:
-        """Say what each message of a view is of; see `origins`."""
+        """Say what each message of a view shows; see `origins`."""
         return await self._runner.arun(origins_of, at, budget)
 
     def view_at(self, version: int, /) -> list[Any]:
         """Return the view as it was at a version of the log.
 
-        Redacted messages say what remains of them.
+        Redacted messages have their redacted text.
 
         Args:
             version: From 0 to the newest.
@@ -484,7 +487,7 @@ class Session(RunnerHolder):
         return (await self.afit(at=version)).messages
 
     def diff(self, a: int, b: int, /) -> ViewDiff:
-        """Say what two views differ in: messages that came, that went, summaries.
+        """Return the differences of two views: messages and summaries.
 
         Args:
             a: Version of the first view.
@@ -493,18 +496,18 @@ class Session(RunnerHolder):
         return self._runner.run(diff_views, a, b)
 
     async def adiff(self, a: int, b: int, /) -> ViewDiff:
-        """Say what two views differ in; see `diff`."""
+        """Return the differences of two views; see `diff`."""
         return await self._runner.arun(diff_views, a, b)
 
     def history(
         self, *, after: int = 0, before: int | None = None, kinds: Collection[str] | None = ("message",)
     ) -> Iterator[Event]:
-        """Read the log, oldest first: everything that was ever said.
+        """Read the log, oldest first: every message and decision.
 
         Args:
             after: Only versions above this.
             before: Only versions below this.
-            kinds: Kinds of events; None: all, decisions too.
+            kinds: Kinds of events; None: all, including decisions.
         """
         pages = self._runner.run(log_pages, after, before)
         while events := self._runner.run(lambda _: pages.next()):
@@ -523,18 +526,18 @@ class Session(RunnerHolder):
     def recall(self, query: str, /, limit: int = 5) -> Found:
         """Find messages and facts that are not in view.
 
-        Those the `ranker` gives the best scores (what it does wrong is a
-        RankerError), or with more words of the query; newer ones first where
-        they have as many. A query that is the id of a message finds that one,
-        in view or not, unless `max_result_ratio` is None.
+        Returns those with the best scores of the `ranker` (its errors become a
+        RankerError), or with more words of the query; if equal, newer messages
+        first. A query that is the id of a message finds that message, in view
+        or not, unless `max_result_ratio` is None.
 
-        The list says how far the search looked: `complete` is False where very
-        many messages have the words of the query and not all were looked at;
-        from the version `since` on, all were. Rarer words find more.
+        The list says how far the search went: `complete` is False if very many
+        messages have the words of the query and not all were read; from version
+        `since` on, all were read. Rare words reach further back.
 
         Args:
             query: Words to look for, or the id of a message.
-            limit: Most events to give.
+            limit: Maximum number of events.
         """
         return self._runner.run(recall_messages, query, limit)
 
@@ -543,59 +546,62 @@ class Session(RunnerHolder):
         return await self._runner.arun(recall_messages, query, limit)
 
     def view_of(self, event: Event | str, /) -> dict[str, Any]:
-        """Return a message whole, as a view shows it that has room for all of it.
+        """Return a whole message, as a view with enough room shows it.
 
         Args:
-            event: What `add` or `recall` returned, or its id: where
-                `max_result_ratio` cut a result, the marker in the view has it.
+            event: What `add` or `recall` returned, or its id: if
+                `max_result_ratio` cut a result, the marker in the view has the
+                id.
 
         Raises:
-            UnknownNameError: There is no message of that id.
+            UnknownNameError: There is no message with that id.
         """
         return self._runner.run(message_whole, event)
 
     async def aview_of(self, event: Event | str, /) -> dict[str, Any]:
-        """Return a message whole; see `view_of`."""
+        """Return a whole message; see `view_of`."""
         return await self._runner.arun(message_whole, event)
 
     def recall_tool(self, *, limit: int = 5) -> RecallTool:
-        """Make a tool for an agent: a schema, and what answers its calls.
+        """Make a tool for an agent: a schema, and the function that answers its
+        calls.
 
         Args:
-            limit: Most messages of an answer.
+            limit: Maximum number of messages in an answer.
         """
         return RecallTool(self, limit=limit)
 
     def refresh(self) -> int:
-        """Read again what others may have added; return the version."""
+        """Read what other writers may have added; return the version."""
         return self._runner.run(Core.refresh).version
 
     async def arefresh(self) -> int:
-        """Read where the session stands; see `refresh`."""
+        """Read the state of the session; see `refresh`."""
         return (await self._runner.arun(Core.refresh)).version
 
     def add(self, message: Any, /, *, id: str | None = None, origin: OriginName | None = None) -> Event:
-        """Add a message: stored first, and never refused for its size.
+        """Add a message: it is stored first, and never refused for its size.
 
         Args:
             message: A mapping, or an object with `model_dump()`; a deep copy is
                 kept.
-            id: Its id in the log; adding the same message under the same id
-                again stores nothing twice.
-            origin: Whose words it holds, where that is less than its role says:
-                "document" for what a user passes on. What is made of it says
-                so, and never becomes system text. None: as the form tells.
+            id: Its id in the log; adding the same message again with the same
+                id stores it once.
+            origin: Origin of its words, if lower than its role: "document" for
+                text that a user passes on. Text made from the message names
+                this origin, and never becomes system text. None: decided by the
+                wire form.
 
         Returns:
             The event that was stored, with its id and version.
 
         Raises:
-            FormatError: It is no message, or not plain data.
-            ConfigurationError: `origin` would give it more say than its role.
+            FormatError: The argument is not a message, or is not plain data.
+            ConfigurationError: `origin` would raise the message above its role.
             VersionConflictError: Another writer was faster; nothing was stored.
                 See `retry=`.
-            StoreUnavailableError: It is not known to be stored; add it again
-                under the same id.
+            StoreUnavailableError: The store may not have stored it; add it
+                again with the same id.
         """
         return self.extend([message], ids=[id], origins=[origin])[0]
 
@@ -617,10 +623,9 @@ class Session(RunnerHolder):
 
         Args:
             messages: As for `add`, in order.
-            ids: An id for each, or None for one that is made; None: all are
-                made.
-            origins: The origin of each, or None, as for `add`; None: as their
-                form tells.
+            ids: An id for each, or None to make one; None: all are made.
+            origins: The origin of each, or None, as for `add`; None: decided by
+                the wire form.
         """
         self._runner.check_summarizer()
         self._runner.check_ranker()
@@ -640,37 +645,38 @@ class Session(RunnerHolder):
         return await self._runner.arun_ahead(most_for(given[0]), add_messages, *given)
 
     def pop(self) -> Event | None:
-        """Take off the newest message and return its event; None if there is none.
+        """Remove the newest message and return its event; None if there is
+        none.
 
-        The log keeps it. No view shows it any more, no summary or fact in force
-        repeats it, and `recall` does not find it. A call whose result was taken
-        off waits for one again.
+        The log keeps it. Views no longer show it, no current summary or fact
+        repeats it, and `recall` does not find it. A call whose result was
+        removed is open again.
 
         Raises:
-            VersionConflictError: Another writer was faster; with `retry=` the
-                newest by then is taken off.
-            StoreUnavailableError: It is not known to be taken off.
+            VersionConflictError: Another writer was faster; with `retry=`, the
+                then newest message is removed.
+            StoreUnavailableError: The store may not have stored the removal.
         """
         return self._runner.run(pop_message, made=new_event_id())
 
     async def apop(self) -> Event | None:
-        """Take off the newest message; see `pop`."""
+        """Remove the newest message; see `pop`."""
         return await self._runner.arun(pop_message, made=new_event_id())
 
     def set_budget(self, budget: BudgetLike, /) -> None:
         """Change the budget.
 
-        Where a smaller one makes much leave, as many summaries as that needs,
-        up to 64, are asked for; `status().hidden_messages` says what remains,
-        and `summarize` takes the rest. A smaller one given when the session is
-        opened again is caught up with by the first `add` that needs room.
+        If a smaller budget evicts much, up to 64 summaries are written;
+        `status().hidden_messages` counts the rest, and `summarize` summarizes
+        it. A smaller budget passed when the session is opened takes effect with
+        the first `add` that needs room.
 
         Args:
             budget: Tokens, or a `Budget`.
 
         Raises:
             ConfigurationError: It is below 100.
-            BudgetExceededError: What is always shown passes it; nothing was
+            BudgetExceededError: What is always shown exceeds it; nothing was
                 changed.
         """
         self._runner.check_summarizer()
@@ -681,18 +687,19 @@ class Session(RunnerHolder):
         await self._runner.arun_ahead(CATCH_UP, change_budget, budget)
 
     def cut(self) -> int:
-        """Cut the view as if past its budget; return how many messages went.
+        """Cut the view as if over budget; return how many messages were
+        evicted.
 
-        For a request that has more beside the view than the session knows of.
+        Use it if a request has more beside the view than the session knows of.
         `undo` takes back the newest decision first: facts, then a summary of
-        what was evicted, where there are any, and the cut after them. `undo` of
-        the cut's own event, of kind "evicted", takes back all of these. Where
-        nothing may leave, nothing is written.
+        the evicted messages, if there are any, and then the cut. `undo` of the
+        cut's own event, of kind "evicted", takes back all of these. If nothing
+        may be evicted, nothing is written.
 
         Raises:
             VersionConflictError: Another writer was faster; nothing was cut.
                 See `retry=`.
-            StoreUnavailableError: It is not known to be cut.
+            StoreUnavailableError: The store may not have stored the cut.
         """
         self._runner.check_summarizer()
         return self._runner.run_ahead(1, cut_view)
@@ -702,20 +709,21 @@ class Session(RunnerHolder):
         return await self._runner.arun_ahead(1, cut_view)
 
     def summarize(self) -> int:
-        """Have everything that waits for a summary summarized now, due or not.
+        """Summarize everything that waits for a summary now, due or not.
 
-        That is what is no longer recent; see `status().pending_messages`.
-        A call of the summarizer is given one budget's worth at most, so that a
-        long backlog takes several. With a fact extractor, all that is out of
-        view is read for facts then.
+        These are the messages that are no longer recent; see
+        `status().pending_messages`. One call of the summarizer gets at most one
+        budget's worth of messages, so a long backlog takes several calls. With
+        a fact extractor, everything out of view is read for facts.
 
         Returns:
-            How many messages a summary stands for now that did not before.
+            How many messages were not summarized before and are now.
 
         Raises:
             ConfigurationError: The session has no summarizer and no fact
                 extractor, or an async one.
-            SummaryError: The summarizer failed; what remains goes on waiting.
+            SummaryError: The summarizer failed; the remaining messages go on
+                waiting.
         """
         self._runner.check_summarizer(sync_in_background=True)
         self.drain()
@@ -727,40 +735,42 @@ class Session(RunnerHolder):
         return await self._runner.arun(summarize_waiting)
 
     def record_usage(self, usage: Any, /) -> None:
-        """Take in what the provider reported for the view given last.
+        """Record the usage that the provider reported for the last view.
 
-        The budget is kept by it from then on.
+        From then on the budget is checked with it.
 
-        Call it once after each answer, best when the answer is added: its
-        reported size is then known, too. What is newer is estimated, times a
-        factor learned from this session's own reports. It is an event of the
-        log: a session that is opened again, forked or restored goes on from it.
+        Call it once after each answer, best when the answer is added: then the
+        answer's reported size is known, too. Newer messages are estimated,
+        times a factor learned from this session's reports. It is an event of
+        the log, so a session that is opened again, forked or restored goes on
+        from it.
 
         Args:
-            usage: The usage that came back, in the shape of Chat Completions,
+            usage: The returned usage, in the shape of Chat Completions,
                 Responses, Anthropic or Gemini; the response that holds it; or
                 the input tokens as a number.
 
         Raises:
-            ConfigurationError: It is no usage, this object has given no view
-                since the last report, or the session has a Context.
+            ConfigurationError: The argument is not usage, this object has
+                returned no view since the last report, or the session has a
+                Context.
         """
         self._runner.check_summarizer()
         self._runner.run_ahead(CATCH_UP, calibrate, usage)
 
     async def arecord_usage(self, usage: Any, /) -> None:
-        """Take in what the provider reported; see `record_usage`."""
+        """Record the usage that the provider reported; see `record_usage`."""
         await self._runner.arun_ahead(CATCH_UP, calibrate, usage)
 
     def set_anchors(self, messages: Sequence[Any], /) -> None:
         """Replace the anchors.
 
         Args:
-            messages: Stand in every view, behind the system text.
+            messages: Messages for every view, after the system text.
 
         Raises:
-            BudgetExceededError: They pass their cap, or leave no room; nothing
-                was changed.
+            BudgetExceededError: They exceed their cap, or leave no room;
+                nothing was changed.
         """
         self._runner.check_summarizer()
         self._runner.run(replace_anchors, messages)
@@ -770,30 +780,30 @@ class Session(RunnerHolder):
         await self._runner.arun(replace_anchors, messages)
 
     def clear(self) -> None:
-        """Begin anew with an empty view; the log stays.
+        """Start over with an empty view; the log is kept.
 
-        Anchors return to those given at first, and the budget stays in force.
+        Anchors return to the initial ones, and the budget stays as it is.
 
         Raises:
-            BudgetExceededError: The anchors that return pass their cap, or
-                leave no room; nothing was changed.
+            BudgetExceededError: The initial anchors exceed their cap, or leave
+                no room; nothing was changed.
         """
         self._runner.run(begin_anew)
 
     async def aclear(self) -> None:
-        """Begin anew; see `clear`."""
+        """Start over; see `clear`."""
         await self._runner.arun(begin_anew)
 
     def pin(self, event: Event | str, /) -> None:
-        """Keep a message, and what belongs to it, in every view.
+        """Keep a message, and the rest of its unit, in every view.
 
         Args:
             event: What `add` returned, or its id.
 
         Raises:
-            UnknownNameError: There is no message of that id.
-            ConfigurationError: A summary stands for it; or it is neither an
-                event nor an id.
+            UnknownNameError: There is no message with that id.
+            ConfigurationError: A summary replaced it; or the argument is
+                neither an event nor an id.
 
         Complexity: O(1) in the log; reads the unit of the message.
         """
@@ -804,7 +814,7 @@ class Session(RunnerHolder):
         await self._runner.arun(set_pin, event, pinned=True)
 
     def unpin(self, event: Event | str, /) -> None:
-        """Let a pinned message leave again.
+        """Allow a pinned message to be evicted again.
 
         Args:
             event: The event of the message, or its id.
@@ -812,22 +822,22 @@ class Session(RunnerHolder):
         self._runner.run(set_pin, event, pinned=False)
 
     async def aunpin(self, event: Event | str, /) -> None:
-        """Let a pinned message leave again; see `unpin`."""
+        """Allow a pinned message to be evicted again; see `unpin`."""
         await self._runner.arun(set_pin, event, pinned=False)
 
     def undo(self, event: Event | str | None = None, /) -> Event:
-        """Take back a summary, facts or an eviction, and all after it.
+        """Take back a summary, facts or an eviction, and everything after it.
 
         Messages stay.
 
         Args:
-            event: Which, or its id. None: the newest that is in force.
+            event: The event, or its id. None: the newest current one.
 
         Raises:
             UnknownNameError: There is none.
 
-        Complexity: reads the log back to what is taken back, and the messages
-            that are elsewhere after it.
+        Complexity: reads the log back to that event, and messages elsewhere
+        that were summarized after it.
         """
         return self._runner.run(undo_decision, event, made=new_event_id())
 
@@ -838,30 +848,30 @@ class Session(RunnerHolder):
     def redact(
         self, events: Sequence[Event | str] | Event | str | None = None, /, *, where: WhereLike | None = None
     ) -> Redaction:
-        r"""Overwrite what messages say, in the log too, and what repeats it.
+        r"""Overwrite the text of messages, in the log too, and copies of it.
 
-        What stays is who said it, and which calls it makes or answers. Facts
-        that come from it lose their text. Summaries stay in force unless they
-        repeat words that no other message says: these are overwritten there,
-        too, or the summary is written again; no more than four are.
+        The author, and the calls it makes or answers, are kept. Facts that come
+        from it lose their text. Summaries are kept unless they repeat words
+        that no other message says: these words are overwritten, or the summary
+        is written again, at most four of them.
 
         Args:
             events: What `add` returned, or ids; one or a list of them.
-            where: In place of these: a regular expression that is searched in
+            where: In place of `events`: a regular expression to search for in
                 each message of the log, or a function of its event.
 
         Returns:
-            The messages as they are now, and a receipt: `to_dict()` says which
-            messages, summaries and facts, by id and version.
+            The messages after the change, and a receipt: `to_dict()` lists
+            messages, summaries and facts by id and version.
 
         Raises:
-            UnknownNameError: There is no message of that id, or none that
-                `where` finds; nothing was changed.
-            ConfigurationError: `where` is no regular expression and no
-                function, matches an empty text, or stands beside `events`.
+            UnknownNameError: There is no message with that id, or `where` finds
+                none; nothing was changed.
+            ConfigurationError: `where` is neither a regular expression nor a
+                function, matches an empty text, or is given with `events`.
 
-        Complexity: reads the messages, and the summaries and facts that were
-            written after the oldest of them; with `where` the log.
+        Complexity: reads the messages, and the summaries and facts written
+        after the oldest of them; with `where`, the whole log.
 
         Example:
             >>> session = Session(1_000)
@@ -875,13 +885,13 @@ class Session(RunnerHolder):
     async def aredact(
         self, events: Sequence[Event | str] | Event | str | None = None, /, *, where: WhereLike | None = None
     ) -> Redaction:
-        """Overwrite what messages say; see `redact`."""
+        """Overwrite the text of messages; see `redact`."""
         return await self._runner.arun(redact_messages, events, where, made=new_event_id())
 
     def delete(self) -> None:
         """Remove the session and every byte of it from its store.
 
-        Each store says what that means for its files.
+        Each store says what this means for its files.
         """
         self._runner.run(delete_session)
 
@@ -892,12 +902,13 @@ class Session(RunnerHolder):
     def drain(self) -> None:
         """Wait until no summary is being written in the background.
 
-        Whether by a thread, after `add`, or by a task, after `aadd`. What
-        writes one, and the hooks it calls, do not wait for themselves.
+        They may be written by a thread, after `add`, or by a task, after
+        `aadd`. A thread or task that writes a summary, and the hooks it calls,
+        do not wait for themselves.
 
         Raises:
-            ConfigurationError: It would wait for the thread it is called in: in
-                a hook, or for a task of the same event loop. Await `adrain`
+            ConfigurationError: The call would wait for its own thread: in a
+                hook, or for a task of the same event loop. Await `adrain`
                 there.
         """
         self._runner.drain()

@@ -256,19 +256,21 @@ def _number(text: str) -> float:
 def events_from(given: Any, /) -> tuple[str, Any, list[Event]]:
     """Read the name, the options and the events of a snapshot; copies of them."""
     if not isinstance(given, Mapping):
-        made = Hint("snapshot", "as snapshot() makes it")
-        raise CorruptSessionError(phrase("a snapshot is a mapping, ", made, f", not {short_repr(given)}"))
+        made = Hint("snapshot", "from snapshot()")
+        raise CorruptSessionError(
+            phrase("a snapshot must be a mapping, ", made, f", not {short_repr(given)}")
+        )
     version = given.get("version")
     if type(version) is not int or version not in (VERSION, UNSEALED):
         raise CorruptSessionError(
-            f"the snapshot has version {short_repr(version)} and this trimtab reads version {VERSION}:"
-            " restore it with the trimtab that made it"
+            f"the snapshot has version {short_repr(version)}, but this version of trimtab reads version"
+            f" {VERSION}: restore it with the version of trimtab that made it"
         )
     try:
         if version == VERSION and given.get("seal") != seal_of(given):
             raise CorruptSessionError(
-                "the snapshot does not match its seal: it was changed after it was taken. Take another, or"
-                " pass what is to change as options of restore()"
+                "the snapshot does not match its seal: it was changed after it was taken. Take another"
+                " snapshot, or pass changes as options of restore()"
             )
         data = json.loads(json.dumps({**given}, allow_nan=False))
         events = [Event(**{name: one[name] for name in _COLUMNS}) for one in data["events"]]
@@ -340,7 +342,7 @@ def _check_options(data: Any, given: Mapping[str, Any], where: str) -> None:
         Options(**as_given(data, {"counter": CharCounter(), **alone}))
     except (ContextError, TypeError, ValueError) as error:
         raise CorruptSessionError(
-            f"{where} has options no session is made with: {error!s:.300}. Take the snapshot again"
+            f"{where} has options that no session has: {error!s:.300}. Take the snapshot again"
         ) from error
 
 

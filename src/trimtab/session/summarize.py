@@ -171,7 +171,7 @@ def summarize_waiting(core: Core) -> Steps[int]:
             yield from extract_waiting(core)
             return 0
         raise ConfigurationError(
-            f"session {core.session!r} has no summarizer: pass summarizer=, a function of messages, where it"
+            f"session {core.session!r} has no summarizer: pass summarizer=, a function of messages, when it"
             " is made or opened"
         )
     seen, messages = working_set.view(), 0

@@ -92,8 +92,8 @@ def _first_that_fits(job: Job, reader: MessageReader) -> Steps[Written]:
     room = limit - size("")
     if room < 1:
         raise SummaryError(
-            f"a summary of at most {limit:,} tokens has no room for text: give it more max_summary_tokens, or"
-            " a higher summarize_threshold_tokens"
+            f"a summary of at most {limit:,} tokens has no room for text: raise max_summary_tokens or"
+            " summarize_threshold_tokens"
         )
     existing = None if job.gives_all or _rolls(options) else job.existing
     question = _question(options, _messages(job, reader), existing, room, options.summary_instructions)
@@ -152,7 +152,7 @@ def _question(
 def _text(answer: object, name: str) -> str:
     text = answer.strip() if isinstance(answer, str) else ""
     if not text:
-        raise SummaryError(f"{name} answered an empty summary")
+        raise SummaryError(f"{name} returned an empty summary")
     return text
 
 

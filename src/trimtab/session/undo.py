@@ -154,15 +154,9 @@ def find_decision(core: Core, working_set: WorkingSet, event_id: str | None) -> 
         for event in in_force.among(events):
             if event_id in (None, event.id):
                 return event
-    what = (
-        "no summary, no facts and no eviction in force"
-        if event_id is None
-        else f"no such decision {event_id!r}"
-    )
+    what = "no current summary, facts or eviction" if event_id is None else f"no such decision {event_id!r}"
     hint = () if event_id is None else ("; ", EVENT)
-    raise UnknownNameError(
-        phrase(f"session {core.session!r} has {what} that could be undone", *hint), name=event_id or ""
-    )
+    raise UnknownNameError(phrase(f"session {core.session!r} has {what} to undo", *hint), name=event_id or "")
 
 
 class InForce:

@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """What one message of a view is of.
+    """What one message of a view shows.
 
     Args:
-        kind: "message" of the log; "recalled", earlier ones as text; "system", "anchor", "facts" or
-            "summary", which the session puts in; "shortened", what the fit itself puts in.
-        versions: Versions of the messages it shows; of a summary the version of the event that wrote it.
+        kind: "message" of the log; "recalled", earlier messages as text; "system", "anchor", "facts" or
+            "summary", which the session inserts; "shortened", which the fit itself inserts.
+        versions: Versions of the messages it shows; for a summary, the version of its event.
 
     Example:
         >>> from trimtab import Session
@@ -374,35 +374,35 @@ def shown_facts(working_set: WorkingSet) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
-    """Where a session stands.
+    """The state of a session in numbers.
 
     Args:
         version: Events in its log.
-        budget_tokens: Tokens of the budget in force.
-        view_tokens: Tokens of the view, as counted, and of calls that are left out of it.
-        expected_tokens: What the provider is expected to bill for the view: `view_tokens` until usage was
-            recorded.
+        budget_tokens: Tokens of the current budget.
+        view_tokens: Counted tokens of the view, and of calls that are not in it.
+        expected_tokens: The expected bill for the view; the same as `view_tokens` until usage was recorded.
         recent_messages: Messages that are recent.
         recent_tokens: Tokens of these.
         pending_messages: Messages that wait for a summary.
         pending_tokens: Tokens of these.
-        hidden_messages: Messages that are neither in view nor summarized; `Session.summarize` takes those
-            that wait.
-        summarized_messages: Messages the summaries in force stand for.
-        failures: Summaries that failed since the last one that did not.
-        retry_tokens: Waiting tokens from which the summarizer is asked again. 0 if it did not fail, and did
-            not have to be asked for a shorter text.
+        hidden_messages: Messages that are neither in view nor summarized; `Session.summarize` summarizes
+            those that wait.
+        summarized_messages: Messages that the current summaries replace.
+        failures: Failed summaries since the last successful one.
+        retry_tokens: Waiting tokens at which the summarizer is asked again. 0 if it did not fail, and was not
+            asked for a shorter text.
         last_failure: Why the last summary failed, as far as this object knows.
-        stale_summaries: Summaries this object dropped, since what they covered had changed meanwhile.
-        hook_errors: Hooks that raised.
-        recalled_messages: Messages in view as earlier text, found for the newest question.
+        stale_summaries: Summaries that this object dropped because the messages they covered had changed
+            meanwhile.
+        hook_errors: Hooks that failed.
+        recalled_messages: Messages shown as earlier text, found for the newest question.
         facts: Facts in view.
-        hidden_facts: Facts in force that find no room.
-        stale_facts: Facts taken out of view, since a source was redacted.
-        fact_failures: Times that no facts could be had since the last one that they could.
-        fact_retry_tokens: Tokens that have yet to leave the recent messages before it is asked again; 0 if
-            it did not fail.
-        last_fact_failure: Why no facts could be had last, as far as this object knows.
+        hidden_facts: Current facts for which there is no room.
+        stale_facts: Facts removed from the view because a source was redacted.
+        fact_failures: Failed fact extractions since the last successful one.
+        fact_retry_tokens: Tokens that must stop being recent before the extractor is asked again; 0 if it did
+            not fail.
+        last_fact_failure: Why the last fact extraction failed, as far as this object knows.
     """
 
     version: int
@@ -410,42 +410,41 @@ class SessionStatus:
     budget_tokens: int
     view_tokens: int
     expected_tokens: int
-    """What the provider is expected to bill for the view: `view_tokens` until usage was recorded."""
+    """The expected bill for the view; the same as `view_tokens` until usage was recorded."""
     recent_messages: int
     recent_tokens: int
     pending_messages: int
     """Messages that wait for a summary."""
     pending_tokens: int
     hidden_messages: int
-    """Messages that are neither in view nor summarized; `Session.summarize` takes those that wait."""
+    """Messages that are neither in view nor summarized; `Session.summarize` summarizes those that wait."""
     summarized_messages: int
-    """Messages the summaries in force stand for."""
+    """Messages that the current summaries replace."""
     failures: int
-    """Summaries that failed since the last one that did not."""
+    """Failed summaries since the last successful one."""
     retry_tokens: int
-    """Waiting tokens from which the summarizer is asked again.
-
-    0 if it did not fail, and did not have to be asked for a shorter text.
+    """Waiting tokens at which the summarizer is asked again. 0 if it did not fail, and was not asked for a
+    shorter text.
     """
     last_failure: str | None
     """Why the last summary failed, as far as this object knows."""
     stale_summaries: int
-    """Summaries this object dropped, since what they covered had changed meanwhile."""
+    """Summaries that this object dropped because the messages they covered had changed meanwhile."""
     hook_errors: int
     recalled_messages: int = 0
-    """Messages in view as earlier text, found for the newest question."""
+    """Messages shown as earlier text, found for the newest question."""
     facts: int = 0
     """Facts in view."""
     hidden_facts: int = 0
-    """Facts in force that find no room."""
+    """Current facts for which there is no room."""
     stale_facts: int = 0
-    """Facts taken out of view, since a source was redacted."""
+    """Facts removed from the view because a source was redacted."""
     fact_failures: int = 0
-    """Times that no facts could be had since the last one that they could."""
+    """Failed fact extractions since the last successful one."""
     fact_retry_tokens: int = 0
-    """Tokens that have yet to leave the recent messages before it is asked again; 0 if it did not fail."""
+    """Tokens that must stop being recent before the extractor is asked again; 0 if it did not fail."""
     last_fact_failure: str | None = None
-    """Why no facts could be had last, as far as this object knows."""
+    """Why the last fact extraction failed, as far as this object knows."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -496,25 +495,25 @@ def status_of(working_set: WorkingSet, core: Core) -> SessionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewDiff:
-    """What came into a view and what went out of it, from one version to another.
+    """What came into a view and went out of it, between two versions.
 
     Args:
-        came: Messages in the second view only.
-        left: Messages in the first view only.
+        came: Messages only in the second view.
+        left: Messages only in the first view.
         summary_before: The summary of the first view; None if it has none.
         summary_after: The summary of the second view; None if it has none.
-        recalled_before: Messages the first view shows as earlier text.
-        recalled_after: Messages the second view shows as earlier text.
+        recalled_before: Messages that the first view shows as earlier text.
+        recalled_after: Messages that the second view shows as earlier text.
     """
 
     came: tuple[Event, ...]
-    """Messages in the second view only."""
+    """Messages only in the second view."""
     left: tuple[Event, ...]
-    """Messages in the first view only."""
+    """Messages only in the first view."""
     summary_before: str | None
     summary_after: str | None
     recalled_before: tuple[Event, ...] = ()
-    """Messages the first view shows as earlier text."""
+    """Messages that the first view shows as earlier text."""
     recalled_after: tuple[Event, ...] = ()
 
 
@@ -647,7 +646,7 @@ def _working_set_within(core: Core, at: int | None, budget: Any) -> Steps[Workin
     newest = (yield from core.ready()).version
     if core.in_force.context is not None:
         raise ConfigurationError(
-            "the budget of this session is its Context's: fit() shows it with that one, and with no other"
+            "the budget of this session is its Context's: fit() works only with that budget"
         )
     working_set = yield from working_set_at(core, newest if at is None else at)
     reader = working_set.reader

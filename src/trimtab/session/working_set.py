@@ -226,7 +226,7 @@ class WorkingSet:
         needed, limit = self.permanent_tokens, self.most_tokens
         if needed > limit:
             raise BudgetExceededError(
-                f"what a session always shows (system text, tools and anchors) takes {needed:,} tokens, and"
+                f"what a session always shows (system text, tools and anchors) takes {needed:,} tokens, but"
                 f" its budget is {limit:,}: {needed - limit:,} too many. Raise the budget or shorten them",
                 needed_tokens=needed,
                 limit_tokens=limit,
@@ -239,7 +239,7 @@ class WorkingSet:
         cap = limits_of(self.reader.options, self.most_tokens).max_anchor_tokens
         if tokens > cap:
             raise BudgetExceededError(
-                f"the anchors take {tokens:,} tokens and may take {cap:,} (max_anchor_tokens):"
+                f"the anchors take {tokens:,} tokens, but may take {cap:,} (max_anchor_tokens):"
                 f" {tokens - cap:,} too many. Shorten them or raise max_anchor_tokens",
                 needed_tokens=tokens,
                 limit_tokens=cap,

@@ -21,30 +21,30 @@ class Zones(NamedTuple):
     """The room of each part of a session, in tokens.
 
     Args:
-        system_tokens: What is always there: system text, anchors, framing.
-        summary_tokens: Kept free for the summary; 0 without a summarizer.
-        recent_tokens: What remains for messages as they are.
+        system_tokens: Room of what is always shown: system text, anchors, framing.
+        summary_tokens: Room kept free for the summary; 0 without a summarizer.
+        recent_tokens: Room for unchanged messages.
     """
 
     system_tokens: int
-    """What is always there: system text, anchors, framing."""
+    """Room of what is always shown: system text, anchors, framing."""
     summary_tokens: int
-    """Kept free for the summary; 0 without a summarizer."""
+    """Room kept free for the summary; 0 without a summarizer."""
     recent_tokens: int
-    """What remains for messages as they are."""
+    """Room for unchanged messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBreakdown:
-    """Tokens of each part of what a session shows.
+    """Tokens of each part of a session's view.
 
     Args:
         system: System text, tools and framing.
         anchors: Tokens of the anchors.
         summary: Tokens of the summary.
-        recent: Messages as they are, those that wait for a summary included as far as they are in view.
-        pending: Of the recent ones, those that wait for a summary.
-        recalled: What was found for the newest question.
+        recent: Tokens of unchanged messages, including those in view that wait for a summary.
+        pending: Tokens of the recent messages that wait for a summary.
+        recalled: Tokens of messages found for the newest question.
         facts: Tokens of the facts.
     """
 
@@ -53,11 +53,11 @@ class TokenBreakdown:
     anchors: int
     summary: int
     recent: int
-    """Messages as they are, those that wait for a summary included as far as they are in view."""
+    """Tokens of unchanged messages, including those in view that wait for a summary."""
     pending: int
-    """Of the recent ones, those that wait for a summary."""
+    """Tokens of the recent messages that wait for a summary."""
     recalled: int = 0
-    """What was found for the newest question."""
+    """Tokens of messages found for the newest question."""
     facts: int = 0
 
     @property
@@ -108,14 +108,14 @@ def allocate_zones(
     max_summary_tokens: int | None = None,
     min_recent_tokens: int | None = None,
 ) -> Zones:
-    """Share a budget among what is always there, the summary and the recent messages.
+    """Share a budget among the fixed part, the summary and the recent messages.
 
     Args:
-        budget_tokens: Input tokens of the whole.
-        used_tokens: Tokens of what is always there.
-        summarizes: Whether there is a summarizer; without one no room is kept for a summary.
+        budget_tokens: Input tokens of the whole view.
+        used_tokens: Tokens of what is always shown.
+        summarizes: Whether there is a summarizer; without one, no room is kept for a summary.
         max_summary_tokens: None: 0.3 of the budget, rounded down.
-        min_recent_tokens: Taken from the summary's room if need be. None: 0.3 of the budget, rounded down.
+        min_recent_tokens: Taken from the summary's room if necessary. None: 0.3 of the budget, rounded down.
 
     Raises:
         ConfigurationError: A number is negative, or not whole.

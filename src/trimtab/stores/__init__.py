@@ -1,4 +1,4 @@
-"""Where sessions are kept: in memory, in SQLite, PostgreSQL or Redis, behind one protocol."""
+"""Stores of sessions: in memory, in SQLite, PostgreSQL or Redis, with one protocol."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _SHOWN = "memory://, sqlite:///FILE, postgresql://…, redis://…, rediss://…
 
 
 StoreLike: TypeAlias = Store | str | PathLike[str]
-"""A store, or where it is, as for `open_store`."""
+"""A store, or its place, as for `open_store`."""
 
 
 def _parts_of(url: object) -> tuple[str, str]:
@@ -63,8 +63,8 @@ def _parts_of(url: object) -> tuple[str, str]:
     if not separator or not _SCHEME.fullmatch(scheme):
         shown = f"this text of {len(url)} characters" if isinstance(url, str) else type(url).__name__
         raise ConfigurationError(
-            f"a store's URL is one of {_SHOWN}, or the path of a SQLite file, as 'chats.db'; not {shown}"
-            " (keys and values of libpq go to PostgresStore)"
+            f"a store's URL must be one of {_SHOWN}, or the path of a SQLite file, such as 'chats.db'; not"
+            f" {shown} (pass keys and values of libpq to PostgresStore)"
         )
     return scheme, rest
 
@@ -79,15 +79,15 @@ def open_store(url: str | PathLike[str], /) -> Store:
     """Return the store that a URL names, or the path of a SQLite file.
 
     `chats.db` (also `.sqlite`, `.sqlite3`, and a `Path` of any name), `memory://`, `sqlite:///relative.db`,
-    `sqlite:////absolute.db`, `postgresql://…`, `redis://…`, `rediss://…` or `unix://…` (Redis); the
-    last four with what their clients take. Nothing is opened before first use. Another scheme is looked up
-    in the entry points `trimtab.stores`.
+    `sqlite:////absolute.db`, `postgresql://…`, `redis://…`, `rediss://…` or `unix://…` (Redis); the last four
+    with the options of their clients. The store is opened at first use. Other schemes are looked up in the
+    entry points `trimtab.stores`.
 
     Args:
-        url: As below; a password in it is in no error.
+        url: As in this list; errors do not show a password in it.
 
     Raises:
-        UnknownNameError: No store has such URLs; `.near` has the schemes spelled like it.
+        UnknownNameError: No store has this scheme; `.near` lists similar ones.
         ConfigurationError: The URL names no place.
         MissingExtraError: The client of that store is not installed.
 
@@ -102,7 +102,7 @@ def open_store(url: str | PathLike[str], /) -> Store:
         case "memory":
             if rest.strip("/"):
                 raise ConfigurationError(
-                    "a store in memory has no name: write memory://, and nothing behind it"
+                    "a store in memory has no name: write memory:// and nothing after it"
                 )
             return MemoryStore()
         case "sqlite":
@@ -111,7 +111,7 @@ def open_store(url: str | PathLike[str], /) -> Store:
             path = unquote(rest[1:])
             if not rest.startswith("/") or not path or "?" in rest:
                 raise ConfigurationError(
-                    "write sqlite:///relative.db or sqlite:////absolute.db; options go to SQLiteStore"
+                    "write sqlite:///relative.db or sqlite:////absolute.db; pass options to SQLiteStore"
                 )
             return _sqlite_store(path)
         case "postgresql" | "postgres":
@@ -126,11 +126,11 @@ def open_store(url: str | PathLike[str], /) -> Store:
             if (made := make_plugin("stores", scheme.lower(), url)) is not None:
                 if isinstance(made, Store):
                     return made
-                raise ConfigurationError(f"what is published for {scheme}:// is no Store: {made!r:.80}")
+                raise ConfigurationError(f"the package for {scheme}:// does not make a Store: {made!r:.80}")
             published = plugin_names("stores")
             shown = ", ".join((_SHOWN, *(f"{one}://…" for one in published)))
             raise unknown_name(
-                f"no store has URLs {scheme}://; there are: {shown}, and others are passed as objects",
+                f"no store has the scheme {scheme}://; there are: {shown}; pass other stores as objects",
                 scheme,
                 [*_SCHEMES, *published],
             )

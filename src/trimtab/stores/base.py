@@ -33,103 +33,102 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One entry of a session's log: a message, or something that was decided.
+    """One entry of a session's log: a message, or a decision.
 
     Args:
         id: Unique in its session.
-        kind: What it is: "message", "summary", "evicted"…; `trimtab.session` says which there are.
+        kind: Its kind: "message", "summary", "evicted"…; `trimtab.session` lists them.
         time: When it was made, in seconds since 1970 (UTC).
-        data: What it says, as plain data.
-        state: Where the session stands after it: small, whatever the length of the log.
-        version: Its place in the log, from 1; 0 while it is not stored.
-        incarnation: Which session of its name it was read from; empty while it is not stored.
+        data: Its content, as plain data.
+        state: The state of the session after it: small, whatever the length of the log.
+        version: Its place in the log, from 1; 0 if it is not stored.
+        incarnation: Which session of its name it was read from; empty if it is not stored.
     """
 
     id: str
     """Unique in its session."""
     kind: str
-    """What it is: "message", "summary", "evicted"…; `trimtab.session` says which there are."""
+    """Its kind: "message", "summary", "evicted"…; `trimtab.session` lists them."""
     time: float
     """When it was made, in seconds since 1970 (UTC)."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """What it says, as plain data."""
+    """Its content, as plain data."""
     state: Mapping[str, Any] = field(default_factory=dict)
-    """Where the session stands after it: small, whatever the length of the log."""
+    """The state of the session after it: small, whatever the length of the log."""
     version: int = 0
-    """Its place in the log, from 1; 0 while it is not stored."""
+    """Its place in the log, from 1; 0 if it is not stored."""
     incarnation: str = field(default="", compare=False)
-    """Which session of its name it was read from; empty while it is not stored."""
+    """Which session of its name it was read from; empty if it is not stored."""
 
     @property
     def message(self) -> Any:
-        """The message of a "message" event; None for every other."""
+        """The message of a "message" event; None for every other event."""
         return self.data.get("message")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendRequest:
-    """What a store is asked to add, in one atomic step.
+    """Events to add to a store in one atomic step.
 
     Args:
         session: Id of the session.
-        expected_version: The version this was decided on.
-        events: What to add, at least one; the store gives them the versions after the expected one, in
+        expected_version: The version on which this is based.
+        events: The events to add, at least one; the store gives them the versions after the expected one, in
             order.
-        rewrites: Stored events whose data is replaced, by version; id, kind and time stay. For redaction
+        rewrites: New data of stored events, by version; their id, kind and time do not change. For redaction
             only.
-        incarnation: Which session of that name this was decided on, as its events say; None: whichever is
-            there.
+        incarnation: Which session of that name this is based on, as its events say; None: the current one.
     """
 
     session: str
     expected_version: int
-    """The version this was decided on."""
+    """The version on which this is based."""
     events: Sequence[Event]
-    """What to add, at least one; the store gives them the versions after the expected one, in order."""
+    """The events to add, at least one; the store gives them the versions after the expected one, in order."""
     rewrites: Sequence[Event] = ()
-    """Stored events whose data is replaced, by version; id, kind and time stay. For redaction only."""
+    """New data of stored events, by version; their id, kind and time do not change. For redaction only."""
     incarnation: str | None = None
-    """Which session of that name this was decided on, as its events say; None: whichever is there."""
+    """Which session of that name this is based on, as its events say; None: the current one."""
 
     def __post_init__(self) -> None:
         if not self.events:
-            raise ConfigurationError(f"session {self.session!r}: nothing to append")
+            raise ConfigurationError(f"session {self.session!r}: no event to append")
 
     def numbered(self) -> list[Event]:
-        """Return the events with the versions they get."""
+        """Return the events with their new versions."""
         first = self.expected_version + 1
         return [replace(event, version=first + at) for at, event in enumerate(self.events)]
 
 
 class Appended(NamedTuple):
-    """What a store answers to an append.
+    """The answer of a store to an append.
 
     Args:
-        version: The version of the session now.
-        duplicate: True if the first event was stored before, and with it the others: nothing was added.
+        version: The current version of the session.
+        duplicate: True if the first event was stored before, and so all of them: nothing was added.
         incarnation: Which session of that name it was stored in.
     """
 
     version: int
-    """The version of the session now."""
+    """The current version of the session."""
     duplicate: bool = False
-    """True if the first event was stored before, and with it the others: nothing was added."""
+    """True if the first event was stored before, and so all of them: nothing was added."""
     incarnation: str = ""
     """Which session of that name it was stored in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    """Which events of a session to read; by default all of them, oldest first.
+    """Which events of a session to read; by default all, oldest first.
 
     Args:
         session: Id of the session.
         after: Only versions above this.
         before: Only versions below this.
-        limit: At most so many.
-        newest_first: Begin with the newest.
+        limit: At most `limit` of them.
+        newest_first: Whether to begin with the newest.
         ids: Only events with these ids.
-        incarnation: Which session of that name to read; None: whichever is there.
+        incarnation: Which session of that name to read; None: the current one.
     """
 
     session: str
@@ -138,13 +137,13 @@ class LoadRequest:
     before: int | None = None
     """Only versions below this."""
     limit: int | None = None
-    """At most so many."""
+    """At most `limit` of them."""
     newest_first: bool = False
-    """Begin with the newest."""
+    """Whether to begin with the newest."""
     ids: tuple[str, ...] | None = None
     """Only events with these ids."""
     incarnation: str | None = None
-    """Which session of that name to read; None: whichever is there."""
+    """Which session of that name to read; None: the current one."""
 
     def __post_init__(self) -> None:
         if self.limit is not None:
@@ -153,36 +152,37 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What to look for among the messages and the facts of a session.
+    """A search among the messages and the facts of a session.
 
     Args:
         session: Id of the session.
-        terms: What to find, as `trimtab.relevance.question_terms` makes it of a text: messages that have any
-            of it, and the two nearest messages on either side of them.
-        limit: At most so many.
-        incarnation: Which session of that name to search; None: whichever is there.
+        terms: The terms, from `trimtab.relevance.question_terms`: the search finds messages with any of them,
+            and the two nearest messages on either side.
+        limit: At most `limit` of them.
+        incarnation: Which session of that name to search; None: the current one.
     """
 
     session: str
     terms: tuple[str, ...]
-    """What to find, as `trimtab.relevance.question_terms` makes it of a text: messages that have any of it,
-    and the two nearest messages on either side of them."""
+    """The terms, from `trimtab.relevance.question_terms`: the search finds messages with any of them, and the
+    two nearest messages on either side.
+    """
     limit: int
-    """At most so many."""
+    """At most `limit` of them."""
     incarnation: str | None = None
-    """Which session of that name to search; None: whichever is there."""
+    """Which session of that name to search; None: the current one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", check_whole("limit", self.limit, least=0))
 
 
 class Found(list[Event]):
-    """The events that a search found, the best first, and how far it looked.
+    """The events that a search found, best first, and how far the search went.
 
     Args:
-        events: What was found.
-        since: Every message from this version on that has a word asked for was looked at, and of older ones
-            those that have a rarer word. 1: all were; None: the store does not say.
+        events: The events that were found.
+        since: From this version on, every message with a word of the query was read; of older messages, those
+            with a rarer word. 1: all were read; None: the store does not say.
 
     Example:
         >>> Found([], since=1).complete, Found([], since=15_203).complete
@@ -194,12 +194,13 @@ class Found(list[Event]):
     def __init__(self, events: Iterable[Event] = (), /, *, since: int | None = 1) -> None:
         super().__init__(events)
         self.since = since
-        """Every message from this version on that has a word asked for was looked at, and of older ones those
-        that have a rarer word. 1: all were; None: the store does not say."""
+        """From this version on, every message with a word of the query was read; of older messages, those
+        with a rarer word. 1: all were read; None: the store does not say.
+        """
 
     @property
     def complete(self) -> bool | None:
-        """Whether every message with a word asked for was looked at; None: unknown."""
+        """Whether every message with a word of the query was read; None: unknown."""
         return None if self.since is None else self.since <= 1
 
 
@@ -209,21 +210,21 @@ class Store(Protocol):
 
     `trimtab.testing.check_store` runs the contract on a store of your own.
 
-    Every method has a form for asyncio, prefixed `a`. Failures of the driver that may pass are
-    `StoreUnavailableError`, and asking again is safe; what cannot be read is `CorruptSessionError`.
+    Every method has a form for asyncio, prefixed `a`. Temporary failures of the driver are
+    `StoreUnavailableError`, and a retry is safe; data that cannot be read is `CorruptSessionError`.
     """
 
     def append(self, request: AppendRequest, /) -> Appended:
         """Add events in one step.
 
         Args:
-            request: The session, the version it has, and the events.
+            request: The session, its expected version, and the events.
 
         Raises:
-            VersionConflictError: The session is no longer at the version expected; nothing was changed.
+            VersionConflictError: The session no longer has the expected version; nothing was changed.
             SessionDeletedError: That session was deleted; nothing was changed.
             ConfigurationError: An id is taken by another event.
-            StoreUnavailableError: It is not known to be stored; ask again.
+            StoreUnavailableError: The store may not have stored the events; ask again.
         """
         ...
 
@@ -231,43 +232,43 @@ class Store(Protocol):
         """Read events.
 
         Args:
-            request: The session, and which of its events.
+            request: The session, and which of its events to read.
 
         Raises:
-            SessionDeletedError: The session that was meant was deleted.
+            SessionDeletedError: The session was deleted meanwhile.
             CorruptSessionError: A row is missing, was changed by hand or cannot be read.
             StoreUnavailableError: Ask again.
         """
         ...
 
     def search(self, request: SearchRequest, /) -> list[Event]:
-        """Find messages that have the terms, or stand beside them, best first.
+        """Find messages with the terms, or beside those messages, best first.
 
-        That is by BM25 over the texts of the session's messages, as `trimtab.relevance.Index` has it: terms
-        that few messages have count more, a long text has to say more. The message next to
-        another has at least half of its score, the one behind that a quarter, and without a term of its own
-        it comes behind that one; events of other kinds are no step, as far as 64 versions, and nothing
-        stands beside a fact. Newer before older where they score the same.
+        The score is BM25 over the texts of the session's messages, as in `trimtab.relevance.Index`: rare
+        terms count more, long texts less. A message next to another has at least half of its score, the one
+        after that a quarter, and without a term of its own it comes after that message. Other events do not
+        count as steps, up to 64 versions, and a fact has no neighbors. Of equal scores, the newer message
+        comes first.
 
-        Of a term that more than 1,000 messages have, only the newest 1,000 are looked at; where several terms
-        are asked for, the newest of all such terms, 20,000 in equal shares. The term counts for as rare as it
-        is among the versions since the oldest of these. A `Found` says how far the search looked; a store
-        that answers a plain list does not say it, and a session says that it is not known.
+        Of a term in more than 1,000 messages, only the newest 1,000 are read; with several terms, the newest
+        of all such terms, 20,000 in equal shares. The rarity of the term is then that in the versions since
+        the oldest of these. A `Found` says how far the search went; for a store that returns a plain list,
+        the session reports that as unknown.
 
         Args:
-            request: The session, the terms, and how many messages.
+            request: The session, the terms, and the number of messages.
         """
         ...
 
     def delete(self, session: str, /, *, incarnation: str | None = None) -> None:
-        """Remove a session; no byte of it stays where the store keeps its data.
+        """Remove a session; no byte of it remains where the store keeps its data.
 
         Args:
             session: Its name.
-            incarnation: Which session of that name; None: whichever is there.
+            incarnation: Which session of that name; None: the current one.
 
         Raises:
-            SessionDeletedError: Another one than the one meant has its name now, and is left as it is.
+            SessionDeletedError: Another session has its name now; it is not changed.
         """
         ...
 
@@ -276,7 +277,7 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back connections; a store may be closed twice."""
+        """Close connections; a store may be closed twice."""
         ...
 
     async def aappend(self, request: AppendRequest, /) -> Appended:
@@ -300,12 +301,12 @@ class Store(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Give back connections; see `close`."""
+        """Close connections; see `close`."""
         ...
 
 
 class ClosedStore(Store):
-    """Closes a store at the end of a `with` block, awaited or not."""
+    """Closes a store at the end of a `with` or `async with` block."""
 
     def __enter__(self) -> Self:
         return self
@@ -326,14 +327,14 @@ class ClosedStore(Store):
             CopyError: Always, with what to write instead.
         """
         raise CopyError(
-            f"a {type(self).__name__} holds locks and connections, and is neither copied nor pickled:"
-            " open one where it is used, as open_store('chats.db'); copy_session(store, target, id)"
+            f"a {type(self).__name__} has locks and connections, and cannot be copied or pickled: open one"
+            " where it is used, for example with open_store('chats.db'); copy_session(store, target, id)"
             " copies a session"
         )
 
 
 class ThreadedStore(ClosedStore):
-    """Gives a store that answers at once its forms for asyncio: each call runs in a thread."""
+    """Adds asyncio forms to a synchronous store: each call runs in a thread."""
 
     async def aappend(self, request: AppendRequest, /) -> Appended:
         return await _in_thread(self.append, request)
@@ -368,22 +369,22 @@ async def _sleep(seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Calls again after what passes, each time waiting longer.
+    """Calls again after a temporary failure, with longer waits each time.
 
-    That is a `VersionConflictError` or a `StoreUnavailableError`; the last one is raised.
-    What is called must read what it decides on anew each time: after a conflict the old version is
-    stale. Before attempt n + 1 it waits between nothing and the smaller of `first_seconds * 2 ** (n - 1)`
-    and `max_seconds`, at random, so that those who met once do not meet again.
+    Temporary failures are `VersionConflictError` and `StoreUnavailableError`; the last one is raised. The
+    function must read its input anew each time: after a conflict the old version is stale. Before attempt n +
+    1 it waits for a random time, up to the smaller of `first_seconds * 2 ** (n - 1)` and `max_seconds`, so
+    writers that collided once do not collide again.
 
     Args:
-        attempts: At most so many calls, at least 1. Eight processes that append to one session without a
-            pause took up to 25 on two busy cores. Where a store stays away, the default waits for some
-            17 seconds before it says so.
-        first_seconds: The longest first wait.
-        max_seconds: The longest wait of all.
-        random: Gives the part of the longest wait to take, from 0 to 1.
-        sleep: Waits so many seconds, for `call`.
-        asleep: Waits so many seconds, for `acall`.
+        attempts: Maximum number of calls, at least 1. Eight processes that appended to one session without a
+            pause took up to 25 on two busy cores. If a store is unavailable, the default waits about 17
+            seconds before it raises.
+        first_seconds: Maximum first wait.
+        max_seconds: Maximum wait between two calls.
+        random: Returns the share of the maximum wait to use, from 0 to 1.
+        sleep: Waits for a number of seconds, for `call`.
+        asleep: Waits for a number of seconds, for `acall`.
 
     Example:
         >>> Retry(attempts=3).call(lambda: "stored")
@@ -401,19 +402,19 @@ class Retry:
         object.__setattr__(self, "attempts", check_whole("attempts", self.attempts, least=1))
         if not 0 <= self.first_seconds <= self.max_seconds:
             raise ConfigurationError(
-                f"first_seconds is 0 or more and at most max_seconds, not {self.first_seconds!r} and"
+                f"first_seconds must be 0 or more and at most max_seconds, not {self.first_seconds!r} and"
                 f" {self.max_seconds!r}",
                 argument="first_seconds",
             )
 
     def call(self, function: Callable[[], T], /) -> T:
-        """Call a function until it answers.
+        """Call a function until it succeeds.
 
         Args:
             function: Called without arguments.
 
         Raises:
-            VersionConflictError: The last attempt met it; a note says how many there were.
+            VersionConflictError: The last attempt failed with it; a note gives the number of attempts.
             StoreUnavailableError: The same.
         """
         sleep: Callable[[float], object] = self.sleep
@@ -421,7 +422,7 @@ class Retry:
         return run(steps, lambda ask: sleep(ask) if isinstance(ask, float) else ask())
 
     async def acall(self, function: Callable[[], Awaitable[T]], /) -> T:
-        """Call an async function until it answers; see `call`.
+        """Call an async function until it succeeds; see `call`.
 
         Args:
             function: Called without arguments.

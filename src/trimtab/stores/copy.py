@@ -32,25 +32,24 @@ def copy_session(
 ) -> int:
     """Copy a session to another store, or under another name.
 
-    Safe to repeat: a copy that was interrupted goes on where it ended, and one that is complete stays
-    as it is.
+    Safe to repeat: an interrupted copy continues where it stopped, and a complete one is not changed.
 
     Args:
-        source: Where it is.
-        target: Where it shall be; may be the same store.
+        source: The store.
+        target: The target; may be the same store.
         session: Its name.
-        to: Its name there; None: the same.
-        before: Copy only versions below this, as to save what is before a damaged event.
-        page_events: How many events to read and write at a time.
-        incarnation: Which session of that name to copy, as its events say; None: whichever is there.
+        to: The name in the target; None: the same.
+        before: Copy only versions below this one, for example those before a damaged event.
+        page_events: Number of events to read and write at a time.
+        incarnation: Which session of that name to copy, as its events say; None: the current one.
 
     Returns:
-        How many events were written now.
+        How many events were written by this call.
 
     Raises:
         ConfigurationError: There is no such session, or the target has other events.
-        SessionDeletedError: The session that was meant was deleted.
-        StoreError: As the stores raise; repeat the call to go on.
+        SessionDeletedError: The session was deleted meanwhile.
+        StoreError: As raised by the stores; repeat the call to continue.
     """
     steps = _copy(source, target, session, session if to is None else to, before, page_events, incarnation)
     return run(steps, _answer)

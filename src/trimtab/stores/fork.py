@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 
 class Forked(ABC):
-    """A store that is told of forks."""
+    """A store that is notified of forks."""
 
     def __init__(self) -> None:
         with _listing:

@@ -68,10 +68,10 @@ def _rows(log: _Log, request: LoadRequest) -> list[Row]:
 
 # `Forked` is first: the `__init__` of a protocol, as `Store` is, calls no other.
 class MemoryStore(Forked, ThreadedStore):
-    """Keeps sessions in memory, as text: nobody shares an object with the store.
+    """Keeps sessions in memory, as text: the store shares no objects.
 
-    Safe between threads and tasks; another process sees nothing of it. What is added is put into an index of
-    its words, so that `search` takes as long as there is to be found.
+    Safe between threads and tasks; other processes do not see it. The words of added events go into an
+    index, so the time of `search` depends on what it finds.
 
     Example:
         >>> from trimtab.stores import AppendRequest, Event, LoadRequest
@@ -84,7 +84,7 @@ class MemoryStore(Forked, ThreadedStore):
     """
 
     ends_with_process = True
-    """Nobody else can find a session here, nor read one slowly."""
+    """Only this process can find a session here."""
 
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}

@@ -41,7 +41,9 @@ def to_row(event: Event, /) -> Row:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ConfigurationError(f"event {event.id!r} is not plain data: {error}") from error
     if not math.isfinite(time):
-        raise ConfigurationError(f"event {event.id!r} was made at {time}: a time is in seconds since 1970")
+        raise ConfigurationError(
+            f"event {event.id!r} has the time {time}: a time must be in seconds since 1970"
+        )
     return Row(event.version, event.id, event.kind, time, body, _seal(event, body))
 
 
@@ -59,15 +61,15 @@ def to_rows(request: AppendRequest, /) -> tuple[list[Row], list[Row]]:
     for event in (*request.events, *request.rewrites):
         for name, value in (("id", event.id), ("kind", event.kind)):
             if not is_name(value):
-                raise ConfigurationError(f"an event's {name} is {_NAME}, not {value!r:.80}")
+                raise ConfigurationError(f"an event's {name} must be {_NAME}, not {value!r:.80}")
     ids = [event.id for event in request.events]
     if len(set(ids)) < len(ids):
         twice = next(one for one in ids if ids.count(one) > 1)
-        raise ConfigurationError(f"event id {twice!r} stands twice in one append")
+        raise ConfigurationError(f"event id {twice!r} occurs twice in one append")
     for event in request.rewrites:
         if not 1 <= event.version <= request.expected_version:
             raise ConfigurationError(
-                f"event {event.id!r} of version {event.version} is not stored: append it"
+                f"event {event.id!r} of version {event.version} is not stored yet: append it"
             )
     return [to_row(event) for event in request.numbered()], [to_row(event) for event in request.rewrites]
 
@@ -140,7 +142,7 @@ def missing_event(session: str, version: int, /) -> CorruptSessionError:
 def event_beyond(session: str, version: int, /, *, at: int) -> CorruptSessionError:
     """Make the error of an event behind the version that a session says it is at."""
     return CorruptSessionError(
-        f"session {session!r} says it is at version {version}, and has an event {at}: it was changed by hand."
+        f"session {session!r} is at version {version}, but has an event {at}: it was changed by hand."
         " Restore the store from a backup",
         session=session,
         version=at,
@@ -150,9 +152,9 @@ def event_beyond(session: str, version: int, /, *, at: int) -> CorruptSessionErr
 def conflict(request: AppendRequest, actual_version: int, /) -> VersionConflictError:
     """Make the error of a writer that came too late."""
     return VersionConflictError(
-        f"session {request.session!r} is at version {actual_version} and this write was decided on version"
-        f" {request.expected_version}: another writer was faster, and nothing was changed. Read it again and"
-        " repeat, or let trimtab.stores.Retry do it",
+        f"session {request.session!r} is at version {actual_version}, but this write is based on version"
+        f" {request.expected_version}: another writer was faster, and nothing was changed. Read it again"
+        " and repeat, or use trimtab.stores.Retry",
         session=request.session,
         expected_version=request.expected_version,
         actual_version=actual_version,
@@ -168,10 +170,10 @@ def check_incarnation(session: str, wanted: str | None, actual: str | None, /) -
     """Refuse to go on with another session of that name than was meant (None: any), or with none."""
     if wanted is None or wanted == actual:
         return
-    now = "there is none of that name now" if actual is None else "another one has its name now"
+    now = "there is no session of that name now" if actual is None else "another session has its name now"
     raise SessionDeletedError(
-        f"session {session!r} was deleted since it was read, and {now}: nothing was changed. To go on with"
-        " what is there, refresh() the Session or open it again",
+        f"session {session!r} was deleted since it was read, and {now}: nothing was changed. To continue"
+        " with the current session, refresh() the Session or open it again",
         session=session,
     )
 
@@ -191,16 +193,16 @@ def _plain(data: Mapping[str, Any]) -> str:
 def id_taken(request: AppendRequest, event_id: str, /) -> ConfigurationError:
     """Make the error of an id that another event has."""
     return ConfigurationError(
-        f"session {request.session!r}: event id {event_id!r} is taken by another event. Ids are given"
-        " once; a retry repeats the very same events"
+        f"session {request.session!r}: event id {event_id!r} is taken by another event. An id is used once;"
+        " a retry repeats the same events"
     )
 
 
 def not_stored(request: AppendRequest, version: int, /) -> ConfigurationError:
     """Make the error of a rewrite whose version holds no event with its id, kind and time."""
     return ConfigurationError(
-        f"session {request.session!r}: version {version} holds another event than the rewrite says. A rewrite"
-        " replaces data; id, kind and time are those of the stored event"
+        f"session {request.session!r}: version {version} is another event than in the rewrite. A rewrite"
+        " replaces only data; id, kind and time must be those of the stored event"
     )
 
 
@@ -210,7 +212,7 @@ _NAME = "a text of 1 to 512 characters without NUL and lone surrogates"
 def check_session_name(name: object, /, *, what: str = "a session's id") -> str:
     """Return the name of a session, or of `what` else has to be one, if it can be."""
     if not is_name(name):
-        raise ConfigurationError(f"{what} is {_NAME}, not {name!r:.80}")
+        raise ConfigurationError(f"{what} must be {_NAME}, not {name!r:.80}")
     return str(name)
 
 

@@ -61,11 +61,11 @@ def usable_terms(terms: Iterable[str], /) -> tuple[str, ...]:
 
 
 def searchable_text(event: Event, /) -> str:
-    """Return what a message or fact can be found by; empty for every other kind.
+    """Return the searchable text of a message or fact; empty for other events.
 
-    Of a fact its text, a word that all facts of that text have, and one for the fact in whose place it
-    stands: nobody types these words. Of a message all texts and numbers: content of any shape, names,
-    arguments of calls. Not roles, types, ids, nor what is encoded (base64, data URLs, signatures).
+    For a fact: its text, a word shared by all facts of that text, and one for the fact it supersedes; no user
+    types these words. For a message: all texts and numbers, including content of any shape, names, and
+    arguments of calls. Roles, types, ids and encoded data (base64, data URLs, signatures) are not included.
 
     Args:
         event: An event of a log.

@@ -125,7 +125,7 @@ class Connections(ABC, Generic[C]):
             raise self._our_error(error, said) from (error if said == str(error) else None)
         except UnicodeError:
             # from the resolver, which may quote a password that is not written as a URL wants it
-            raise ConfigurationError(f"{self.name}: its host is no name that a host may have") from None
+            raise ConfigurationError(f"{self.name}: its host is not a valid host name") from None
 
 
 def _call(call: Callable[[], Any]) -> Any:
@@ -144,7 +144,7 @@ class _Operations(Protocol):
 
 
 class ServedStore(ClosedStore):
-    """A store on a server: its operations, run on connections of the caller's colour."""
+    """A store on a server: its operations run on sync or async connections, as the caller needs."""
 
     def __init__(
         self, connections: Connections[Any], operations: _Operations, *, scrub_on_delete: bool, shown: str
@@ -170,8 +170,8 @@ class ServedStore(ClosedStore):
     def search(self, request: SearchRequest, /) -> Found:
         """Find messages by an index of terms; see `Store.search`.
 
-        Appends fill the index, a batch of events at a time. A log of an older trimtab catches up by a part
-        with each append; the first search does the rest, and takes longer.
+        Appends fill the index, a batch of events at a time. A log of an older trimtab is indexed in parts
+        with each append; the first search indexes the rest, and takes longer.
         """
         return self._connections.run(self._operations.search(request))
 
@@ -179,9 +179,10 @@ class ServedStore(ClosedStore):
         """Remove a session; see `Store.delete`.
 
         Raises:
-            SessionDeletedError: Another one than the one that was meant has its name now.
-            StoreUnavailableError: It is removed, but the server's files still hold its bytes: others
-                read them, or it has not written them anew. Call `delete` or `scrub` again.
+            SessionDeletedError: Another session has its name now.
+            StoreUnavailableError: The session is removed, but the server's files still contain its bytes:
+                another connection reads them, or the server has not rewritten them. Call `delete` or `scrub`
+                again.
         """
         self._connections.run(self._operations.delete(session, incarnation))
         if self._scrub_on_delete:
@@ -191,7 +192,7 @@ class ServedStore(ClosedStore):
         return self._connections.run(self._operations.sessions())
 
     def scrub(self) -> None:
-        """Rid the server's files of what was deleted or redacted, as the class says."""
+        """Remove deleted and redacted text from the server's files; see the class."""
         self._connections.run(self._operations.scrub(), alone=True)
 
     def close(self) -> None:
@@ -219,7 +220,7 @@ class ServedStore(ClosedStore):
         return await self._connections.arun(self._operations.sessions())
 
     async def ascrub(self) -> None:
-        """Have the server's files hold no byte of what was removed; see `scrub`."""
+        """Remove deleted and redacted text from the server's files; see `scrub`."""
         await self._connections.arun(self._operations.scrub(), alone=True)
 
     async def aclose(self) -> None:
@@ -231,4 +232,4 @@ def check_seconds(waits: Mapping[str, Any], /) -> None:
     """Refuse a wait, whose name ends with `_seconds`, that is not above 0; None is no limit."""
     for name, seconds in waits.items():
         if name.endswith("_seconds") and seconds is not None and not seconds > 0:
-            raise ConfigurationError(f"{name} is more than 0, not {seconds!r:.80}", argument=name)
+            raise ConfigurationError(f"{name} must be more than 0, not {seconds!r:.80}", argument=name)

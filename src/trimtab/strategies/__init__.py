@@ -1,4 +1,4 @@
-"""Strategies: what leaves when a block does not fit. One strategy a module."""
+"""Strategies: what is evicted if a block does not fit. One strategy per module."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """New texts for one message; everything else in it stays.
+    """New texts for one message; everything else in it is kept.
 
     Args:
         index: Position of the message in the conversation.
@@ -62,20 +62,22 @@ class EvictionResult:
     New fields come with defaults, so old strategies keep working.
 
     Args:
-        kept: Units that stay, in the order of the request. With `cut`, those older than it.
-        cut: Every unit that begins at this message or later stays; pinned and held ones do anyway.
-        edits: Texts to replace in kept, not pinned, messages.
-        fits: False: this is all I can do. A Cascade goes on, otherwise BudgetExceededError is raised.
+        kept: Kept units, in the order of the request. With `cut`, those older than the cut.
+        cut: Every unit that begins at this message or later is kept; pinned and held units are kept anyway.
+        edits: Texts to replace in kept messages that are not pinned.
+        fits: False: the strategy cannot do more. A Cascade then continues; otherwise BudgetExceededError is
+            raised.
         actions: What was done, for the report; None: the strategy's name.
-        reason: Why what was evicted had to leave, for the report.
-        needed_tokens: When it does not fit: the size of the request at its least, if not this result's.
+        reason: Why units were evicted, for the report.
+        needed_tokens: If it does not fit: the smallest size of the request, if it is not that of this result.
         protected: First messages of kept units that later steps of a Cascade may shorten, but not evict.
-        insertions: Messages to put in, ascending.
-        notes: What else the report should say, a sentence each; no text of messages.
-        planned_cut: When it does not fit: the message at which a later step of a Cascade is to cut, and no
-            earlier, so that both change the prompt at one moment; 0: that step says it.
-        cause: What failed on the way. Where it does not fit, the error says so and is raised from it.
-        cannot_lead: Messages that leave though they have room: there is none for what must stand in front.
+        insertions: Messages to insert, ascending.
+        notes: Further notes for the report, one sentence each; no text of messages.
+        planned_cut: If it does not fit: the message at which a later step of a Cascade should cut, and no
+            earlier, so both change the prompt at the same time; 0: the later step decides.
+        cause: An error during the decision. If the result does not fit, the BudgetExceededError names it and
+            is raised from it.
+        cannot_lead: Messages that are evicted although they have room, because their opener has none.
     """
 
     kept: Sequence[Unit] = ()
@@ -95,26 +97,28 @@ class EvictionResult:
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Decides which units leave when a block does not fit.
+    """Decides which units are evicted when a block does not fit.
 
-    Asked when it does not fit; takes no more than it must, nothing pinned, and keeps order, as
-    `trimtab.testing` checks. After `fits=False` the newest is cut, unless `has_last_word = True`.
+    It is called if the block does not fit; it evicts no more than necessary and nothing pinned, and keeps the
+    order, as `trimtab.testing` checks. After `fits=False` the newest unit is cut, unless `has_last_word =
+    True`.
 
-    It may promise what makes it quick in long histories; a subclass inherits that. `reads = "newest"`: units
-    older than those that fit have no say, beside messages that `landmarks(history)` lists. Without it `reads`
-    is "all". A wrong promise is found by `trimtab.testing.check_strategy`, and costs a second question.
+    It may make a promise that makes it fast for long histories; a subclass inherits the promise. `reads =
+    "newest"`: the decision does not depend on units older than those that fit, except messages that
+    `landmarks(history)` lists. Without a promise, `reads` is "all". `trimtab.testing.check_strategy` finds a
+    wrong promise; at run time it costs a second question.
     """
 
     @property
     def name(self) -> str:
-        """Word for reports and data; snake_case."""
+        """Name for reports and data; snake_case."""
         ...
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Choose what stays so that `request.fits(...)`, or answer `fits=False`.
+        """Choose what to keep so that `request.fits(...)`, or return `fits=False`.
 
         Args:
-            request: What there is, what it costs, and the limit.
+            request: The units, their costs, and the limit.
         """
         ...
 
@@ -126,11 +130,11 @@ def as_strategy(value: object, /) -> Strategy:
         ConfigurationError: It has no `evict` and `name`.
     """
     if isinstance(value, type) or not callable(getattr(value, "evict", None)):
-        said = f"a strategy is an object with evict(request) and name, not {_what(value)}"
+        said = f"a strategy must be an object with evict(request) and name, not {_what(value)}"
         raise ConfigurationError(said, argument="strategy")
     name = getattr(value, "name", None)
     if not isinstance(name, str) or not name:
-        said = "a strategy has a word for reports under name, as in name = 'mine'"
+        said = "a strategy needs a name for reports, as in name = 'mine'"
         raise ConfigurationError(f"{said}; {reprlib.repr(value)} has {name!r}", argument="strategy")
     return cast("Strategy", value)
 
@@ -149,14 +153,13 @@ def _what(value: object) -> str:
 
 
 Reads = Literal["all", "newest"]
-"""What of a conversation has a say in what a strategy decides."""
+"""Which part of a conversation a strategy's decision depends on."""
 
 
 class EvictionRequest(Rows):
-    """What a strategy is asked.
+    """What a strategy is asked: the units, their sizes, and the limit.
 
-    It holds the units, how large they are, and the limit they must keep to. Made by the runner.
-    Everything is answered lazily; nothing here changes anything.
+    The runner makes it. Everything is computed when it is read; nothing here changes the conversation.
     """
 
     __slots__ = (
@@ -180,37 +183,37 @@ class EvictionRequest(Rows):
     )
 
     costs: Costs
-    """What messages and units cost as earlier steps made them, for who adds them up by himself."""
+    """Costs of messages and units after earlier steps, for strategies that add them up themselves."""
     sizes: Sizes
-    """The sizes of the messages as they came in."""
+    """The sizes of the messages before the fit."""
     additive: bool
     """True if sizes add up; False for a counter that is a black box over a list."""
     limit_tokens: int
-    """Most tokens that what stays, with `fixed_tokens`, may come to."""
+    """Maximum tokens of the kept messages together with `fixed_tokens`."""
     constant_limit_tokens: int
-    """The limit that is the same from call to call: the block's cap or the whole budget."""
+    """The limit that is the same for every call: the block's cap or the whole budget."""
     block: str
     """Name of the block; "history" in `fit`."""
     edits: Edits
     """Texts that earlier steps replaced, by message and path."""
     insertions: Sequence[Insertion]
-    """Messages that earlier steps put in; their tokens are among the fixed ones."""
+    """Messages that earlier steps inserted; their tokens are among the fixed ones."""
     protected: frozenset[int]
-    """First messages of units this request treats as staying, beside pinned and held ones."""
+    """First messages of units that this request treats as kept, in addition to pinned and held ones."""
     is_whole: bool
-    """True as long as no earlier step let go of any unit."""
+    """True as long as no earlier step evicted a unit."""
     led: bool
-    """Whether a block in front surely has something that may come first: nothing here needs an opener."""
+    """Whether an earlier block is sure to have a message that may come first: no opener is needed here."""
     planned_cut: int
-    """Where a step before wants the cut, which it has made room for, and no earlier; 0: nowhere."""
+    """Where an earlier step made room for the cut, which must not be earlier; 0: anywhere."""
     later: tuple[Strategy, ...]
-    """Steps of a Cascade that go on where the one that is asked does not make it fit."""
+    """Steps of a Cascade that follow if this one cannot make it fit."""
     memory: dict[Any, Any]
-    """What a strategy remembers of this conversation for the steps behind it, under keys of its own."""
+    """What a strategy remembers of this conversation for later steps, under its own keys."""
     looked_over: EvictionResult | None
-    """The answer of which the runner looked over the values last."""
+    """The answer whose values the runner checked last."""
     known_edits: dict[int, Mapping[Path, str]]
-    """Texts that the runner looked over, by message; the requests made of this one have the same."""
+    """Texts that the runner checked, by message; requests made from this one share them."""
 
     # Made by the runner and by `_with` only; a strategy is handed one object so that it may grow.
     def __init__(
@@ -246,20 +249,21 @@ class EvictionRequest(Rows):
 
     @property
     def question(self) -> str:
-        """What the user wrote last, in whatever block it stands; "" if nothing."""
+        """The user's latest message, in whichever block it is; "" if there is none."""
         return latest_words(self.history) if self._question is None else self._question()
 
     @property
     def fixed_tokens(self) -> int:
         """Tokens beside the units.
 
-        System text, tools, framing, and what earlier steps put in. It is the most they may come to: some
-        counters charge tools differently where a request begins with system text, as `total` knows.
+        They are system text, tools, framing, and messages that earlier steps inserted. It is an upper limit:
+        some counters charge tools differently if a request begins with system text, which `total` takes into
+        account.
         """
         return self.costs.most_fixed_tokens()
 
     def messages(self, unit: Unit, /) -> list[dict[str, Any]]:
-        """Return the unit's messages as dicts, to be read only; edited ones as edited.
+        """Return the unit's messages as read-only dicts, with edits.
 
         Args:
             unit: A unit of the request.
@@ -267,10 +271,10 @@ class EvictionRequest(Rows):
         return [self.message(index) for index in unit.indices]
 
     def message(self, index: int, /) -> dict[str, Any]:
-        """Return one message as a dict, to be read only; as edited if it was.
+        """Return one message as a read-only dict, with edits.
 
         Args:
-            index: Of the message.
+            index: Index of the message.
         """
         message: dict[str, Any] = self.history.message(index)
         if index in self.edits:
@@ -278,7 +282,7 @@ class EvictionRequest(Rows):
         return message
 
     def stays(self, unit: Unit, /) -> bool:
-        """Tell whether the unit may not leave.
+        """Tell whether the unit may not be evicted.
 
         Args:
             unit: A unit of the request.
@@ -289,7 +293,7 @@ class EvictionRequest(Rows):
     # -- how large it is
 
     def count_each(self) -> None:
-        """Count every message, which takes less time in one go than one by one."""
+        """Count every message, which is faster in one pass than one by one."""
         if self.additive and self._alive is None and self._row is None:
             self._near = None
             self.sizes.walk(self.history, self.history.head, sys.maxsize)
@@ -312,12 +316,12 @@ class EvictionRequest(Rows):
     ) -> int:
         """Return the tokens of a request of these units and their opener.
 
-        The fixed part is among them.
+        The result includes the fixed part.
 
         Args:
             units: Units of this request, in order; see `with_openers`.
-            edits: Texts to replace, by message, on top of those of earlier steps.
-            insertions: Messages to put in, beside those of earlier steps.
+            edits: Texts to replace, by message, in addition to those of earlier steps.
+            insertions: Messages to insert, in addition to those of earlier steps.
         """
         return self.costs.total(self.with_openers(units, insertions), edits, insertions)
 
@@ -329,32 +333,32 @@ class EvictionRequest(Rows):
         edits: Edits | None = None,
         insertions: Sequence[Insertion] = (),
     ) -> bool:
-        """Tell whether a request of these units and their opener keeps to the limit.
+        """Tell whether a request of these units and their opener is within the limit.
 
         Args:
-            units: What would stay.
-            edits: Texts of their messages that would be replaced, by message and path.
-            insertions: Messages that would be put in.
+            units: Units to keep.
+            edits: Texts to replace in their messages, by message and path.
+            insertions: Messages to insert.
         """
         return self.total(units, edits=edits, insertions=insertions) <= self.limit_tokens
 
     @property
     def room_tokens(self) -> int:
-        """Tokens that remain beside what must stay and what is fixed."""
+        """Tokens of the limit minus what must be kept and the fixed part."""
         self._read_near()
         stay, there = [unit_of(span) for span in self.told if span_stays(self, span)], dict[int, set[int]]()
         return self.limit_tokens - self.fixed_tokens - sum(self.costs.unit(unit, there) for unit in stay)
 
     @property
     def cuts(self) -> Cuts:
-        """The places where it may be cut, with what each costs; made anew each time."""
+        """The places for a cut, with the cost of each; built anew each time."""
         return Cuts(self)
 
     # -- what has to stand in front
 
     @property
     def openers(self) -> Openers | None:
-        """What units need in front of them; None where any may come first."""
+        """The openers that units need; None if any unit may come first."""
         if self.led or not self.history.ordered:
             return None
         if self._made_openers is None:
@@ -362,12 +366,12 @@ class EvictionRequest(Rows):
         return self._made_openers
 
     def opener(self, unit: Unit, /) -> Unit | None:
-        """Return the one unit that another needs in front of it.
+        """Return the unit that another unit needs before it.
 
-        Some providers refuse a conversation that begins with the model. There it is the user message that
-        opens the unit's turn, or else the nearest unit before it that may come first. None if the unit may
-        come first itself, and none is needed where others that may come first stay. The runner puts it to
-        what a strategy keeps; `total` and `fits` count it.
+        Some providers refuse a conversation that begins with the model. For those, it is the user message
+        that opens the unit's turn, or otherwise the nearest earlier unit that may come first. None if the
+        unit may come first itself; none is needed if kept units include one that may. The runner adds it to
+        the units that a strategy keeps; `total` and `fits` count it.
 
         Args:
             unit: A unit of the request.
@@ -375,13 +379,13 @@ class EvictionRequest(Rows):
         return None if self.openers is None else self.openers.of(unit)
 
     def with_openers(self, units: Iterable[Unit], /, insertions: Sequence[Insertion] = ()) -> Sequence[Unit]:
-        """Return units, in order, with the opener of the first if that may not come first.
+        """Return units, in order, with the opener of the first if it needs one.
 
-        What must stay does so without one, too: the opener of what is pinned or held is held.
+        Units that must be kept need none: the opener of pinned and held units is held.
 
         Args:
             units: Units of this request, in order.
-            insertions: Messages to put in, beside those of earlier steps: one of them may come first.
+            insertions: Messages to insert, in addition to those of earlier steps: one of them may come first.
         """
         given: Sequence[Unit] = units if isinstance(units, (list, tuple)) else list(units)
         openers = self.openers
@@ -397,10 +401,10 @@ class EvictionRequest(Rows):
     def texts(self, index: int, /) -> list[TextSlot]:
         """List the texts of a message that may be cut, as earlier steps made them.
 
-        Their places are those in the caller's own message, and what has no text then is not among them.
+        Their paths are those in the caller's own message; emptied texts are not listed.
 
         Args:
-            index: Of the message.
+            index: Index of the message.
         """
         slots, edits = self.history.format.texts(self.history.message(index)), self.edits.get(index)
         if edits is None:
@@ -412,7 +416,7 @@ class EvictionRequest(Rows):
         """Return what the provider would newly refuse with other texts; None if nothing.
 
         Args:
-            index: Of the message.
+            index: Index of the message.
             texts: The new texts, by path.
         """
         edited, format = {**self.edits.get(index, {}), **texts}, self.history.format
@@ -420,21 +424,21 @@ class EvictionRequest(Rows):
         return new_fault(format, self.message(index), after)
 
     def shorten(self, text: str, limit_tokens: int, /, *, keep: Keep = "end") -> str | None:
-        """Cut a text to a number of tokens, with a marker that is counted.
+        """Cut a text to a number of tokens, including a marker.
 
-        The bare marker if only that fits; None if not even that does.
+        It is the bare marker if only that fits; None if not even that does.
 
         Args:
             text: The text.
-            limit_tokens: Most tokens it may have, the marker included.
-            keep: What stays: its "start", its "end", or "both".
+            limit_tokens: Maximum number of tokens, including the marker.
+            keep: What to keep: the "start", the "end", or "both".
         """
         return shorten(text, limit_tokens, count=_text_counter(self), keep=keep)
 
     # -- the same request, asked otherwise
 
     def protecting(self, roles: Iterable[str], /) -> EvictionRequest:
-        """Return the same request in which units with a message of these roles stay.
+        """Return the same request, with units of these roles kept.
 
         Args:
             roles: As "user".
@@ -449,7 +453,7 @@ class EvictionRequest(Rows):
         return self.hold(found)
 
     def hold(self, firsts: Iterable[int], /) -> EvictionRequest:
-        """Return the same request in which units that begin at these messages stay.
+        """Return the same request, with the units that begin at these messages kept.
 
         Args:
             firsts: Indices of their first messages.
@@ -468,12 +472,12 @@ class EvictionRequest(Rows):
         return self._with(limit_tokens=limit_tokens)
 
     def after(self, result: EvictionResult, /) -> EvictionRequest:
-        """Return the request that remains once a result is carried out, for the next step.
+        """Return the request for the next step, after a result is carried out.
 
-        It is this one if nothing was done.
+        It is this request if nothing was done.
 
         Args:
-            result: What the step before answered.
+            result: The answer of the step before.
         """
         row, protected = self.told, self.protected | result.protected
         stays = result.cut is not None and not result.insertions and bool(row) and result.cut <= row[0][0]
@@ -558,18 +562,18 @@ def kept_units(request: EvictionRequest, result: EvictionResult) -> list[Unit]:
 
 
 def strategy_data(strategy: Strategy, /) -> dict[str, Any]:
-    """Write a strategy as data that `create_strategy` reads.
+    """Return a strategy as data that `create_strategy` reads.
 
     Args:
-        strategy: A strategy of trimtab's, or one with `to_dict()`.
+        strategy: A strategy of trimtab, or one with `to_dict()`.
 
     Raises:
-        ConfigurationError: It is of a class without `to_dict`, or uses a function without a name.
+        ConfigurationError: Its class has no `to_dict`, or it uses a function without a name.
     """
     write = getattr(strategy, "to_dict", None)
     if write is None:
         raise ConfigurationError(
-            f"{strategy!r} cannot be written as data: it has no to_dict; give it a name in names= instead"
+            f"{strategy!r} cannot be written as data: it has no to_dict; name it in names= instead"
         )
     data: dict[str, Any] = write()
     return data

@@ -38,15 +38,15 @@ __all__ = ["Cascade"]
 
 
 class Cascade:
-    """Run strategies in turn, each on what the one before made, until it fits.
+    """Run strategies in turn, each on the result of the one before, until it fits.
 
-    What a step protects by its options later steps may shorten, but not evict.
+    Later steps may shorten what an earlier step protects by its options, but may not evict it.
 
     Args:
-        steps: The strategies, cheapest first; one by one, not in a list.
+        steps: The strategies, cheapest first, as separate arguments, not as a list.
 
     Raises:
-        ConfigurationError: No strategy is given, or something that is none.
+        ConfigurationError: No strategy is given, or an argument is not a strategy.
 
     Example:
         >>> from trimtab import Cascade, ClearToolResults, SlidingWindow
@@ -71,7 +71,7 @@ class Cascade:
         for step in steps:
             as_strategy(step)
         self.steps = steps
-        """The strategies, cheapest first; one by one, not in a list."""
+        """The strategies, cheapest first, as separate arguments, not as a list."""
         self.asks_model = any(map(asks_model, steps))
         """True if one of the steps asks a model."""
         self.has_last_word = has_last_word(steps[-1])
@@ -98,11 +98,11 @@ class Cascade:
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "cascade"
 
     def reads_in(self, history: History, /) -> Reads:
-        """Say what has a say of a conversation.
+        """Say which messages the decision depends on.
 
         Args:
             history: The conversation.
@@ -110,7 +110,7 @@ class Cascade:
         return "newest" if reads_newest(self._leaves, history) else "all"
 
     def landmarks(self, history: History, /) -> set[int]:
-        """List the messages that have a say for a step, however old they are.
+        """List the messages a step depends on, however old they are.
 
         Args:
             history: The conversation.
@@ -118,12 +118,12 @@ class Cascade:
         return {index for step in self.steps for index in landmarks(step, history)}
 
     def shrinks(self, history: History, sizes: Sizes, /, *, limit_tokens: int) -> Shrinks | None:
-        """Say what the steps may make smaller before anything leaves.
+        """Say what the steps may shorten before anything is evicted.
 
         Args:
             history: The conversation.
             sizes: The sizes of its messages.
-            limit_tokens: The limit that is the same from call to call.
+            limit_tokens: The limit that is the same for every call.
         """
         found: Shrinks | None = None
         for step in self._makes_small:
@@ -132,7 +132,7 @@ class Cascade:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`.
+        """Return it as data for `create_strategy`.
 
         Raises:
             ConfigurationError: A step is of a class that cannot be written as data.
@@ -140,7 +140,7 @@ class Cascade:
         return {"kind": self.name, "steps": [strategy_data(step) for step in self.steps]}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Run the steps; the first that fits ends it.
+        """Run the steps, and stop at the first whose result fits.
 
         Raises:
             StrategyContractError: A step breaks its contract; the error names it.
@@ -157,7 +157,7 @@ class Cascade:
         return answer if answer.fits else drive(self._going_on(request, answer, later, at=at))
 
     def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
-        """Run the steps; yields what they need from outside.
+        """Run the steps; yields the questions that need an answer from outside.
 
         Args:
             request: As for `evict`.

@@ -36,21 +36,21 @@ _MOST_FREE = 0.75
 class Cheapest:
     """Drop the oldest units where that costs least under a prompt cache.
 
-    For a chat that grows call by call. How deep a cut goes follows from the prices and from how much the
-    conversation grows at a call; it stays where it is until the next one has to be.
+    For a chat that grows with every call. The depth of a cut follows from the prices and from how much the
+    conversation grows per call; the cut does not move until the next one is due.
 
     Args:
-        pricing: What the cache costs: a `CachePricing`, its data, or the name of one or of a model.
-        room_weight: What a token of room that stays empty costs at each call, in units of the base price
-            and beyond what reading it would cost. More of it: cuts that are not so deep.
-        expected_calls: How many calls the conversation will have in all, about; a cut frees no more than
-            those to come need. Say the same at each call, or a cut may move back. None: many.
-        cold_at: How many messages each call had that found the cache cold, system text at the front not
-            counted: there a cut costs nothing, and one is made that saves the next.
+        pricing: What the cache costs: a `CachePricing`, its data, or the name of a pricing or a model.
+        room_weight: Cost per call of a token of unused room, in units of the base price and beyond the price
+            of reading it. A higher weight makes cuts less deep.
+        expected_calls: Roughly how many calls the conversation will have in all; a cut frees no more than the
+            remaining calls need. Pass the same number for each call, or a cut may move back. None: many.
+        cold_at: Message counts (system text at the front excluded) of the calls that found the cache cold.
+            counted: At these calls a cut costs nothing, so one is made that saves the next cut.
 
     Raises:
-        ConfigurationError: An option is not of its kind or out of range.
-        UnknownNameError: Nobody knows the prices of that name.
+        ConfigurationError: An option is of the wrong kind or out of range.
+        UnknownNameError: No pricing of that name is known.
 
     Example:
         >>> from trimtab import CharCounter, fit
@@ -77,7 +77,7 @@ class Cheapest:
         weight = number_of(room_weight)
         if weight is None or weight <= 0:
             raise ConfigurationError(
-                f"room_weight is a number above 0, not {room_weight!r:.60}", argument="room_weight"
+                f"room_weight must be a number above 0, not {room_weight!r:.60}", argument="room_weight"
             )
         put(self, "room_weight", float(weight))
         if expected_calls is not None:
@@ -85,25 +85,25 @@ class Cheapest:
         put(self, "expected_calls", expected_calls)
         if isinstance(cold_at, str | bytes) or not isinstance(cold_at, Iterable):
             raise ConfigurationError(
-                f"cold_at is a list of whole numbers, not {cold_at!r:.60}", argument="cold_at"
+                f"cold_at must be a list of whole numbers, not {cold_at!r:.60}", argument="cold_at"
             )
         put(self, "cold_at", tuple(sorted({check_whole("each of cold_at", one, least=0) for one in cold_at})))
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "cheapest"
 
     @property
     def reads(self) -> Reads:
-        """The promise to ask about units near the cut alone.
+        """The promise to ask only about units near the cut.
 
-        What the calls so far were and where each was cut is told by messages.
+        The earlier calls, and where each was cut, follow from the messages.
         """
         return "newest"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`."""
+        """Return it as data for `create_strategy`."""
         return {
             "kind": self.name,
             "pricing": _pricing_data(self.pricing),
@@ -115,19 +115,19 @@ class Cheapest:
     def free_share(
         self, growth_tokens: float, /, *, room_tokens: int, fixed_tokens: int, calls: int = 0
     ) -> float:
-        """Return the share of a room that a cut is best to free.
+        """Return the share of the room that a cut should free.
 
-        A cut that frees a share x writes what remains, (1 - x) of the room, for `write - read` a token
-        more, once in x * room / growth calls, and leaves x / 2 of the room empty on the mean. Together that
-        is least where x is the square root below. What stands before the room is written again, too, if it
-        alone is too short to be stored. Where a full room is in a dearer price tier, so is what is written
-        again: the cut goes deeper, and more of the calls behind it are below the tier.
+        A cut that frees a share x rewrites the rest, (1 - x) of the room, at `write - read` more per token,
+        once every x * room / growth calls, and keeps x / 2 of the room empty on average. The sum is smallest
+        when x is the square root below. The part before the room is rewritten too, if it is too short to be
+        stored by itself. If a full room falls into a dearer price tier, the rewritten part is dearer too: the
+        cut goes deeper, so more of the later calls are below the tier.
 
         Args:
-            growth_tokens: What comes with each call.
+            growth_tokens: Tokens added by each call.
             room_tokens: The room.
-            fixed_tokens: What stands before it.
-            calls: How many calls there were.
+            fixed_tokens: Tokens before the room.
+            calls: Number of calls.
         """
         prices = self.pricing
         if room_tokens <= 0:
@@ -144,7 +144,7 @@ class Cheapest:
         return min(share, _MOST_FREE)
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Cut where the calls so far have come to, or later if that does not fit."""
+        """Cut where the earlier calls arrived, or later if that does not fit."""
         course = Course(request, asked=self, cold=self.cold_at, share=self.free_share)
         cuts = request.cuts  # behind that: what was walked over need not be read to be told apart
         limit, also = request.limit_tokens, cuts.opener
@@ -169,8 +169,8 @@ def _price_list(value: Any) -> CachePricing:
         return value
     if not isinstance(value, Mapping):
         raise ConfigurationError(
-            "pricing is a CachePricing, the name of one or of a model, or a mapping of its values,"
-            f" not {type(value).__name__}",
+            "pricing must be a CachePricing, the name of one or of a model, or a mapping of its values, not"
+            f" {type(value).__name__}",
             argument="pricing",
         )
     return CachePricing.from_dict(value)

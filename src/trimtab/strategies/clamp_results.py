@@ -29,27 +29,27 @@ CountText = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClampResults:
-    """Cut every tool result above its share, both ends kept, before whole units leave.
+    """Cut large tool results, keeping both ends, before whole units are evicted.
 
-    What a result becomes depends on its message, the counter and the limit that is the same from call to
-    call, and on nothing else, so that a prompt cache keeps its prefix. Nothing leaves. The marker says which
-    call the result answers, so that the whole is found in your own messages by its id.
+    The result of a cut depends only on the message, the counter and the limit that is the same for every
+    call. A prompt cache therefore keeps its prefix. Nothing leaves. The marker names the call that the result
+    answers, so you can find the whole result in your own messages by its id.
 
     Args:
-        max_tokens: The most the text of one result may have. Give this or `max_ratio`.
-        max_ratio: The same as a share of the limit that is the same from call to call: the block's cap, or
-            the whole budget; 0 < max_ratio <= 1.
-        above_ratio: A result of at most this share of that limit stays whole; None: of at most its own share.
-            At least `max_ratio`, at most 1. With it nothing is cut where a share has less than 64 tokens:
-            two ends of so little, and a marker, say nothing.
-        texts: Cut other texts above the share, too: what users and the model wrote; not the latest user
-            message, until the next one comes. "too_large": only those that could never stay whole beside
-            what must stay.
-        keep_newest: The newest unit, with the results that were just asked for, is cut by nothing here.
+        max_tokens: The most tokens the text of one result may have. Pass this or `max_ratio`.
+        max_ratio: The same as a share of the limit that is the same for every call: the block's cap, or the
+            whole budget; 0 < max_ratio <= 1.
+        above_ratio: A result up to this share of that limit is kept whole; None: up to its own share. At
+            least `max_ratio`, at most 1. If it is given, nothing is cut when a share has fewer than 64
+            tokens: two ends that short, and a marker, say nothing.
+        texts: Whether to cut other texts above the share as well: those of users and of the model. The latest
+            user message is not cut until the next one arrives. "too_large": only those that could never be
+            kept whole beside what must be kept.
+        keep_newest: Whether the newest unit, which has the results just asked for, is kept whole.
 
     Raises:
-        ConfigurationError: Both of `max_tokens` and `max_ratio` are given, or none; one is out of range,
-            `above_ratio` is below `max_ratio` or given without it, `texts` is none of its three values, or
+        ConfigurationError: Both `max_tokens` and `max_ratio` are given, or neither; one is out of range;
+            `above_ratio` is below `max_ratio` or given without it; `texts` is not one of its three values; or
             `keep_newest` is neither True nor False.
 
     Example:
@@ -75,7 +75,7 @@ class ClampResults:
         """Check what was given."""
         if (self.max_tokens is None) == (self.max_ratio is None):
             both = "both are given" if self.max_tokens is not None else "neither is given"
-            raise ConfigurationError(f"ClampResults takes max_tokens or max_ratio, and {both}")
+            raise ConfigurationError(f"ClampResults takes either max_tokens or max_ratio, and {both}")
         put = object.__setattr__
         if self.max_tokens is not None:
             put(self, "max_tokens", check_whole("max_tokens", self.max_tokens, least=1))
@@ -86,32 +86,32 @@ class ClampResults:
             if self.max_ratio is None or self.above_ratio < self.max_ratio:
                 raise ConfigurationError(
                     f"above_ratio={self.above_ratio} is the share above which a result is cut to max_ratio:"
-                    f" give a max_ratio of at most {self.above_ratio}",
+                    f" pass a max_ratio of at most {self.above_ratio}",
                     argument="above_ratio",
                 )
         if not isinstance(self.texts, bool) and self.texts != "too_large":
             raise ConfigurationError(
-                f"texts is True, False or 'too_large', not {reprlib.repr(self.texts)}", argument="texts"
+                f"texts must be True, False or 'too_large', not {reprlib.repr(self.texts)}", argument="texts"
             )
         check_flag("keep_newest", self.keep_newest)
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "clamp_results"
 
     @property
     def clears_results(self) -> bool:
-        """True unless texts of any size become small, too."""
+        """True unless texts of any size may be shortened, too."""
         return self.texts is not True
 
     def shrinks(self, history: History, sizes: Sizes, /, *, limit_tokens: int) -> Shrinks | None:
-        """Say from what size on a message may become smaller; None: texts do, too.
+        """Say from what size a message may be shortened; None: texts may be, too.
 
         Args:
             history: The conversation.
             sizes: The sizes of its messages.
-            limit_tokens: The limit that is the same from call to call.
+            limit_tokens: The limit that is the same for every call.
         """
         if self.texts is True:
             return None
@@ -125,7 +125,7 @@ class ClampResults:
         return Shrinks(above, least, room, least, self.keep_newest)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`."""
+        """Return it as data for `create_strategy`."""
         share: dict[str, Any] = (
             {"max_ratio": self.max_ratio} if self.max_tokens is None else {"max_tokens": self.max_tokens}
         )
@@ -134,7 +134,7 @@ class ClampResults:
         return {"kind": self.name, **share, "texts": self.texts, "keep_newest": self.keep_newest}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Cut every result above the share; nothing leaves."""
+        """Cut every result above the share; evicts nothing."""
         (edits, passes), units = self._edits(request), request.told_units
         start = units[0].first if units else 0  # from there on all stays: nothing is copied for it
         return EvictionResult(
@@ -148,12 +148,12 @@ class ClampResults:
         )
 
     def shares(self, limit_tokens: int, /) -> tuple[int, int] | None:
-        """Return what a result is cut to, and what one that stays whole may have.
+        """Return the size results are cut to, and the largest size that is kept whole.
 
-        None: none is cut, since what it would come to is too little to be of use.
+        None: no result is cut, because the ends would be too short to be useful.
 
         Args:
-            limit_tokens: The limit that is the same from call to call.
+            limit_tokens: The limit that is the same for every call.
         """
         share = share_of(self.max_tokens, self.max_ratio, limit_tokens)
         if self.above_ratio is None:
@@ -257,7 +257,7 @@ def text_room(history: History, sizes: Sizes, limit_tokens: int, /) -> int:
     Args:
         history: The conversation.
         sizes: The sizes of its messages.
-        limit_tokens: The limit that is the same from call to call.
+        limit_tokens: The limit that is the same for every call.
     """
     staying = {*range(history.head), *history.pins}
     user = history.latest_user if history.protect else None

@@ -65,23 +65,24 @@ class _Blanks(NamedTuple):
 class ClearToolResults:
     """Blank old tool results, oldest first, until the rest fits.
 
-    The newest `keep_results` stay as they are. Results that share a message are told apart: each is blanked
-    or left alone for itself, and has a placeholder of its own. It goes on to the next mark of a stride, so
-    that the same results are blank from call to call. Before a SlidingWindow in a Cascade the newest messages
-    stand whole in most of the room, what is older stands cleared as far as it fits, and the window cuts when
-    both move.
+    The newest `keep_results` are not changed. Results in one message are treated separately: each is blanked
+    or kept by itself, and has its own placeholder. Blanking continues to the next mark of a stride, so the
+    same results are blank from call to call. Before a SlidingWindow in a Cascade, most of the room shows the
+    newest messages whole. Older messages are shown with cleared results as far as they fit. The window cuts
+    when both parts move.
 
     Args:
-        keep_results: The newest results that are left alone.
-        clear_at_least_tokens: Once it clears, go on until so many tokens are gone, if there is that much.
-        exclude_tools: Names of tools whose results are left alone.
-        placeholder: Text that stands for a cleared result; used only where it is smaller. A result that the
-            provider refuses with it, as a failed one without text, has the default.
-        target_ratio: Below 1 it clears in strides of (1 - target_ratio) of the limit, so that a prompt cache
-            keeps its prefix; 1: no more than it must on each call; 0 < target_ratio <= 1.
-        cleared_ratio: Before a SlidingWindow in a Cascade the share of the limit in which older messages
-            stand with their results cleared; 0 < cleared_ratio <= 1. More of it keeps more of what was
-            done in view, and less of it whole.
+        keep_results: Number of newest results that are not changed.
+        clear_at_least_tokens: Once clearing starts, it continues until this many tokens are cleared, if there
+            are that many.
+        exclude_tools: Names of tools whose results are not changed.
+        placeholder: Text that replaces a cleared result; used only if it is smaller. If the provider refuses
+            a result with it, for example a failed result without text, that result gets the default.
+        target_ratio: Below 1, results are cleared in strides of (1 - target_ratio) of the limit, so a prompt
+            cache keeps its prefix; 1: no more than necessary for each call; 0 < target_ratio <= 1.
+        cleared_ratio: Before a SlidingWindow in a Cascade: the share of the limit for older messages with
+            cleared results; 0 < cleared_ratio <= 1. A larger share keeps more of the history in view, but
+            less of it whole.
 
     Raises:
         ConfigurationError: A number is negative, a share is not above 0 and at most 1, or the placeholder is
@@ -123,16 +124,16 @@ class ClearToolResults:
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "clear_tool_results"
 
     @property
     def clears_results(self) -> bool:
-        """True: nothing but results becomes small."""
+        """True: only results are shortened."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`."""
+        """Return it as data for `create_strategy`."""
         return {
             "kind": self.name,
             "keep_results": self.keep_results,
@@ -144,7 +145,7 @@ class ClearToolResults:
         }
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Blank results from the oldest on until it fits, and on to a mark."""
+        """Blank results, oldest first, until the rest fits, then on to a mark."""
         blanks, end = self._clearable(request)
         # In a block with little room beside others a stride of the whole budget would clear next to nothing.
         has_room = 2 * request.limit_tokens >= request.constant_limit_tokens

@@ -34,7 +34,7 @@ __all__ = ["StrategyKind", "create_strategy"]
 
 
 class StrategyKind(StrEnum):
-    """The words for strategies in data: class names in snake_case."""
+    """The names of strategies in data: class names in snake_case."""
 
     SLIDING_WINDOW = "sliding_window"
     CHEAPEST = "cheapest"
@@ -113,14 +113,14 @@ def create_strategy(
     """Make a strategy from data: a kind, or a mapping with `kind` and its options.
 
     Args:
-        data: `"sliding_window"`, or `{"kind": "sliding_window", "target_ratio": 0.7}`; a Cascade has
-            `steps`, a list of the same. Or `"agent"`, a Cascade for agents with large tool results. Another
-            kind is looked up in the entry points `trimtab.strategies`, and called with the options.
-        names: Functions by the names used in the data, as in `{"score": "mine"}`.
+        data: `"sliding_window"`, or `{"kind": "sliding_window", "target_ratio": 0.7}`; a Cascade has `steps`,
+            a list of the same. Or `"agent"`, a Cascade for agents with large tool results. Other kinds are
+            looked up in the entry points `trimtab.strategies`, and called with the options.
+        names: Functions by the names used in the data, such as `{"score": "mine"}`.
 
     Raises:
-        UnknownNameError: A kind or a registered name nobody knows; says the near ones.
-        ConfigurationError: An option the kind does not have, or a value out of range.
+        UnknownNameError: The kind or a registered name is unknown; the error lists similar names.
+        ConfigurationError: The kind does not have an option, or a value is out of range.
 
     Example:
         >>> create_strategy({"kind": "sliding_window", "keep_turns": True}).to_dict()["keep_turns"]
@@ -130,7 +130,9 @@ def create_strategy(
     if isinstance(data, str):
         data = {"kind": data}
     if not isinstance(data, Mapping):
-        raise ConfigurationError(f"a strategy is a kind or a mapping with 'kind', not {reprlib.repr(data)}")
+        raise ConfigurationError(
+            f"a strategy must be a kind or a mapping with 'kind', not {reprlib.repr(data)}"
+        )
     options = dict(data)
     word = options.pop("kind", None)
     if not isinstance(word, str):
@@ -179,7 +181,7 @@ def _plugin_of(word: str, options: Mapping[str, Any]) -> Strategy:
 
 def _from_name(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
     if options:
-        raise ConfigurationError(f"{word!r} is a strategy from names=; it takes no options here")
+        raise ConfigurationError(f"{word!r} is a strategy from names=, and takes no options here")
     if not callable(getattr(value, "evict", None)):
         raise ConfigurationError(
             f"names[{word!r}] is used as a strategy but has no evict method: {value!r}", argument="names"
@@ -190,7 +192,7 @@ def _from_name(word: str, value: Any, options: Mapping[str, Any]) -> Strategy:
 def _preset(word: str, options: Mapping[str, Any]) -> Strategy:
     if options:
         raise ConfigurationError(
-            f"{word!r} has no options: write out its steps, as create_strategy({word!r}).to_dict() has them"
+            f"{word!r} has no options: write out its steps, from create_strategy({word!r}).to_dict()"
         )
     return PRESETS[word]
 

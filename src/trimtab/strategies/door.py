@@ -42,7 +42,7 @@ _STEADY_STRATEGY = _default(STEADY_RATIO)
 """The default in strides; made once, since it is asked for at each call of a chat."""
 
 StrategyLike: TypeAlias = Strategy | str
-"""What `strategy=` takes: a strategy, or a name that `create_strategy` knows, as "agent" or "drop"."""
+"""What `strategy=` may be: a strategy, or a name that `create_strategy` knows, such as "agent" or "drop"."""
 
 
 def check_steady(value: Any, /) -> bool | float:
@@ -56,8 +56,8 @@ def check_steady(value: Any, /) -> bool | float:
     number = number_of(value)
     if number is None or not 0 < number < 1:
         raise ConfigurationError(
-            "steady is True, False, or the share of the room that a cut leaves, above 0 and below 1, not"
-            f" {reprlib.repr(value)}",
+            "steady must be True, False, or the share of the room that a cut keeps, above 0 and below 1,"
+            f" not {reprlib.repr(value)}",
             argument="steady",
         )
     return float(number)

@@ -14,43 +14,43 @@ __all__ = ["Drop", "DropNewest", "Strict"]
 
 @dataclass(frozen=True, slots=True)
 class Strict:
-    """Refuse what does not fit with BudgetExceededError.
+    """Raise BudgetExceededError if the block does not fit.
 
     No other block gives way for it.
     """
 
     has_last_word: ClassVar[bool] = True
-    """`fit` does not cut the newest unit in its place."""
+    """`fit` does not cut the newest unit instead."""
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "strict"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`."""
+        """Return it as data for `create_strategy`."""
         return {"kind": self.name}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Keep everything and say that it does not fit."""
+        """Keep everything and report that it does not fit."""
         return EvictionResult(kept=request.units, fits=False, actions=())
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Drop every free unit of a block that does not fit: all or nothing."""
+    """Drop all free units of a block if the block does not fit."""
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "drop"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`."""
+        """Return it as data for `create_strategy`."""
         return {"kind": self.name}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Keep what must stay."""
+        """Keep what must be kept."""
         kept = [unit for unit in request.units if request.stays(unit)]
         return EvictionResult(
             kept=kept, fits=request.fits(kept), actions=("dropped",), reason="block_dropped"
@@ -61,20 +61,20 @@ class Drop:
 class DropNewest:
     """Drop the newest free units until the rest fits.
 
-    For ranked documents, best first.
+    For documents in order of rank, best first.
     """
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "drop_newest"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`."""
+        """Return it as data for `create_strategy`."""
         return {"kind": self.name}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Keep as many of the oldest free units as fit beside what must stay."""
+        """Keep as many of the oldest free units as fit beside what must be kept."""
         units = list(request.units)
         free = [unit for unit in units if not request.stays(unit)]
         count = _fitting(request, units, free)

@@ -36,14 +36,14 @@ MAX_FACTS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """Something a conversation says that is worth keeping.
+    """Something worth keeping that a conversation says.
 
     Args:
-        text: What it says, in a line.
-        sources: Ids of the messages it comes from, of those in the request; none: it comes from all of them.
-        supersedes: The text of a known fact that holds no longer, since this one does.
-        origin: Who said it: of its sources the one with the least say. The session sets it; what an extractor
-            writes there is not used.
+        text: The fact, in one line.
+        sources: Ids of its source messages, among those of the request; empty: all of them.
+        supersedes: The text of a known fact that is no longer true because of this one.
+        origin: Its author: of its sources, the one with the lowest authority. The session sets it; a value
+            from an extractor is ignored.
     """
 
     text: str
@@ -54,15 +54,15 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactRequest:
-    """What a fact extractor is asked.
+    """The request to a fact extractor.
 
     New fields come with defaults, so old extractors keep working.
 
     Args:
         messages: The messages to read, oldest first; not to be changed.
         ids: Their ids, in the same order, for `Fact.sources`.
-        known: Facts that are known and in view, oldest first; what they say needs no new fact.
-        max_facts: Most facts that are taken from the answer; those behind them are left out.
+        known: Known facts in view, oldest first; they need no new fact.
+        max_facts: Maximum number of facts that are used; further ones are ignored.
     """
 
     messages: Sequence[Any]
@@ -73,17 +73,17 @@ class FactRequest:
 
 @runtime_checkable
 class FactExtractor(Protocol):
-    """Reads messages that leave the view of a session for facts worth keeping.
+    """Reads messages that go out of a session's view for facts worth keeping.
 
-    May be async. What it raises is no error of the session: nothing is lost, and the messages are given
+    May be async. Its exceptions are not errors of the session: nothing is lost, and the messages are read
     again later. Cancellation passes through.
     """
 
     def extract(self, request: FactRequest, /) -> Sequence[Fact] | Awaitable[Sequence[Fact]]:
-        """Return the facts that are new; an empty list where there are none.
+        """Return the new facts; an empty list if there are none.
 
         Args:
-            request: Messages, and the facts that are known.
+            request: Messages, and the known facts.
         """
         ...
 
@@ -95,7 +95,7 @@ class _Extracts(Protocol):
 
 
 FactExtractorLike: TypeAlias = _Extracts | Callable[[Any], Sequence[Fact] | Awaitable[Sequence[Fact]]]
-"""What is taken for a fact extractor: one, or a function of a `FactRequest`; may be async."""
+"""What a fact extractor may be: a `FactExtractor`, or a function of a `FactRequest`; may be async."""
 
 
 class FunctionFactExtractor:
@@ -123,10 +123,10 @@ class FunctionFactExtractor:
 
 
 def fact_extractor_from(function: Callable[[Any], Any], /) -> FactExtractor:
-    """Make a fact extractor of a function of a `FactRequest`; it may be async.
+    """Make a fact extractor from a function of a `FactRequest`; it may be async.
 
     Args:
-        function: Takes the request; gives a list of `Fact`.
+        function: Takes the request; returns a list of `Fact`.
 
     Raises:
         ConfigurationError: It cannot be called with one argument.
@@ -138,7 +138,8 @@ def fact_extractor_from(function: Callable[[Any], Any], /) -> FactExtractor:
     """
     if isinstance(function, type) or not callable(function):
         raise ConfigurationError(
-            f"a fact extractor is a function of a request, or has extract(request), not {function!r:.80}",
+            "a fact extractor must be a function of a request, or have extract(request), not"
+            f" {function!r:.80}",
             argument="fact_extractor",
         )
     check_parameters("a fact extractor", function, "request")
@@ -192,17 +193,17 @@ async def afacts_by(extractor: FactExtractor, request: FactRequest, /) -> list[F
 
 def _facts_of(word: str, answer: object) -> list[Fact]:
     if not isinstance(answer, Sequence) or isinstance(answer, (str, bytes)):
-        raise SummaryError(f"{word} answered {type(answer).__name__}, and no list of facts")
+        raise SummaryError(f"{word} returned {type(answer).__name__}, not a list of facts")
     for fact in answer:
         if not isinstance(fact, Fact) or not isinstance(fact.text, str):
-            raise SummaryError(f"{word} answered a {type(fact).__name__} among its facts, and no Fact")
+            raise SummaryError(f"{word} returned a {type(fact).__name__} among its facts, not a Fact")
         sources = fact.sources
         is_list = isinstance(sources, Sequence) and not isinstance(sources, str)
         if not is_list or not all(isinstance(one, str) for one in sources):
-            raise SummaryError(f"{word} answered a Fact whose sources are no list of ids")
+            raise SummaryError(f"{word} returned a Fact whose sources are not a list of ids")
         if not isinstance(fact.supersedes, str | None):
             raise SummaryError(
-                f"{word} answered a Fact that supersedes no text: {type(fact.supersedes).__name__}"
+                f"{word} returned a Fact whose supersedes is not a text: {type(fact.supersedes).__name__}"
             )
     return list(answer)
 

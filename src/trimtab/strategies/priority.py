@@ -36,22 +36,23 @@ __all__ = ["PriorityBased"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorityBased:
-    """Keep what scores best.
+    """Keep the units with the highest scores.
 
-    Pinned and held units come first, then units by their best message. Ties go to the newer unit;
-    what does not fit is skipped; the order of the conversation is kept. Reads and counts the whole
-    history.
+    Pinned and held units are kept first, then units by the score of their best message. Of equal scores the
+    newer unit wins; a unit that does not fit is skipped; the order of the conversation does not change. Reads
+    and counts the whole history.
 
     Args:
-        score: What a message is worth: `"role"` (whom it is from), `"recency"`, `"relevance"` (what it says
-            about the user's latest message), several with weights, as in `{"relevance": 1, "role": 0.3}`,
-            or a function of a message (a read-only mapping) and its `Place`. `afit` awaits an async one,
-            message by message: who asks a service asks it once for all, by `Relevant(score=...)`.
-        score_name: Name a function was registered under, for `to_dict`.
+        score: How to score a message: `"role"` (its author), `"recency"`, `"relevance"` (how much it says
+            about the user's latest message), several of these with weights, such as `{"relevance": 1, "role":
+            0.3}`, or a function of a message (a read-only mapping) and its `Place`. `afit` awaits an async
+            function, one message at a time. To ask a service once for all messages, use
+            `Relevant(score=...)`.
+        score_name: Registered name of the function, for `to_dict`.
 
     Raises:
         ConfigurationError: `score` is neither a function nor names with weights.
-        UnknownNameError: It is a name nobody knows.
+        UnknownNameError: The name is unknown.
 
     Example:
         >>> from trimtab import fit
@@ -84,30 +85,30 @@ class PriorityBased:
 
     @property
     def asks_model(self) -> bool:
-        """True if a function of the caller's scores: it is asked once for one fit."""
+        """True if a function of the caller scores: it is asked once per fit."""
         return not isinstance(self.score, Weights) and self.score is not default_score
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "priority_based"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`.
+        """Return it as data for `create_strategy`.
 
         Raises:
-            ConfigurationError: The score is a function that has no name.
+            ConfigurationError: The score is a function without a name.
         """
         if self.score is default_score:
             return {"kind": self.name}
         return {"kind": self.name, "score": score_data(self.score, self.score_name)}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Take units greedily by score."""
+        """Take units greedily, highest score first."""
         return drive(self.evicting(request))
 
     def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
-        """Take units greedily by score; yields calls of a function.
+        """Take units greedily, highest score first; yields calls of a function.
 
         Args:
             request: As for `evict`.

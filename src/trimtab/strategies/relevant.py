@@ -39,30 +39,31 @@ __all__ = ["Relevant"]
 
 @dataclass(frozen=True, slots=True)
 class Relevant:
-    """Keep the newest part, and of the rest what says most about the question.
+    """Keep the newest units, and those of the rest most relevant to the question.
 
-    The newest units take `recent_ratio` of the room, so that the thread is not lost. What remains goes to the
-    units with the best scores, whole, wherever they stand; ties go to the newer unit, what does not fit is
-    skipped, and the order of the conversation is kept. Reads and counts the whole history.
+    The newest units take `recent_ratio` of the room, so the thread is not lost. The remaining room goes to
+    the units with the highest scores, wherever they are. Of equal scores the newer unit wins; a unit that
+    does not fit is skipped; the order of the conversation does not change. Reads and counts the whole
+    history.
 
     Args:
-        query: What to look for; None: what the user wrote last, in a Context in whatever block it stands.
-        score: What a message is worth: `"relevance"` (BM25 over stems, half a score for the messages beside
-            a hit, less for what is long), `"role"` (whom it is from) and `"recency"`, several with weights,
-            or a function `(query, messages)` that returns a number for each: embeddings, a reranker. `afit`
-            awaits an async one. The default is relevance with a tenth of role: of two messages that say as
-            much the user's stays, and what says nothing of the question leaves by role.
-        recent_ratio: Part of the room beside what must stay that the newest units take, from 0 to 1.
-        gap: A line that stands, as a user's message, where messages were left out, as in
-            `"[… {count} messages left out …]"`; None: nothing does. None stands behind the latest user
-            message, where it would be taken for the question. A line of an earlier fit that comes back is
-            known by its words, and what it stands for is added to the new one's.
-        score_name: Name a function was registered under, for `to_dict`.
+        query: What to look for; None: the user's latest message; in a Context, in whichever block it is.
+        score: How to score a message: `"relevance"` (BM25 over stems; neighbors of a hit get half its score,
+            and long messages get less), `"role"` (its author) and `"recency"`, several of these with weights,
+            or a function `(query, messages)` that returns a number for each message, such as embeddings or a
+            reranker. `afit` awaits an async function. The default is relevance with a tenth of role: of two
+            equally relevant messages the user's is kept, and irrelevant messages are evicted by role.
+        recent_ratio: Share of the room beside what must be kept that the newest units take, from 0 to 1.
+        gap: A line, in a user message, that shows where messages were left out, such as `"[… {count} messages
+            left out …]"`; None: no line. No line follows the latest user message, where it would be read as
+            the question. A line from an earlier fit is recognized by its words, and its count is added to the
+            new line's.
+        score_name: Registered name of the function, for `to_dict`.
 
     Raises:
         ConfigurationError: `recent_ratio` is not from 0 to 1, `score` is neither a function nor names with
-            weights, or `gap` is no text or names something else than `count`.
-        UnknownNameError: `score` is a name nobody knows.
+            weights, or `gap` is not text or names something other than `count`.
+        UnknownNameError: `score` is an unknown name.
 
     Example:
         >>> from trimtab import fit
@@ -92,12 +93,13 @@ class Relevant:
     ) -> None:
         if query is not None and not isinstance(query, str):
             raise ConfigurationError(
-                f"query is a text, or None for what the user wrote last, not {query!r}", argument="query"
+                f"query must be a text, or None for the user's latest message, not {query!r}",
+                argument="query",
             )
         share = number_of(recent_ratio)
         if share is None or not 0 <= share <= 1:
             raise ConfigurationError(
-                f"recent_ratio is a number from 0 to 1, not {recent_ratio!r}", argument="recent_ratio"
+                f"recent_ratio must be a number from 0 to 1, not {recent_ratio!r}", argument="recent_ratio"
             )
         put = object.__setattr__
         put(self, "query", query)
@@ -108,7 +110,7 @@ class Relevant:
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "relevant"
 
     @property
@@ -117,10 +119,10 @@ class Relevant:
         return not isinstance(self.score, Weights)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`.
+        """Return it as data for `create_strategy`.
 
         Raises:
-            ConfigurationError: The score is a function that has no name.
+            ConfigurationError: The score is a function without a name.
         """
         return {
             "kind": self.name,
@@ -131,11 +133,11 @@ class Relevant:
         }
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Take the newest units, then the best of the others while they fit."""
+        """Take the newest units, then those with the highest scores while they fit."""
         return drive(self.evicting(request))
 
     def evicting(self, request: EvictionRequest, /) -> Steps[EvictionResult]:
-        """Take the newest units, then the best of the others; yields calls of a ranker.
+        """Take the newest units, then the highest scores; yields calls of a ranker.
 
         Args:
             request: As for `evict`.
@@ -295,14 +297,14 @@ def _check_gap(gap: Any) -> str:
     """Return the text of a gap in which the number of messages can be filled in."""
     if not isinstance(gap, str) or not gap.strip():
         raise ConfigurationError(
-            f"gap is a text, as in '[… {{count}} messages left out …]', not {gap!r}", argument="gap"
+            f"gap must be a text, such as '[… {{count}} messages left out …]', not {gap!r}", argument="gap"
         )
     try:
         gap.format(count=1)
     except (LookupError, ValueError, AttributeError, TypeError) as error:
         raise ConfigurationError(
-            f"gap may have {{count}} for the number of messages, and {{{{ for a brace; {gap!r} has something"
-            f" else: {error}",
+            f"gap may have {{count}} for the number of messages, and {{{{ for a brace; {gap!r} has another"
+            f" field: {error}",
             argument="gap",
         ) from error
     return gap

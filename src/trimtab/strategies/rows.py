@@ -23,7 +23,7 @@ Near = Callable[[], tuple["list[Span] | None", int, bool]]
 
 
 class Rows:
-    """What is there of a conversation, told apart as far as somebody asked."""
+    """The units of a conversation, built as far as they are needed."""
 
     __slots__ = (
         "_alive",
@@ -78,11 +78,11 @@ class Rows:
 
     @property
     def units(self) -> Sequence[Unit]:
-        """All units that are still there, in order. Reads the whole conversation.
+        """All remaining units, in order. Reads the whole conversation.
 
-        Behind a walk back from the newest (`newest_first`) that stopped early, one unit that may leave stands
-        for all that were not read, so that places among units say nothing then. A strategy that asks more of
-        it, or how many units there are, is asked again with all.
+        After a walk back from the newest (`newest_first`) that stopped early, one unit that may be evicted
+        replaces all unread ones, so indices of units mean nothing then. A strategy that needs more of it, or
+        the number of units, is asked again with all of them.
         """
         if self._walked is not None and self.is_near:
             return self._walked
@@ -91,16 +91,16 @@ class Rows:
 
     @property
     def row(self) -> list[Span]:
-        """The same as spans, of which no unit has to be made."""
+        """The same as spans, without building units."""
         self._tell_all()
         return self.told
 
     @property
     def told(self) -> list[Span]:
-        """The same as far as somebody asked; for who reads the newest those near the cut.
+        """The same as far as needed: if a strategy reads "newest", those near the cut.
 
-        Older ones that may leave are not in it, and neighbors far from the cut are one stretch until `part`
-        tells them apart. It is `row` for any other strategy.
+        Older ones that may be evicted are not included, and neighbors far from the cut are one stretch until
+        `part` builds their units. For any other strategy it is `row`.
         """
         if self._row is None and self._alive is None and self.reads_newest:
             self._read_near()
@@ -110,7 +110,7 @@ class Rows:
 
     @property
     def told_units(self) -> Sequence[Unit]:
-        """The same as units, a stretch as one."""
+        """The same as units, with a stretch as one unit."""
         if self._alive is None:
             if self._row is None and not self.reads_newest:
                 return self.history.units
@@ -152,7 +152,7 @@ class Rows:
     def newest_first(self) -> Iterator[Unit]:
         """Walk the units from the newest to the oldest.
 
-        What may fit is read at first, and all the rest once the walk goes on behind that.
+        Units that may fit are read at first, and the others once the walk goes beyond them.
         """
         self._read_near()
         return self._walk_back() if self.is_near else reversed(self.units)
@@ -180,15 +180,15 @@ class Rows:
         yield from reversed(all_units[:older])
 
     def is_sure(self, keeps: Callable[[int], bool], /) -> bool:
-        """Tell whether what was answered would have been answered of all units, too.
+        """Tell whether the answer would be the same for all units.
 
-        What was asked of units near the cut alone holds if the strategy promised to read no others. Without
-        a promise it does where the strategy stopped on its way back, asked for nothing that was not there,
-        and keeps what it passed, all but the last. These are some: few may have been chosen by their places
-        among all units, of which nobody knew the number.
+        An answer from the units near the cut is valid if the strategy promised to read no others. Without a
+        promise it is valid if the strategy stopped on its way back, read no missing unit, and keeps all that
+        it passed except the last. These units are part of the row: a few may have been chosen by index, when
+        the number of units was unknown.
 
         Args:
-            keeps: Tells whether a message stays.
+            keeps: Tells whether a message is kept.
         """
         if not self.is_near or not self._promise_kept:
             return self._promise_kept
@@ -201,12 +201,12 @@ class Rows:
         return len(passed) > _SURELY_PASSED and all(stay[:-1])
 
     def part(self, stretch: Span, /, *, at: int, few: int) -> None:
-        """Tell apart some units of a stretch, from one of its messages on.
+        """Build some units of a stretch, from one of its messages on.
 
         Args:
-            stretch: The stretch they are in.
-            at: Index of the first message of the first of them.
-            few: How many units, at most.
+            stretch: The stretch of the units.
+            at: Index of the first message of the first unit.
+            few: Maximum number of units.
         """
         self._put_for(stretch, self.history.part(stretch[0], stretch[1], at=at, few=few))
 

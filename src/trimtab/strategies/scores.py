@@ -40,23 +40,23 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a message stands among those of its block.
+    """The place of a message among those of its block.
 
     Args:
         index: Position, from 0.
-        count: Messages in the block.
-        kind: Whom it is from: system, user, assistant, tool or other.
-        has_calls: Whether it calls tools.
+        count: Number of messages in the block.
+        kind: Its author: system, user, assistant, tool or other.
+        has_calls: Whether it has tool calls.
     """
 
     index: int
     """Position, from 0."""
     count: int
-    """Messages in the block."""
+    """Number of messages in the block."""
     kind: str
-    """Whom it is from: system, user, assistant, tool or other."""
+    """Its author: system, user, assistant, tool or other."""
     has_calls: bool
-    """Whether it calls tools."""
+    """Whether it has tool calls."""
 
     @property
     def recency(self) -> float:
@@ -65,10 +65,9 @@ class Place:
 
 
 Score = Callable[[Mapping[str, Any], Place], float | Awaitable[float]]
-"""Says how much a message is worth keeping; higher stays longer; may be async.
+"""Returns how much a message is worth keeping; higher is kept longer; may be async.
 
-The message is a read-only view; what is nested in it is the caller's own, and to be
-read only.
+The message is a read-only view; nested values are the caller's own, and must not be changed.
 """
 
 
@@ -80,7 +79,7 @@ def default_score(message: Mapping[str, Any], place: Place, /) -> float:
 
     Args:
         message: The message, as a dict.
-        place: Where it stands, and what kind of message it is.
+        place: The place and kind of the message.
     """
     base, more = BANDS.get(_band(place.kind, has_calls=place.has_calls), OTHERS)
     return base + more * place.recency
@@ -158,7 +157,7 @@ def weights_of(score: WeightsLike, /) -> Weights:
         number = number_of(weight)
         if number is None or number <= 0:
             raise ConfigurationError(
-                f"score[{name!r}] is a finite number above 0, not {weight!r}", argument="score"
+                f"score[{name!r}] must be a finite number above 0, not {weight!r}", argument="score"
             )
     if not weights:
         raise ConfigurationError(
@@ -180,7 +179,7 @@ def score_data(score: object, name: str | None, /) -> str | dict[str, float]:
     data = score.to_data() if isinstance(score, Weights) else name
     if data is None:
         raise ConfigurationError(
-            "score is a function without a name: make the strategy by create_strategy(..., names={...})",
+            "score is a function without a name: make the strategy with create_strategy(..., names={...})",
             argument="score",
         )
     return data

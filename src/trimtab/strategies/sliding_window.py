@@ -67,19 +67,19 @@ def _begins(cuts: Cuts, index: int) -> bool:
 class SlidingWindow:
     """Drop the oldest free units until the rest fits.
 
-    If the cut falls inside a turn, the user message that opened it stays with the kept part.
+    If the cut is inside a turn, the user message that opened the turn is kept as well.
 
     Args:
-        protect_roles: Units with a message of these roles never leave. Makes the whole history be read.
-        keep_turns: A user message and what answers it leave together; a turn that alone passes the limit is
-            cut.
-        keep_first_user: The first user message stays (the task an agent was given).
-        min_messages: If fewer messages than this would remain, those that stay included, all free ones leave.
-        target_ratio: Below 1 the cut moves in strides of (1 - target_ratio) of the limit, so that a prompt
-            cache keeps its prefix from call to call; 0 < target_ratio <= 1.
-        keep_cached: What stands up to the last mark for the provider's prompt cache (`cache_control`, or
-            a breakpoint) leaves only when nothing behind it can go any more. For marks that stay where they
-            are; where the newest message carries one, nothing stands behind it, and nothing is different.
+        protect_roles: Units with a message of these roles are never evicted. The whole history is then read.
+        keep_turns: Whether a user message and its answers are evicted together; a turn that alone exceeds the
+            limit is cut.
+        keep_first_user: Whether the first user message is kept (the task an agent was given).
+        min_messages: If fewer messages than this would be kept, all free messages are evicted.
+        target_ratio: Below 1, the cut moves in strides of (1 - target_ratio) of the limit, so a prompt cache
+            keeps its prefix from call to call; 0 < target_ratio <= 1.
+        keep_cached: Whether messages up to the last mark for the provider's prompt cache (`cache_control`, or
+            a breakpoint) are evicted only if nothing after it can be. Use it for marks that do not move; if
+            the newest message has a mark, nothing follows it, and the flag has no effect.
 
     Raises:
         ConfigurationError: `target_ratio` is not above 0 and at most 1, `min_messages` is negative,
@@ -121,14 +121,14 @@ class SlidingWindow:
 
     @property
     def reads(self) -> Reads:
-        """The "newest", unless it looks at all roles, or for a mark.
+        """The "newest", unless it checks all roles or looks for a mark.
 
-        The user's first message is a landmark, and of a turn that is cut into it reads what it needs.
+        The user's first message is a landmark, and of a turn that is cut the necessary messages are read.
         """
         return "all" if self.protect_roles or self.keep_cached else "newest"
 
     def reads_in(self, history: History, /) -> Reads:
-        """Say what has a say: the "newest" also where a mark was looked for in vain.
+        """Say which messages the decision depends on: "newest" also if there is no mark.
 
         Args:
             history: The conversation.
@@ -137,7 +137,7 @@ class SlidingWindow:
         return "newest" if looks_for_mark and history.last_mark is None else self.reads
 
     def landmarks(self, history: History, /) -> tuple[int, ...]:
-        """List the messages that stay however old they are: the first of the user's.
+        """List the messages kept however old they are: the user's first.
 
         Args:
             history: The conversation.
@@ -147,16 +147,16 @@ class SlidingWindow:
 
     @property
     def follows_plan(self) -> bool:
-        """True: it cuts where a step before it has made room for a stride."""
+        """True: it cuts where an earlier step made room for a stride."""
         return True
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "sliding_window"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`."""
+        """Return it as data for `create_strategy`."""
         return {
             "kind": self.name,
             "protect_roles": list(self.protect_roles),
@@ -168,7 +168,7 @@ class SlidingWindow:
         }
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Cut at the oldest place where what stays fits."""
+        """Cut at the oldest place where the rest fits."""
         if self.protect_roles:
             request = request.protecting(self.protect_roles)
         front = _units_to_mark(request) if self.keep_cached else []

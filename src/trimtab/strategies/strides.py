@@ -175,7 +175,7 @@ class Strides:
         if number is None or number < 0:
             name = counter_name(counter)
             raise CountingError(
-                f"counter {name} answered {weight!r} as the weight of message {index}; it is a finite"
+                f"counter {name} returned {weight!r} as the weight of message {index}; it must be a finite"
                 " number, 0 or more",
                 counter=name,
                 index=index,

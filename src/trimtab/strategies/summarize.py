@@ -106,30 +106,31 @@ def _memory_of(summarizer: Any, max_summary_tokens: int | None) -> _Memory:
 
 @dataclass(frozen=True, slots=True)
 class Summarize:
-    """Replace the oldest free units by one marked message, written by a summarizer.
+    """Replace the oldest free units by one marked message from a summarizer.
 
-    The units that do not fit next to the summary's cap are summarized; the message stands where the
-    first of them stood. A summary that is empty, over its cap, no smaller than what it replaces, or was
-    never written is not used: the fallback evicts, and the report says so.
+    The units that do not fit beside the summary's cap are summarized; the message takes the place of the
+    first of them. A summary that is empty, over its cap, no smaller than what it replaces, or missing because
+    of an error is not used: the fallback evicts, and the report says so.
 
-    The last summaries are remembered by what they cover, for all strategies made of the same summarizer with
-    the same cap, so that one may be made on each turn: a summary beside which all that came since fits is
-    used again, and where it is not enough the summarizer is given it (`existing`) and what is new. A function
-    that is written anew each time, as a lambda in the call, is another one. Copies and pickles begin without.
+    The last summaries are remembered by what they cover, for all strategies made with the same summarizer and
+    cap, so a strategy may be made anew for each turn. A summary is used again if everything newer fits beside
+    it; otherwise the summarizer gets it (`existing`) with the new messages. A function that is written anew
+    each time, such as a lambda in the call, counts as another one. Copies and pickled strategies start
+    without remembered summaries.
 
     Args:
-        summarizer: What writes the text; made of a function where one was given.
-        max_summary_tokens: Cap of the message in tokens; None: 0.3 of the limit. At the limit everything free
-            is summarized.
-        role: Role of the message. As system text it is written only where no tool and no document is among
-            its sources, else as the user's.
-        trust_summaries: Write it in that role whatever its sources are.
-        fallback: What evicts where no summary can be used.
+        summarizer: Writes the text; a function becomes a summarizer.
+        max_summary_tokens: Cap on the message in tokens; None: 0.3 of the limit. At the limit itself,
+            everything free is summarized.
+        role: Role of the message. It becomes system text only if no tool and no document is among its
+            sources, otherwise a user message.
+        trust_summaries: Whether to use that role whatever its sources are.
+        fallback: The strategy that evicts if no summary can be used.
         summarizer_name: The summarizer's name in data; set by `create_strategy`.
 
     Raises:
-        ConfigurationError: There is no summarizer, the cap is no number of tokens, the role is none of
-            its words, or the fallback is no strategy.
+        ConfigurationError: There is no summarizer, the cap is not a number of tokens, the role is not one of
+            the two, or the fallback is not a strategy.
 
     Example:
         >>> from trimtab import fit
@@ -173,27 +174,27 @@ class Summarize:
         put(self, "_memory", _memory_of(summarizer, max_summary_tokens))
 
     asks_model: ClassVar[bool] = True
-    """It is not asked a second time for one fit: each answer is a call of a model."""
+    """It is not asked a second time for one fit: each answer costs a model call."""
 
     @property
     def has_last_word(self) -> bool:
-        """True if nothing is to be tried behind its fallback."""
+        """True if nothing is to be tried after its fallback."""
         return has_last_word(self.fallback)
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "summarize"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`.
+        """Return it as data for `create_strategy`.
 
         Raises:
-            ConfigurationError: The summarizer has no name, or the fallback cannot be written.
+            ConfigurationError: The summarizer has no name, or the fallback cannot be written as data.
         """
         if self.summarizer_name is None:
             raise ConfigurationError(
-                f"{word_of(self.summarizer)} has no name to be written as data; make the strategy by"
+                f"{word_of(self.summarizer)} has no name for data; make the strategy with"
                 " create_strategy({'kind': 'summarize', 'summarizer': 'mine'}, names={'mine': ...})"
             )
         return {
@@ -270,11 +271,11 @@ class Summarize:
         staying = {index for unit in kept for index in unit.indices}  # a message may be in units of both
         indices = sorted({index for unit in covered for index in unit.indices} - staying)
         if not indices:
-            raise SummaryError("it would stand for parts of messages only, the rest of which stays")
+            raise SummaryError("it would replace only some parts of messages")
         turns, kind = reversed(range(request.history.count)), request.history.kind
         last_turn = next((index for index in turns if kind(index) in ("user", "assistant")), -1)
         if last_turn < indices[0] and any(unit.open and last_turn in unit.indices for unit in kept):
-            raise SummaryError("it would stand between a call and the result that can still come")
+            raise SummaryError("it would be between a call and a result that can still come")
         return Insertion(
             at=indices[0],
             message=self._message(request, text, len(indices), covered),
@@ -306,11 +307,11 @@ class Summarize:
             return replace(made, planned_tokens=cap, why=f"planned {made.why}")
         name = word_of(self.summarizer)
         if not text.strip():
-            raise SummaryError(f"{name} answered an empty summary")
+            raise SummaryError(f"{name} returned an empty summary")
         made = self._summary(request, covered, kept, text)
         tokens, replaced = request.costs.insertion(made), sum(map(request.size, covered))
         if tokens > cap or tokens >= replaced:
-            most = f"its cap of {cap:,}" if tokens > cap else f"the {replaced:,} it stands for"
+            most = f"its cap of {cap:,}" if tokens > cap else f"the {replaced:,} that it replaces"
             raise SummaryError(f"{name} wrote a summary of {tokens:,} tokens, too many for {most}")
         self._memory.keep(keys[-1], text)
         return made

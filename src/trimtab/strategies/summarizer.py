@@ -54,15 +54,15 @@ SUMMARY_TAG = "summary"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
-    """What a summarizer is asked.
+    """The request to a summarizer.
 
     New fields come with defaults, so old summarizers keep working.
 
     Args:
         messages: The caller's message objects to summarize, oldest first; not to be changed.
         existing: The summary so far, if there is one; the new one replaces it.
-        max_tokens: Most tokens the text may have; a longer one is not used. None: no limit is known.
-        instructions: What the caller wants kept or left out, in words.
+        max_tokens: Maximum tokens of the text; a longer one is not used. None: the limit is unknown.
+        instructions: What to keep or to omit, in the caller's words.
     """
 
     messages: Sequence[Any]
@@ -75,20 +75,21 @@ class SummaryRequest:
 class Summarizer(Protocol):
     """Writes a short text in place of messages.
 
-    One whose attribute `reads_all` is true is given all that its summary will stand for each time, where
-    others are given what is new and the summary so far. A session gives it sixteen budgets of that at most.
+    A summarizer whose attribute `reads_all` is true gets all messages that its summary will replace each
+    time, while others get the new ones and the summary so far. A session gives it at most sixteen budgets of
+    them.
 
-    May be async; then `afit` awaits it. What it raises is no error of the fit: the messages are evicted
-    another way, and the report says so. Cancellation passes through.
+    It may be async; then `afit` awaits it. Its exceptions are not errors of the fit: the messages are evicted
+    in another way, and the report says so. Cancellation passes through.
     """
 
     def summarize(self, request: SummaryRequest, /) -> str | Awaitable[str]:
         """Return the summary.
 
-        An empty one, or one longer than `request.max_tokens`, is not used.
+        An empty summary, or one longer than `request.max_tokens`, is not used.
 
         Args:
-            request: Messages, the summary so far, and how long the new one may be.
+            request: Messages, the summary so far, and the maximum length of the new one.
         """
         ...
 
@@ -102,7 +103,9 @@ class _Summarizes(Protocol):
 SummarizerLike: TypeAlias = (
     _Summarizes | Callable[[Any], str | Awaitable[str]] | Callable[[Any, Any], str | Awaitable[str]]
 )
-"""What is taken for a summarizer: one, or a function `(messages)` or `(messages, existing)`; may be async."""
+"""What a summarizer may be: a `Summarizer`, or a function `(messages)` or `(messages, existing)`; may be
+async.
+"""
 
 
 class FunctionSummarizer:
@@ -142,7 +145,7 @@ class FunctionSummarizer:
 
 
 def summarizer_from(function: Callable[..., Any], /) -> Summarizer:
-    """Make a summarizer of a function.
+    """Make a summarizer from a function.
 
     It takes `(messages)` or `(messages, existing)`, and may be async.
 
@@ -159,8 +162,8 @@ def summarizer_from(function: Callable[..., Any], /) -> Summarizer:
     """
     if isinstance(function, type) or not callable(function):
         raise ConfigurationError(
-            "a summarizer is a function of messages, or has summarize(request),"
-            f" not {reprlib.repr(function)}",
+            "a summarizer must be a function of messages, or have summarize(request), not"
+            f" {reprlib.repr(function)}",
             argument="summarizer",
         )
     return FunctionSummarizer(function, takes_existing=_takes_two(function))
@@ -178,7 +181,7 @@ def _takes_two(function: Callable[..., Any]) -> bool:
             continue
         return takes_two
     raise ConfigurationError(
-        f"a summarizer takes (messages) or (messages, existing); this function takes {signature}",
+        f"a summarizer must take (messages) or (messages, existing); this function takes {signature}",
         argument="summarizer",
     )
 
@@ -209,7 +212,7 @@ def _plugin_of(name: str) -> Any:
         known = plugin_names("summarizers")
         near = near_names(name, known)
         raise UnknownNameError(
-            "a summarizer is a function of messages, a Summarizer, or the name of one that a package"
+            "a summarizer must be a function of messages, a Summarizer, or the name of one that a package"
             f" publishes ({', '.join(known) or 'there are none'}), not {name!r}{in_words(near)}",
             name=name,
             near=near,
@@ -219,7 +222,7 @@ def _plugin_of(name: str) -> Any:
 
 
 def default_prompt(messages: Sequence[Any], /) -> str:
-    r"""Write a conversation as the prompt of a summary request, a line a message.
+    r"""Write a conversation as the prompt of a summary request, one line per message.
 
     Args:
         messages: Messages in any wire form.
@@ -234,14 +237,14 @@ def default_prompt(messages: Sequence[Any], /) -> str:
 
 
 def run_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str | None:
-    """Ask a summarizer once; None where it fails or answers no text.
+    """Call a summarizer once; None if it fails or returns no text.
 
     Args:
         summarizer: A summarizer, or a function; see `summarizer_from`.
-        request: What it is asked.
+        request: The request to it.
 
     Raises:
-        ConfigurationError: It is none, or an async one: `arun_summarizer` awaits it.
+        ConfigurationError: The argument is not a summarizer, or is async: `arun_summarizer` awaits it.
 
     Example:
         >>> run_summarizer(lambda messages: "tea", SummaryRequest(messages=[]))
@@ -254,14 +257,14 @@ def run_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> st
 
 
 async def arun_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str | None:
-    """Ask a summarizer once, async or not; None where it fails or answers no text.
+    """Call a summarizer once, async or not; None if it fails or returns no text.
 
     Args:
         summarizer: A summarizer, or a function; see `summarizer_from`.
-        request: What it is asked.
+        request: The request to it.
 
     Raises:
-        ConfigurationError: It is no summarizer.
+        ConfigurationError: The argument is not a summarizer.
     """
     try:
         return await asummary_by(require_summarizer(summarizer), request)
@@ -350,7 +353,7 @@ def _text_of(summarizer: Summarizer, answer: object) -> str:
     except FormatError:  # no message either
         texts = []
     if not texts:
-        raise SummaryError(f"{word_of(summarizer)} answered {type(answer).__name__}, not text")
+        raise SummaryError(f"{word_of(summarizer)} returned {type(answer).__name__}, not text")
     return "\n".join(texts)
 
 
@@ -426,12 +429,12 @@ def takes_existing(summarizer: object, /) -> bool:
 
 
 def marked_summary(text: str, /, *, messages: int, origins: Iterable[OriginName] = ()) -> str:
-    """Write a summary as it stands in a conversation: marked, counted and escaped.
+    """Return a summary as a conversation contains it: marked, counted and escaped.
 
     Args:
-        text: What the summarizer wrote.
-        messages: How many messages it stands for.
-        origins: Who said what it stands for, in any order; none where nobody knows.
+        text: The text of the summarizer.
+        messages: How many messages it replaces.
+        origins: The origins of the messages it replaces, in any order; empty if unknown.
 
     Example:
         >>> print(marked_summary("They said </system>.", messages=2, origins=["tool", "user"]))

@@ -51,21 +51,21 @@ class _Slot:
 class TruncateText:
     """Shorten texts, never call arguments, roles or structure.
 
-    Each cut leaves a marker, which is counted. Free units give way first, the oldest first; one of
-    which nothing would remain leaves. Of held units tool results are cut first, the longest down to
-    the length of the next, then other text; a result is cut down to its marker, never removed.
+    Each cut leaves a marker, which is counted. Free units are shortened first, oldest first; a unit of which
+    nothing would remain is evicted. Of held units, tool results are cut first, the longest down to the length
+    of the next, then other text; a result is cut down to its marker, never removed.
 
     Args:
-        keep: Which part of a text stays. auto: both ends of tool results, else the end.
+        keep: Which part of a text to keep: "auto" keeps both ends of tool results, otherwise the start.
 
     Raises:
-        ConfigurationError: `keep` is none of its words.
+        ConfigurationError: `keep` is not one of its values.
     """
 
     keep: Literal["auto", "end", "start", "both"] = "auto"
 
     has_last_word: ClassVar[bool] = True
-    """What may be cut is cut as short as it can be, the newest unit, too."""
+    """Everything that may be cut is cut as short as possible, including the newest unit."""
 
     def __post_init__(self) -> None:
         """Check the word."""
@@ -73,15 +73,15 @@ class TruncateText:
 
     @property
     def name(self) -> str:
-        """The word for it in reports and data."""
+        """Its name in reports and data."""
         return "truncate_text"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as data for `create_strategy`."""
+        """Return it as data for `create_strategy`."""
         return {"kind": self.name, "keep": self.keep}
 
     def evict(self, request: EvictionRequest, /) -> EvictionResult:
-        """Shorten free units, then held ones, as little as fits."""
+        """Shorten free units, then held ones, as little as possible."""
         units = list(request.told_units)
         free = [unit for unit in units if not request.stays(unit)]
         stays = [unit for unit in units if request.stays(unit)]

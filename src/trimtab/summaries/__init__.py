@@ -1,4 +1,4 @@
-"""Summarizers and fact extractors: by an endpoint of a model, without a model, and of your own."""
+"""Summarizers and fact extractors: by a model endpoint, without a model, or your own."""
 
 from __future__ import annotations
 

@@ -35,18 +35,18 @@ _UNSPACED = re.compile(
 
 
 class ExtractiveSummarizer:
-    """Picks the most telling sentences of a conversation, offline and without a model.
+    """Picks the most informative sentences of a conversation, without a model.
 
-    A summary is a sentence a line, in order, each with whose it is: `USER: …`. The newest message of the
-    user comes first, up to half of the room; then the summary so far, up to half of what remains; then
-    whatever is most telling, tool results last. Calls and media are left out, and instructions of the
-    request are not followed: that takes a model. The same input gives the same summary.
+    A summary has one sentence per line, in order, each with its author: `USER: …`. The user's newest message
+    comes first, up to half of the room; then the summary so far, up to half of the rest; then the most
+    informative sentences, tool results last. Calls and media are omitted, and instructions of the request are
+    ignored: those need a model. The same input gives the same summary.
 
     Args:
-        language: ISO code of the rules for sentences. "en" also knows the marks of other scripts, but
-            the abbreviations of English only.
-        counter: Whatever has `count_text`. None: an estimate that errs high.
-        max_tokens: Most tokens of a summary whose request names no limit.
+        language: ISO code of the rules for sentences. "en" also knows the punctuation of other scripts, but
+            only English abbreviations.
+        counter: Any object with `count_text`. None: an estimate that errs high.
+        max_tokens: Maximum tokens of a summary whose request names no limit.
 
     Raises:
         MissingExtraError: The package is not installed.
@@ -64,10 +64,10 @@ class ExtractiveSummarizer:
     """
 
     reads_all: ClassVar[bool] = True
-    """It is given all messages each time: it costs no call and keeps more than its own summary did."""
+    """It is given all messages each time: this costs no call and keeps more than its own summary did."""
 
     name = "extractive"
-    """The word for it in reports."""
+    """Its name in reports."""
 
     def __init__(
         self, *, language: str = "en", counter: AdditiveCounter | None = None, max_tokens: int = 500
@@ -75,7 +75,7 @@ class ExtractiveSummarizer:
         counter = EstimateCounter() if counter is None else counter
         if not callable(getattr(counter, "count_text", None)):
             raise ConfigurationError(
-                "counter must have count_text(text), as those of counter_for and counter_from_text have,"
+                "counter must have count_text(text), as counters from counter_for and counter_from_text do,"
                 f" not {counter!r}",
                 argument="counter",
             )
@@ -96,9 +96,9 @@ class ExtractiveSummarizer:
     def summarize(self, request: SummaryRequest, /) -> str:
         """Pick sentences of the summary so far and of the messages.
 
-        Empty if not even one fits.
+        Empty if not even one sentence fits.
 
-        Complexity: O(n log n) in sentences, more where one says what many others say.
+        Complexity: O(n log n) in sentences, more if one repeats many others.
         """
         limit = self.max_tokens if request.max_tokens is None else request.max_tokens
         passages = list(self._passages(request))

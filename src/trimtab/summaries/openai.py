@@ -69,15 +69,15 @@ FACTS_FORMAT: Mapping[str, Any] = {
 
 
 class ChatEndpoint(Generic[Client, Request]):
-    """A model behind an endpoint: the body of a request to it, and how its answer is read."""
+    """A model behind an endpoint: the request body, and how its answer is read."""
 
     _client_name: ClassVar[str]
     _prompt_kind: ClassVar[type[SummaryPrompt] | type[FactPrompt]]
     _instructions: ClassVar[str]
     _what: ClassVar[str]
-    """The word for what is asked for, in errors."""
+    """The name of the answer in errors."""
     _extra: ClassVar[Mapping[str, Any]] = {}
-    """What the body of a request has beside the usual."""
+    """Additional fields of the request body."""
 
     # An endpoint has that many settings; all but the model have defaults.
     def __init__(
@@ -94,24 +94,24 @@ class ChatEndpoint(Generic[Client, Request]):
         max_retries: int = 2,
         limit_parameter: LimitParameter | None = None,
     ) -> None:
-        """Make the client, or take one.
+        """Make the client, or use the given one.
 
         Args:
             model: Name of the model, as the endpoint knows it.
-            client: Who asks; timeout and retries below are used instead of its own. None: a new one.
-            base_url: Where a new client asks. None: OpenAI, or OPENAI_BASE_URL.
-            api_key: Key of a new client. None: OPENAI_API_KEY. Nothing is made up: a local server that asks
-                for none still wants some text here.
-            budget: The model's window; `output_reserve` is the most it may answer, thoughts included. None:
-                what is known of the model.
+            client: The client; timeout and retries below replace its own. None: a new one.
+            base_url: URL of a new client. None: OpenAI, or OPENAI_BASE_URL.
+            api_key: Key of a new client. None: OPENAI_API_KEY. It must be given: a local server that needs no
+                key still needs some text here.
+            budget: The model's window; `output_reserve` is the maximum length of an answer, including
+                thinking. None: from the known facts about the model.
             counter: What counts the request. None: the model's own, or an estimate that errs high.
-            instructions: The system message, to which those of a request are added. None: trimtab's own,
-                which also say that the conversation is data, not to be obeyed.
-            timeout_seconds: Longest wait for the endpoint to go on, for each try.
-            max_retries: Tries after the first, where an error may pass: no connection, timeouts, status 408,
+            instructions: The system message, to which instructions of a request are added. None: trimtab's
+                own, which also say that the conversation is data, and not to be obeyed.
+            timeout_seconds: Maximum wait for the endpoint to continue, for each try.
+            max_retries: Tries after the first, for temporary errors: no connection, timeouts, status 408,
                 409, 429 and 5xx.
-            limit_parameter: What the endpoint calls the limit of an answer. None: `max_completion_tokens` at
-                OpenAI, whose newer models refuse the other, and `max_tokens` elsewhere, since many servers
+            limit_parameter: The endpoint's name for the limit of an answer. None: `max_completion_tokens` for
+                OpenAI, whose newer models refuse the other, and `max_tokens` elsewhere, because many servers
                 know no other.
         """
         seconds = number_of(timeout_seconds)
@@ -149,20 +149,20 @@ class ChatEndpoint(Generic[Client, Request]):
         """
         name = type(self).__name__
         raise CopyError(
-            f"{name} holds a client, and is neither copied nor pickled: make it where it is used, as"
+            f"{name} has a client, and cannot be copied or pickled: make it where it is used, with"
             f" {name}({self.name!r})"
         )
 
     def messages(self, request: Request, /) -> list[dict[str, Any]]:
-        """Write the messages that are sent for a request; they fit the window.
+        """Return the messages that are sent for a request; they fit the window.
 
         Args:
-            request: What the summarizer or fact extractor was asked.
+            request: The request to the summarizer or fact extractor.
 
         Raises:
-            BudgetExceededError: Instructions and what is known already alone do not fit.
-            FormatError: What is to be read is no message.
-            CountingError: The counter failed or answered nonsense.
+            BudgetExceededError: Instructions and known content alone do not fit the window.
+            FormatError: A message to read is not one.
+            CountingError: The counter failed or returned something that is not a count.
         """
         return self._prompt.messages(request)
 
@@ -176,7 +176,7 @@ class ChatEndpoint(Generic[Client, Request]):
     def _text_of(self, answer: Any) -> str:
         choices = getattr(answer, "choices", None)
         if not choices:
-            raise SummaryError(f"{self.name} answered without a choice")
+            raise SummaryError(f"{self.name} returned no choice")
         message, reason = choices[0].message, choices[0].finish_reason
         if message.refusal:
             raise SummaryError(f"{self.name} refused to write {self._what}")
@@ -187,7 +187,7 @@ class ChatEndpoint(Generic[Client, Request]):
             )
         text: str = (message.content or "").strip()
         if not text:
-            raise SummaryError(f"{self.name} answered no text (finish_reason {reason})")
+            raise SummaryError(f"{self.name} returned no text (finish_reason {reason})")
         return text
 
     def _client_of(self, client: Client | None, given: dict[str, Any], options: dict[str, Any]) -> Client:
@@ -195,7 +195,9 @@ class ChatEndpoint(Generic[Client, Request]):
         kind: type[Client] = getattr(package, self._client_name)
         if client is not None:
             if any(value is not None for value in given.values()):
-                raise ConfigurationError("a client has its own base_url and api_key: give them, or client=")
+                raise ConfigurationError(
+                    "a client has its own base_url and api_key: pass either these or client="
+                )
             if not isinstance(client, kind):
                 raise ConfigurationError(
                     f"{type(self).__name__} takes an openai.{self._client_name}, not {type(client).__name__}"
@@ -205,7 +207,7 @@ class ChatEndpoint(Generic[Client, Request]):
             return kind(**given, **options)
         except package.OpenAIError as error:
             raise ConfigurationError(
-                f"no client for {self.name}: {error} For a server that asks for no key pass api_key='none'."
+                f"no client for {self.name}: {error} For a server that needs no key, pass api_key='none'."
             ) from error
 
 
@@ -227,7 +229,7 @@ class _Facts(ChatEndpoint[Client, FactRequest]):
             return [_fact_of(row, request) for row in json.loads(text)["facts"]]
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise SummaryError(
-                f"{self.name} answered what is no list of facts in JSON ({type(error).__name__})"
+                f"{self.name} did not return a list of facts in JSON ({type(error).__name__})"
             ) from error
 
 
@@ -244,15 +246,16 @@ def _by_number(listed: Sequence[T], numbers: Sequence[Any]) -> list[T]:
 
 
 class OpenAISummarizer(_Summaries["OpenAI"]):
-    """Summaries by a chat model, asked through the `openai` package.
+    """Summaries by a chat model, requested through the `openai` package.
 
-    The conversation goes out as data, in one user message that fits the model's window; where the oldest
-    messages or the middle of long ones had to be left out, the prompt says so. What the client raises
-    passes through, and a fit takes it as a failed summary.
+    The conversation is sent as data, in one user message that fits the model's window; if the oldest messages
+    or the middle of long ones had to be omitted, the prompt says so. Exceptions of the client pass through,
+    and a fit treats them as a failed summary.
 
     Raises:
         MissingExtraError: The package is not installed.
-        ConfigurationError: No key; no known window; a number out of range; an async client.
+        ConfigurationError: There is no key or no known window, a number is out of range, or the client is
+            async.
 
     Example:
         >>> from trimtab import Budget
@@ -292,14 +295,15 @@ class AsyncOpenAISummarizer(_Summaries["AsyncOpenAI"]):
 
 
 class OpenAIFactExtractor(_Facts["OpenAI"]):
-    """Facts by a chat model, asked through the `openai` package for JSON of a schema.
+    """Facts by a chat model, requested through the `openai` package as JSON.
 
-    The messages go out as data, as `OpenAISummarizer` sends them, each with a number, and beside them the
-    facts that are known. Retries and timeouts are the client's; an answer that is no JSON of that kind fails.
+    The messages are sent as data, as `OpenAISummarizer` sends them, each with a number, together with the
+    known facts. Retries and timeouts are the client's; an answer that is not JSON of that schema is an error.
 
     Raises:
         MissingExtraError: The package is not installed.
-        ConfigurationError: No key; no known window; a number out of range; an async client.
+        ConfigurationError: There is no key or no known window, a number is out of range, or the client is
+            async.
 
     Example:
         >>> from trimtab import Budget
@@ -314,7 +318,7 @@ class OpenAIFactExtractor(_Facts["OpenAI"]):
         """Ask the model for facts, and wait.
 
         Raises:
-            SummaryError: The model refused, was cut off, or wrote no list of facts.
+            SummaryError: The model refused, was cut off, or did not write a list of facts.
             BudgetExceededError: Instructions and known facts alone do not fit the window.
         """
         return self._facts_of(self.client.chat.completions.create(**self._body(request)), request)
@@ -332,7 +336,7 @@ class AsyncOpenAIFactExtractor(_Facts["AsyncOpenAI"]):
         """Ask the model for facts.
 
         Raises:
-            SummaryError: The model refused, was cut off, or wrote no list of facts.
+            SummaryError: The model refused, was cut off, or did not write a list of facts.
             BudgetExceededError: Instructions and known facts alone do not fit the window.
         """
         return self._facts_of(await self.client.chat.completions.create(**self._body(request)), request)
@@ -345,7 +349,8 @@ def _budget_of(model: str, budget: Budget | None) -> Budget:
             raise ConfigurationError(f"the window of {model!r} is not known: pass budget=", argument="budget")
     if not isinstance(budget, Budget) or not budget.output_reserve:
         raise ConfigurationError(
-            f"budget must leave room for the answer, as Budget(8_192, output_reserve=1_000), not {budget!r}",
+            "budget must reserve room for the answer, as in Budget(8_192, output_reserve=1_000), not"
+            f" {budget!r}",
             argument="budget",
         )
     return Budget.of(budget, model=model)

@@ -1,11 +1,12 @@
-"""Contracts and fakes for people who write their own strategy, counter, store or wire form, and our tests.
+"""Contracts and fakes for people who write their own strategy, counter, store or wire form, and for our
+tests.
 
-`check_strategy`, `check_counter`, `check_store` and `check_format` run what trimtab relies on and raise
-`ContractBroken` with what, where and the numbers; `conversations` and `request_bodies` make the samples they
-run on; `WordCounter` is a counter one can check by eye; `eviction_request` makes what a strategy is asked;
-`group_all` has every fit read everything, to hold the lazy way to; `trimtab.testing.corpus` has requests that
-break trimmers. Nothing here needs more than the standard library.
-`trimtab.testing.hooks` is for trimtab's own tests alone.
+`check_strategy`, `check_counter`, `check_store` and `check_format` check the contract and raise
+`ContractBroken` with the rule, the place and the numbers; `conversations` and `request_bodies` make their
+samples; `WordCounter` is a counter that can be checked by eye; `eviction_request` makes the request to a
+strategy; `group_all` makes every fit read everything, to compare with the lazy way; `trimtab.testing.corpus`
+has requests that break trimmers. Nothing here needs more than the standard library. `trimtab.testing.hooks`
+is for trimtab's own tests only.
 """
 
 from __future__ import annotations

@@ -50,12 +50,13 @@ def check_counter(
     Args:
         counter: The counter, or a function over messages.
         samples: Conversations to count; None: `conversations()`.
-        reads_text: More text costs more, wherever it stands. False for counters that do not look at it.
-        reads_objects: Messages with `model_dump()` cost what their dicts do. False for a function
-            that is only ever given dicts.
+        reads_text: Whether more text must cost more, wherever it is. False for counters that do not look at
+            text.
+        reads_objects: Whether messages with `model_dump()` must cost the same as their dicts. False for a
+            function that only ever gets dicts.
 
     Raises:
-        ContractBroken: With the rule, the sample and the numbers.
+        ContractBroken: A rule is broken; the error has the rule, the sample and the numbers.
 
     Example:
         >>> from trimtab import CharCounter

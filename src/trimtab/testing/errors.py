@@ -10,19 +10,19 @@ T = TypeVar("T")
 
 
 class ContractBroken(AssertionError):
-    """A strategy, counter or store does not keep a promise that trimtab relies on.
+    """A strategy, counter, store or wire form breaks its contract.
 
-    An AssertionError, so that every test runner shows it as a failed test.
+    It is an AssertionError, so every test runner shows it as a failed test.
 
     Args:
-        message: What it says.
-        rule: The broken promise in one word, as in "within_limit".
+        message: The text of the error.
+        rule: The broken rule in one word, such as "within_limit".
     """
 
     def __init__(self, message: str, *, rule: str = "") -> None:
         super().__init__(message)
         self.rule = rule
-        """The broken promise in one word, as in "within_limit"."""
+        """The broken rule in one word, such as "within_limit"."""
 
 
 def fail(rule: str, message: str, /) -> NoReturn:

@@ -45,11 +45,11 @@ def check_format(format: Format, /, *, samples: Sequence[Messages] | None = None
 
     Args:
         format: The wire form.
-        samples: Conversations in this form, valid and not; None: `request_bodies()` of the form that
-            trimtab ships and it is, or is derived from.
+        samples: Conversations in this form, valid and not; None: `request_bodies()` of the built-in form that
+            it is or derives from.
 
     Raises:
-        ContractBroken: With the rule, the sample and what was wrong.
+        ContractBroken: A rule is broken; the error has the rule, the sample and the fault.
 
     Example:
         >>> from trimtab.formats import get_format

@@ -12,18 +12,18 @@ Message = dict[str, Any]
 def conversations(
     count: int = 60, /, *, seed: int = 0, valid: bool = False, max_messages: int = 24
 ) -> list[list[Message]]:
-    """Make conversations in the Chat Completions form, out of `request_bodies`.
+    """Make conversations in the Chat Completions form, from `request_bodies`.
 
-    The same seed gives the same ones. They hold parallel calls, late, repeated, orphaned and
-    reordered results, open and unanswered calls, ids used again, list and null contents, system
-    messages in the middle, and text in many scripts with lone surrogates and special tokens in it.
+    The same seed gives the same conversations. They have parallel calls, late, repeated, orphaned and
+    reordered results, open and unanswered calls, reused ids, list and null contents, system messages in the
+    middle, and text in many scripts with lone surrogates and special tokens.
 
     Args:
         count: How many.
         seed: Which ones; any whole number.
-        valid: Only those a provider takes: every result stands directly behind its call, and only
-            the last call may be open.
-        max_messages: About the most messages of one.
+        valid: Whether to make only conversations that a provider accepts: every result is directly after its
+            call, and only the last call may be open.
+        max_messages: Approximate maximum number of messages.
 
     Example:
         >>> samples = conversations(3, seed=7)

@@ -46,15 +46,15 @@ def check_store(
     `isolation` (sessions do not touch), `search`, `delete`, `sessions`, `handles` (two on one place see
     each other), `asynchronous` (async forms do the same), `threads`, `tasks`, `damage`, `close`.
 
-    The place may hold other sessions; those made here have names of their own and are deleted at the end.
+    The place may contain other sessions; those made here have their own names and are deleted at the end.
 
     Args:
-        make_store: Makes a new handle on the same place each time, or returns the same store where its
-            sessions live in the object. Every handle is closed.
-        damage: Changes the stored data of (session, version) behind the store's back; None: not checked.
+        make_store: Makes a new handle on the same place each time, or returns the same store if its sessions
+            are in the object. Every handle is closed.
+        damage: Changes the stored data of (session, version) without the store; None: not checked.
 
     Raises:
-        ContractBroken: With the rule and what happened.
+        ContractBroken: A rule is broken; the error has the rule and what happened.
 
     Example:
         >>> from trimtab.stores import MemoryStore

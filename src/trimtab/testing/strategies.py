@@ -53,12 +53,12 @@ def check_strategy(
         strategy: The strategy.
         samples: Conversations in the Chat Completions form; None: `conversations()`.
         counters: Additive counters and black boxes; None: `WordCounter()`, once as each.
-        thrifty: Also check that it takes no more than it must: of what it evicted at least one unit,
-            put back with the user message that opened its turn, passes the limit. False for a strategy
-            that drops more at once on purpose, as `Drop` does.
+        thrifty: Whether to check that it evicts no more than necessary: at least one evicted unit, restored
+            with the user message that opened its turn, must exceed the limit. False for a strategy that
+            evicts more at once on purpose, as `Drop` does.
 
     Raises:
-        ContractBroken: With the rule, the sample, the limit and the numbers.
+        ContractBroken: A rule is broken; the error has the rule, the sample, the limit and the numbers.
 
     Example:
         >>> from trimtab.strategies import EvictionResult
@@ -84,7 +84,9 @@ def check_strategy(
                 _check_one(strategy, sample, counter, limit_tokens, thrifty=thrifty, where=where)
                 tried += 1
     if not tried:
-        raise ConfigurationError("check_strategy tried nothing: no sample has more than must stay anyway")
+        raise ConfigurationError(
+            "check_strategy had nothing to check: in every sample, all units must be kept"
+        )
 
 
 def _checked_name(strategy: Any) -> str:
@@ -117,17 +119,18 @@ def eviction_request(
     constant_limit_tokens: int | None = None,
     question: str | None = None,
 ) -> EvictionRequest:
-    """Make what a strategy is asked, to try one of your own without a `fit` around it.
+    """Make the request to a strategy, to try one of your own without a `fit`.
 
     Args:
-        conversation: Messages in the Chat Completions form; or a `History`, which says what is pinned too.
-        limit_tokens: What the strategy has to keep to.
+        conversation: Messages in the Chat Completions form; or a `History`, which also says what is pinned.
+        limit_tokens: The limit for the strategy.
         counter: What counts.
-        lazy: As `fit` asks a strategy that lets the oldest leave: what the limit does not reach is not
-            among the units, and what stands far from the cut is not told apart. False: all are grouped.
-        block: As a block of a `Context` is asked about: nothing is charged beside its messages.
-        constant_limit_tokens: The limit that stays from call to call, where that is another.
-        question: What the user wrote last, where that stands in another block; None: it is looked for here.
+        lazy: Whether to ask as `fit` asks a strategy that evicts the oldest: units beyond the limit are
+            missing, and units far from the cut are not built. False: all units are built.
+        block: Whether to ask as for a block of a `Context`: nothing is charged beside its messages.
+        constant_limit_tokens: The limit that is the same for every call, if different.
+        question: The user's latest message, if it is in another block; None: it is looked for in the
+            messages.
 
     Example:
         >>> talk = [{"role": "user", "content": word} for word in ("one", "two", "three")]

@@ -12,17 +12,17 @@ from trimtab.strategies.summarizer import (
 
 
 def ask_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str:
-    """Ask a summarizer of your own once, and see what went wrong if it fails.
+    """Call your own summarizer once, and raise if it fails.
 
-    `trimtab.summaries.run_summarizer` answers None then, and a fit goes on without the summary.
+    `trimtab.summaries.run_summarizer` returns None instead, and a fit goes on without the summary.
 
     Args:
         summarizer: A summarizer, or a function.
-        request: What it is asked.
+        request: The request to it.
 
     Raises:
-        SummaryError: It failed, which is the cause of this error, or answered no text.
-        ConfigurationError: It is none, or an async one.
+        SummaryError: It failed, and the error is the cause of this one, or it returned no text.
+        ConfigurationError: The argument is not a summarizer, or is async.
 
     Example:
         >>> from trimtab.summaries import SummaryRequest
@@ -33,14 +33,14 @@ def ask_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> st
 
 
 async def aask_summarizer(summarizer: SummarizerLike, request: SummaryRequest, /) -> str:
-    """Ask a summarizer once as `ask_summarizer` does, and await it if it is async.
+    """Call a summarizer once as `ask_summarizer` does, and await it if it is async.
 
     Args:
         summarizer: A summarizer, or a function.
-        request: What it is asked.
+        request: The request to it.
 
     Raises:
-        SummaryError: It failed, or answered no text. Cancellation passes through.
-        ConfigurationError: It is no summarizer.
+        SummaryError: It failed, or returned no text. Cancellation passes through.
+        ConfigurationError: The argument is not a summarizer.
     """
     return await asummary_by(require_summarizer(summarizer), request)

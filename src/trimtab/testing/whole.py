@@ -10,9 +10,9 @@ from trimtab.conversation import History
 
 @contextmanager
 def group_all() -> Generator[None]:
-    """Group each conversation as a whole; nothing is told from its newest part.
+    """Build the units of each whole conversation, rather than of its newest part.
 
-    What a fit answers must be the same as without it: reading less is a matter of time alone.
+    The results of a fit must be the same as without it: reading less only saves time.
 
     Example:
         >>> from trimtab import fit

@@ -11,15 +11,15 @@ from trimtab.formats import DEFAULT, Format, get_format, mapping_of
 
 
 class WordCounter(AdditiveCounter):
-    """One token a word, none for framing.
+    """One token per word, none for framing.
 
-    Boundaries in tests are exact and read off the text. Words of texts, of tool names and of call
-    arguments count; an image, sound or file is one word. Everything else is written as compact JSON
-    and its words are counted. It adds up, so trimtab counts no further back than it has to; pass
-    `counter=words.count` to have it as a black box.
+    Limits in tests are exact and can be read off the text. Words of texts, of tool names and of call
+    arguments count; an image, sound or file is one word. Everything else is written as compact JSON, and its
+    words are counted. It adds up, so trimtab counts only as far back as necessary; pass `counter=words.count`
+    to use it as a black box.
 
     Args:
-        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+        format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
 
     Example:
         >>> from trimtab import fit
@@ -41,13 +41,13 @@ class WordCounter(AdditiveCounter):
         return sum(map(self.count_text, texts)) + len(pieces.media)
 
     def count_text(self, text: str, /) -> int:
-        """Count the words of a text: what white space separates."""
+        """Count the words of a text: the parts between white space."""
         return len(text.split())
 
     def fixed_tokens(
         self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
     ) -> int:
-        """Count the words of system text and of tools, what is no text as compact JSON."""
+        """Count the words of system text and tools, with other values as compact JSON."""
         return sum(self.count_text(_write(value)) for value in (system, tools, extra) if value)
 
 

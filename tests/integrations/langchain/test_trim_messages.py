@@ -137,7 +137,7 @@ def test_an_approximate_count_is_named_so() -> None:
     [
         ({"start_on": "human", "strategy": "first"}, "start_on is only valid with strategy='last'"),
         ({"start_on": "ai"}, "start_on lacks 'human'"),
-        ({"start_on": "user"}, "'user' is no kind of LangChain's messages: it is one of 'human', 'ai'"),
+        ({"start_on": "user"}, "'user' is not a kind of LangChain message: use one of 'human', 'ai'"),
         ({"end_on": 3}, "end_on=3 is no kind"),
         ({"end_on": dict}, "is no kind of LangChain's messages"),
         ({"end_on": "function"}, "end_on: there is no FunctionMessage"),

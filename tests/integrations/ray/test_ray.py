@@ -165,7 +165,7 @@ def test_a_node_with_another_version_is_refused_before_it_is_given_work(nodes: N
     third = nodes.cluster.add_node(
         **nodes.size(), env_vars={"PYTHONPATH": f"{other.parent}:{os.environ['PYTHONPATH']}"}
     )
-    with pytest.raises(ConfigurationError, match=r"has trimtab 99\.0, and the run has"):
+    with pytest.raises(ConfigurationError, match=r"has trimtab 99\.0, but the run has"):
         run_batch(TASK, chats, target=chats.with_name("out.parquet"), engine="ray")
     nodes.cluster.remove_node(third)
 

@@ -56,19 +56,22 @@ version_type = click.IntRange(min=0)
     type=click.Choice(INPUT_KINDS),
     default="auto",
     show_default=True,
-    help="What FILE is: one JSON document, or a message a line.",
+    help="What FILE is: one JSON document, or one message per line.",
 )
 @click.option(
     "--event-id",
     "event_ids",
     metavar="ID",
     multiple=True,
-    help="Id of the message in the log; added again under it, it is stored once. One for each message.",
+    help=(
+        "Id of the message in the log; a message added again with the same id is stored once. One for each"
+        " message."
+    ),
 )
 @click.option(
     "--origin",
     type=click.Choice(ORIGINS),
-    help="Whose words the messages hold, where their roles say more: document for a user's paste.",
+    help="Origin of the messages, if lower than their roles: document for text that a user pasted.",
 )
 @begin_options
 @session_options
@@ -84,20 +87,20 @@ def add(
     origin: OriginName | None,
     **given: Any,
 ) -> None:
-    """Add messages to a session; begin it if it is new.
+    """Add messages to a session; start it if it is new.
 
-    Reads FILE or standard input: a JSON message, a list of them, or JSONL, a message a line. All of
-    them are stored, or none. Writes the stored events.
+    Reads FILE or standard input: a JSON message, a list of them, or JSONL, one message per line. Either all
+    of them are stored or none. Writes the stored events.
 
-    A new session needs --budget or --model. Options given for one that is there change it, and
-    those left out stay; --system "" and --anchor "[]" take away what it has.
+    A new session needs --budget or --model. For an existing session, options change it, and omitted options
+    keep their value; --system "" and --anchor "[]" remove the value.
     """
     options = options_in(given)
     with open_session_store(url, create=bool(options)) as store:
         messages = messages_in(file, kind=kind)
         if event_ids and len(event_ids) != len(messages):
-            given_ids = f"--event-id is given {plural(len(event_ids), 'time')}"
-            raise Refused(f"{given_ids} for {plural(len(messages), 'message')}: give one for each, or none")
+            given_ids = f"--event-id is passed {plural(len(event_ids), 'time')}"
+            raise Refused(f"{given_ids} for {plural(len(messages), 'message')}: pass one for each, or none")
         one = open_or_begin(store, name, options)
         origins: list[OriginName | None] = [origin] * len(messages)
         events = one.extend(messages, ids=event_ids or None, origins=origins)
@@ -118,13 +121,13 @@ def _additions_text(one: Session, events: list[Event]) -> str:
 
 @session.command()
 @click.option("--at", type=version_type, metavar="VERSION", help="The view as it was at this version.")
-@click.option("--report", "only_report", is_flag=True, help="The report alone.")
+@click.option("--report", "only_report", is_flag=True, help="Only the report.")
 @on_session
 def show(one: Session, at: int | None, only_report: bool) -> Answer:
     """Show the view: messages that fit, ready to send.
 
-    As JSON a list of messages; where the wire form has system text beside them, a request body with both.
-    As text the messages and the report.
+    As JSON, a list of messages; if the wire form has system text outside them, a request body with both. As
+    text, the messages and the report.
     """
     fitted = one.fit(at=at)
     report = fitted.report
@@ -149,7 +152,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
         return None
     for kind in kinds:
         if kind not in KINDS:
-            raise click.BadParameter(f"{kind!r} is none of {', '.join(KINDS)} or all")
+            raise click.BadParameter(f"{kind!r} is not one of {', '.join(KINDS)} or all")
     return kinds
 
 
@@ -161,12 +164,14 @@ def _kinds(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
     show_default=True,
     callback=_kinds,
     shell_complete=_complete_kinds,
-    help="Kinds of events, decisions of trimtab among them (summary, evicted …); all of them: all.",
+    help="Kinds of events, including decisions of trimtab (summary, evicted …), or all.",
 )
 @click.option("--ids", is_flag=True, help="In text, the id of each event in place of its time.")
-@click.option("--after", type=version_type, default=0, metavar="VERSION", help="Only what came after it.")
-@click.option("--before", type=version_type, metavar="VERSION", help="Only what came before it.")
-@click.option("--limit", type=version_type, metavar="N", help="At most so many events.")
+@click.option(
+    "--after", type=version_type, default=0, metavar="VERSION", help=("Only events after this version.")
+)
+@click.option("--before", type=version_type, metavar="VERSION", help="Only events before this version.")
+@click.option("--limit", type=version_type, metavar="N", help="Maximum number of events.")
 @session_options
 @usage
 def history(
@@ -179,7 +184,7 @@ def history(
     limit: int | None,
     ids: bool,
 ) -> None:
-    """Write everything that was said, oldest first, an event a line."""
+    """Write the whole log, oldest first, one event per line."""
     with open_session_store(url) as store:
         events = open_session(store, name).history(after=after, before=before, kinds=kinds)
         write_lines(
@@ -192,14 +197,19 @@ def history(
 
 @session.command()
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="At most so many."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help=("Maximum number of messages."),
 )
 @click.argument("query")
 @on_session
 def recall(one: Session, query: str, limit: int) -> Answer:
     """Find messages, and facts, that are no longer in the view.
 
-    Those that say most about QUERY come first.
+    The most relevant to QUERY come first.
     """
     events = one.recall(query, limit)
     if events.complete is False:
@@ -217,7 +227,7 @@ def recall(one: Session, query: str, limit: int) -> Answer:
 def list_(url: str, output: str) -> None:
     """List the sessions of a store.
 
-    Name, version, and the time of the newest event of each.
+    Writes the name, version, and time of the newest event of each.
     """
     with open_session_store(url) as store:
         rows = list(filter(None, (name_of(store, one) for one in store.sessions())))
@@ -227,7 +237,7 @@ def list_(url: str, output: str) -> None:
 @session.command("stats")
 @on_session
 def status(one: Session) -> Answer:
-    """Tell where a session stands, in numbers."""
+    """Show the state of a session in numbers."""
     numbers = one.status().to_dict()
 
     def table() -> str:

@@ -52,7 +52,7 @@ store_option = click.option(
     envvar="TRIMTAB_STORE",
     show_envvar=True,
     required=True,
-    help=f"Where sessions are kept: FILE, {_KINDS}",
+    help=f"The store of the sessions: FILE, {_KINDS}",
 )
 id_option = click.option(
     "--id", "name", metavar="ID", required=True, shell_complete=complete_sessions, help="Name of the session."
@@ -66,7 +66,7 @@ A session is a log that only grows, and a view of it that fits a budget. The sto
 
 \b
 Exit codes: 0  all is well
-            1  no such session or event, not readable, or the store refuses
+            1  the session or event does not exist, is not readable, or the store refuses
             2  wrong usage
 """
 
@@ -110,7 +110,9 @@ def _store_of(url: str, *, create: bool) -> Store:
     if not separator:
         return _file_store(url, create=create)
     if scheme.lower() == "memory" or rest == "/:memory:":
-        raise Refused(f"--store: a store in memory ends with the command, and its sessions too. Use {_KINDS}")
+        raise Refused(
+            f"--store: a store in memory ends with the command, and so do its sessions. Use {_KINDS}"
+        )
     try:
         store = open_store(url)
     except ContextError as error:
@@ -125,7 +127,7 @@ def _file_store(name: str, *, create: bool) -> Store:
     path = Path(name)
     is_named_so = not set("=@:?").intersection(name) and (path.suffix or path.parent != Path())
     if not is_named_so and not path.is_file():  # a URL or DSN that lacks a part would be a file of that name
-        raise Refused(f"--store is a file, as chats.db, or a URL: {_KINDS}")
+        raise Refused(f"--store must be a file, such as chats.db, or a URL: {_KINDS}")
     _check_there(name, create=create)
     return SQLiteStore(path.expanduser())
 
@@ -148,7 +150,7 @@ def _open_with_counter(store: Store, name: str) -> tuple[Session, AdditiveCounte
     except UnknownNameError:
         names = store.sessions()
         near = near_names(name, names)
-        others = "; `trimtab session list` lists those there are" if names else ", and no other"
+        others = "; `trimtab session list` lists the sessions" if names else ", and there is no other"
         raise UnknownNameError(
             f"there is no session {name!r}{others}{in_words(map(repr, near))}", name=name, near=near
         ) from None
@@ -244,7 +246,7 @@ def name_of(store: Store, name: str) -> dict[str, Any]:
 def export(url: str, name: str, file: Path | None, no_history: bool) -> None:
     """Write a whole session as JSON, to FILE or to standard output.
 
-    `import` and `Session.restore` read it. FILE is replaced when all is written, not before.
+    `import` and `Session.restore` read it. FILE is replaced once everything is written.
     """
     with open_session_store(url) as store:
         data = open_session(store, name).snapshot(history=not no_history)
@@ -271,34 +273,34 @@ def _replace(file: Path, data: bytes) -> None:
 
 @session.command("import")
 @output_option
-@click.option("--id", "name", metavar="ID", help="Name of the session. Default: the one it had.")
+@click.option("--id", "name", metavar="ID", help="Name of the session. Default: its previous name.")
 @store_option
 @click.argument("file", type=click.File("rb"), required=False)
 @usage
 def import_(url: str, name: str | None, output: str, file: BinaryIO | None) -> None:
-    """Put a session that was exported into a store.
+    """Put an exported session into a store.
 
-    Reads FILE or standard input. A session of that name that is there is only added to if it is
-    the beginning of this one.
+    Reads FILE or standard input. An existing session of that name is only extended if it is the beginning of
+    this one.
     """
     with open_session_store(url, create=True) as store:
         data = parse(read_bytes(file), whole=True)
         one = Session.restore(data, store=store, id=name, retry=Retry(), allow_missing=True)
         if not one.version:
-            raise Refused("there are no events in it: nothing to keep")
+            raise Refused("it has no events to keep")
         found = {"id": one.id, "version": one.version}
         write(found, lambda: f"{plain(one.id)}: {plural(one.version, 'event')}", output=output)
 
 
 @session.command()
 @click.option("--to", "target", metavar="URL", required=True, help="The other store; may be the same.")
-@click.option("--as", "renamed", metavar="ID", help="Its name there. Default: the same.")
+@click.option("--as", "renamed", metavar="ID", help="The name in the other store. Default: the same.")
 @session_options
 @usage
 def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> None:
     """Copy a session to another store, or under another name.
 
-    Repeat it to go on after an interruption, or to bring the copy up to date.
+    Repeat it to continue after an interruption, or to update the copy.
     """
     with open_session_store(url) as store, open_session_store(target, create=True) as other:
         open_session(store, name)
@@ -315,14 +317,14 @@ def copy(url: str, name: str, output: str, target: str, renamed: str | None) -> 
 @session_options
 @usage
 def fork(url: str, name: str, output: str, renamed: str, at: int | None) -> None:
-    """Start a second conversation on what was said up to a version.
+    """Start a second conversation from a version of this one.
 
-    Both go on by themselves; the first is as it was.
+    The two are independent; the first is not changed.
     """
     with open_session_store(url) as store:
         one = open_session(store, name)
         if renamed in store.sessions():
-            raise Refused(f"there is a session {renamed!r} already: --as names a new one")
+            raise Refused(f"session {renamed!r} exists already: choose another name with --as")
         twin = one.fork(at, id=renamed)
         found = {"id": twin.id, "version": twin.version}
         write(found, lambda: f"{plain(twin.id)}: {plural(twin.version, 'event')}", output=output)
@@ -337,10 +339,10 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 @session.command()
 @on_session
 def pop(one: Session) -> Answer:
-    """Take off the newest message; the log keeps it.
+    """Remove the newest message; the log keeps it.
 
-    Writes the message that was taken off. It is in no view, summary or fact any more, and `recall` does not
-    find it. A call whose result was taken off waits for one again.
+    Writes the removed message. It is no longer in any view, summary or fact, and `recall` does not find it. A
+    call whose result was removed is open again.
     """
     event = one.pop()
     if event is None:
@@ -354,7 +356,7 @@ def pop(one: Session) -> Answer:
 def undo(one: Session, event_id: str | None) -> Answer:
     """Take back a summary, facts or an eviction, and all after it.
 
-    Without EVENT_ID the newest in force. Messages stay. Writes the event that was taken back.
+    Without EVENT_ID, the newest current one. Messages are kept. Writes the event that was taken back.
     """
     event = one.undo(event_id)
     return Answer(event_data(event), lambda: f"taken back:\n{event_line(event, ids=True)}")
@@ -379,21 +381,22 @@ def _for_each(order: Callable[[Session, str], None], done: str, *, help: str) ->
 _for_each(
     Session.pin,
     "pinned",
-    help="""Keep messages, and what belongs to them, in every view.
+    help="""Keep messages, and the rest of their units,
+    in every view.
 
-    `trimtab session history --ids` shows the ids. Of several, those before one that is refused are pinned.
+    `trimtab session history --ids` shows the ids. If one of several is refused, those before it are pinned.
     """,
 )
-_for_each(Session.unpin, "unpinned", help="Let pinned messages leave again.")
+_for_each(Session.unpin, "unpinned", help="Allow pinned messages to be evicted again.")
 
 
 @session.command()
 @on_session
 def clear(one: Session) -> Answer:
-    """Begin anew with an empty view; the log stays.
+    """Start over with an empty view; the log is kept.
 
-    Anchors return to those given at first, and the budget stays. What was said before is in `history`, and
-    `show --at VERSION` shows a view of it.
+    Anchors return to the initial ones, and the budget is kept. Earlier messages are in `history`, and `show
+    --at VERSION` shows an earlier view.
     """
     one.clear()
     found = {"id": one.id, "version": one.version}
@@ -405,26 +408,26 @@ def _confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Refused(f"{question} This cannot be undone: give --yes to do it without being asked")
+        raise Refused(f"{question} This cannot be undone: pass --yes to skip this question")
     click.confirm(f"{question} This cannot be undone.", abort=True, err=True)
 
 
 @session.command()
 @yes_option
 @click.option(
-    "--where", metavar="PATTERN", help="In place of ids: all messages a regular expression is found in."
+    "--where", metavar="PATTERN", help="In place of ids: all messages that match a regular expression."
 )
 @click.argument("event_ids", metavar="[EVENT_ID]...", nargs=-1)
 @on_session
 def redact(one: Session, yes: bool, where: str | None, event_ids: tuple[str, ...]) -> Answer:
-    """Overwrite what messages say, in the log too.
+    """Overwrite the text of messages, in the log too.
 
-    Words that summaries repeat of them are overwritten there, or the summary is written anew when it is time;
-    facts that come from them lose their text. Writes what was overwritten, by ids.
+    Words that a summary repeats are overwritten there, or the summary is written again later; facts that come
+    from the messages lose their text. Writes the ids of what was overwritten.
     """
     if bool(event_ids) == (where is not None):
         raise Refused(
-            "give the ids of messages (`trimtab session history --ids` shows them), or --where PATTERN"
+            "pass the ids of messages (`trimtab session history --ids` shows them), or --where PATTERN"
         )
     what = plural(len(set(event_ids)), "message") if event_ids else f"every message with {plain(where or '')}"
     _confirm(f"Overwrite {what} of {one.id!r}?", yes=yes)

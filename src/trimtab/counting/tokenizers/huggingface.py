@@ -35,22 +35,22 @@ def counter_from_tokenizer(
 ) -> TemplateCounter:
     """Make the counter of an open model from its tokenizer and chat template.
 
-    Opens no network connection: files must be on disk. Text is split, and the template rendered, as
-    the model's server does it.
+    It opens no network connection: the files must be on disk. It splits text and renders the template as the
+    model's server does.
 
     Args:
-        tokenizer: A folder of a model, its `tokenizer.json`, a `tokenizers.Tokenizer`, or a tokenizer of
+        tokenizer: The folder of a model, its `tokenizer.json`, a `tokenizers.Tokenizer`, or a tokenizer of
             `transformers`.
         chat_template: A jinja2 template, or several by name; None takes the one beside the tokenizer.
-        variables: What else the template reads, such as `{"enable_thinking": False}`; for a
+        variables: Other variables of the template, such as `{"enable_thinking": False}`; for a
             `tokenizers.Tokenizer` also `bos_token` and `eos_token`.
-        name: What the report calls it; None takes the folder's name.
-        media: What images, sounds and files cost; the template is shown their messages without them.
+        name: Its name in reports; None takes the folder's name.
+        media: Charges for images, sounds and files; the template gets their messages without them.
         format: The wire form of the messages.
 
     Raises:
-        ConfigurationError: There is no tokenizer or no template where one should be.
-        CountingError: The template refuses even one message of a user.
+        ConfigurationError: A tokenizer or template is missing.
+        CountingError: The template refuses even a single user message.
         MissingExtraError: `tokenizers` or `jinja2` is not installed.
 
     Example:
@@ -60,7 +60,7 @@ def counter_from_tokenizer(
     """
     if variables is not None and not isinstance(variables, Mapping):
         raise ConfigurationError(
-            f"variables are a mapping of names to values, not {variables!r:.80}", argument="variables"
+            f"variables must be a mapping of names to values, not {variables!r:.80}", argument="variables"
         )
     if isinstance(tokenizer, str | PathLike):
         found = _from_files(Path(fspath(tokenizer)), chat_template, name)
@@ -74,7 +74,7 @@ def counter_from_tokenizer(
     else:
         raise ConfigurationError(
             "counter_from_tokenizer takes a folder, a tokenizer.json, a tokenizers.Tokenizer or a tokenizer"
-            f" of transformers, not {tokenizer!r:.80}; for a text function take counter_from_text"
+            f" of transformers, not {tokenizer!r:.80}; for a function over texts use counter_from_text"
         )
     render = found.render
     if render is None:
@@ -124,7 +124,7 @@ def _json(file: Path) -> dict[str, Any]:
     try:
         read = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ConfigurationError(f"{file} is no JSON: {error}") from error
+        raise ConfigurationError(f"{file} is not JSON: {error}") from error
     return read if isinstance(read, dict) else {}
 
 

@@ -35,23 +35,23 @@ _BY_SIZE = MediaRule(pixels_per_token=1)
 
 
 class MistralCounter(AdditiveCounter):
-    """Counts requests of Mistral's models as they are billed.
+    """Counts requests to Mistral's models as they are billed.
 
-    Images whose size cannot be seen cost the most they may. Of `Framing`, `per_request_tokens` is what a
-    request begins with, settings of the model included, and `result_ids_counted` says that calls and
-    results show their ids, as before version 13.
+    Images of unknown size cost the most possible. In `Framing`, `per_request_tokens` is the start of a
+    request, including the settings of the model, and `result_ids_counted` says that calls and results show
+    their ids, as before version 13.
 
     Args:
-        count_text: The model's tokenizer: how many tokens a text has.
-        name: What reports call it.
+        count_text: The model's tokenizer: returns the tokens of a text.
+        name: Its name in reports.
         exact: Whether that tokenizer and framing are the model's own.
-        framing: What is charged beside the text.
-        media: What is charged for images and files. None: `MediaRule()`.
-        margin: How far a count may be off. None: not at all.
-        exact_features: By wire form, the features of requests that were billed as counted: a count of others
-            is not exact. None: those of `exact` are.
-        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
-        cache: Where counts of texts are remembered. None: in one of its own.
+        framing: Charges beside the text.
+        media: Charges for images and files. None: `MediaRule()`.
+        margin: How far a count may be off. None: they are exact.
+        exact_features: By wire form, the features of requests that were billed as counted; a count with other
+            features is not exact. None: those of `exact`.
+        format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
+        cache: Where counts of texts are remembered. None: its own cache.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class MistralCounter(AdditiveCounter):
         self._cache = TextCache(count_text, name=name) if cache is None else cache
 
     def with_format(self, format: str | Format, /) -> Self:
-        """Return the same counter, and what it remembers, for another wire form.
+        """Return the same counter for another wire form; remembered counts are shared.
 
-        It is exact in the form it was made for only: Mistral takes no other.
+        It is exact only in the form it was made for: Mistral accepts no other.
         """
         twin = super().with_format(format)
         twin.exact = twin.format.name == self._exact_form
@@ -139,7 +139,7 @@ class MistralCounter(AdditiveCounter):
     ) -> int:
         """Count what a request is charged beside its messages.
 
-        Output schemas cost nothing: they are not shown to the model.
+        Output schemas cost nothing: the model does not see them.
         """
         tools, extra = split_beside(tools, extra)
         if self.framing.tools_dropped_by_none and is_refused(extra):
@@ -155,17 +155,17 @@ class MistralCounter(AdditiveCounter):
         return self.framing.prompts_by_default
 
     def sees(self, medium: Media, /) -> bool:
-        """Tell whether a medium is an image whose size the message holds."""
+        """Tell whether a medium is an image whose size the message shows."""
         return medium.kind == "image" and is_seen(medium, _BY_SIZE)
 
     def knows(self, pieces: Pieces, /) -> bool:
-        """Tell whether a message holds nothing but what bills were compared for."""
+        """Tell whether a message has only content that bills were compared for."""
         return not self.guesses(pieces) and all(medium.kind == "image" for medium in pieces.media)
 
     def guesses(self, pieces: Pieces, /) -> list[str]:
-        """List what of a message is counted by no rule that bills bear out.
+        """List the parts of a message whose counting rules no bill confirms.
 
-        Once 664 tokens were billed where 720 were counted with thoughts, and 997 for a document that was
+        One bill had 664 tokens where 720 were counted with thoughts, and one had 997 for a document that was
         counted as the 115 of its address.
         """
         found = ["thoughts of earlier answers"] if pieces.thoughts else []
@@ -174,9 +174,9 @@ class MistralCounter(AdditiveCounter):
         return found
 
     def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int:
-        """Say how far the count of these may be off beside the margin.
+        """Say how far the count of these may be off beyond the margin.
 
-        That is, for images whose size a message does not show, and for whatever is no image.
+        "These" are images whose size a message does not show, and media other than images.
         """
         return sum(self.media_tokens(one) for one in media if not self.sees(one))
 

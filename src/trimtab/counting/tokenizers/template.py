@@ -235,7 +235,9 @@ class _Template:
         try:
             self._template = _environment().from_string(text)
         except package.TemplateError as error:
-            raise ConfigurationError(f"the chat template of {name} is no valid template: {error}") from error
+            raise ConfigurationError(
+                f"the chat template of {name} is not a valid template: {error}"
+            ) from error
         self._made_of = (text, name, variables)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -316,24 +318,24 @@ def _to_json(
 
 
 class TemplateCounter(AdditiveCounter):
-    """Counts what a server counts that renders a chat template and splits the text.
+    """Counts as a server does that renders a chat template and splits the text.
 
-    A message costs the difference it makes to a small request rendered with and without it. What
-    messages share (tools, default system text, the beginning of the answer) is in the fixed part. A new
-    counter compares its sums with requests of every shape rendered whole, and takes what is missing
-    into the fixed part, so that sums are not below the whole there. `count_whole` renders yours.
+    A message costs the difference between a small request rendered with and without it. Shared parts
+    (tools, default system text, the start of the answer) are in the fixed part. A new counter compares its
+    sums with whole rendered requests of every shape, and adds any difference to the fixed part, so sums are
+    not below the whole for these shapes. `count_whole` renders your request.
 
-    Where a template treats a message by what stands behind it, as when it drops the reasoning of older
-    turns, the message costs the most it may. Special tokens in a user's text are one token to most
-    servers, which let them act, and text to others; they cost whichever is more.
+    If a template treats a message by what follows it, for example when it drops the reasoning of older turns,
+    the message costs the most possible. Special tokens in a user's text are one token for most servers, which
+    let them act, and text for others; they cost the larger number.
 
     Args:
-        render: Writes a request as the server's chat template does.
-        count_served: How many tokens a rendered text has, special tokens read as such.
-        name: What reports call it.
-        special_tokens: Those of the tokenizer, as they are written.
-        media: What is charged for images, sound and files. None: `MediaRule()`.
-        format: Name of the wire form its messages are in; `fit` and `Context` set it themselves.
+        render: Renders a request as the server's chat template does.
+        count_served: Returns the tokens of a rendered text, with special tokens read as such.
+        name: Its name in reports.
+        special_tokens: The special tokens of the tokenizer, as text.
+        media: Charges for images, sound and files. None: `MediaRule()`.
+        format: Name of the wire form of the messages; `fit` and `Context` set it themselves.
     """
 
     def __init__(
@@ -376,12 +378,12 @@ class TemplateCounter(AdditiveCounter):
         return twin
 
     def clear(self) -> None:
-        """Forget the counts remembered."""
+        """Forget the remembered counts."""
         for cache in (self._text, self._sizes, self._fixed):
             cache.clear()
 
     def margin_tokens(self, tokens: int, /) -> int:
-        """Return how far a count of so many tokens may be off; it errs high.
+        """Return how far a count of this size may be off; it errs high.
 
         Source: 16 published templates, each with 64 windows of recorded tool chats (2026-11-22): never below
         the whole, above it by at most a token for the nine whose sums were exact, by 2.5 % for others.
@@ -407,7 +409,7 @@ class TemplateCounter(AdditiveCounter):
     ) -> int:
         """Count what a request is charged beside its messages.
 
-        Output schemas cost nothing: servers hold the model to them and do not show them.
+        Output schemas cost nothing: servers enforce them but do not show them.
         """
         tools, _ = split_beside(tools, extra)
         texts = system_texts(system)
@@ -423,13 +425,13 @@ class TemplateCounter(AdditiveCounter):
         tools: Any = None,
         extra: Mapping[str, Any] | None = None,
     ) -> int:
-        """Render a whole request and count it: what the server is charged, media aside.
+        """Render a whole request and count it: the server's charge, without media.
 
-        Slower than `count_request` and not a sum; to hold the sum against.
+        It is slower than `count_request` and not a sum; use it to check the sum.
 
         Args:
             messages: The messages of the request.
-            system: System text beside them.
+            system: System text beside the messages.
             tools: Tool schemas.
             extra: Further keys of the request.
 

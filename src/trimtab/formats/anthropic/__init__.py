@@ -167,10 +167,10 @@ class Anthropic(Format):
         return Walk(messages, structure, prices, self.is_foreign).back(span, room_tokens, sizes)
 
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
-        """Insist on a user message first, and on where system messages may stand.
+        """Require a user message first, and check the places of system messages.
 
-        One that begins with a compaction block is left in front, whoever it is from, and not put there: the
-        block stands for what was before it, but no source says that the API takes it first.
+        A message that begins with a compaction block stays in front, whoever its author is, but is not moved
+        there: the block replaces what was before it, but no source says that the API accepts it first.
         """
         role = message.get("role")
         if role == "user" and (previous is None or previous.get("role") != "system"):
@@ -192,7 +192,7 @@ class Anthropic(Format):
         return None
 
     def thinking_rules(self, model: str | None, body: Mapping[str, Any] | None, /) -> Thinking:
-        """Say what a model asks of thinking; without a body it may be on."""
+        """Say what a model requires of thinking; without a body it may be on."""
         return thinking_of(model, None if body is None else body.get("thinking") or {})
 
     def without_thinking(self, message: Any, /) -> Any | None:
@@ -204,22 +204,23 @@ class Anthropic(Format):
     def texts(self, message: Dict, /) -> list[TextSlot]:
         """List text, results, plain-text documents and search results.
 
-        None of a message with thinking.
+        A message with thinking has none.
         """
         return list(texts_of(message))
 
     def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
         """Return a shallow copy of the caller's message with those texts replaced.
 
-        A block of a result that remains without text leaves: the API refuses an empty one.
+        A block of a result without any remaining text is removed: the API refuses an empty one.
         """
         return without_emptied(with_values(message, texts), texts, at=3)
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
         """Return a shallow copy without those calls.
 
-        A call of the provider's own that has its result here stays: it is another with that id that leaves.
-        Thinking that would end it leaves too: the API takes none there. None if nothing remains.
+        A call by the provider itself that has its result here is kept: it is another call with that id that
+        is removed. Thinking at the end of the message is removed too: the API does not accept it there.
+        Returns None if nothing remains.
         """
         blocks = blocks_of(message)
         answered = {result_id_of(block) for block in blocks if is_server_result(type_of(block))}
@@ -262,7 +263,8 @@ class Anthropic(Format):
     def read_request(self, body: Mapping[str, Any], /) -> Request:
         """Take a request body apart.
 
-        An output schema is in `extra`, in Chat's shape, and what sets how much of a prompt the provider adds.
+        `extra` has an output schema, in Chat's shape, and the settings for how much of a prompt the provider
+        adds.
         """
         return replace(
             super().read_request(body),
@@ -272,7 +274,7 @@ class Anthropic(Format):
         )
 
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
-        """Put messages back; of the last turn without thinking, where that is disabled."""
+        """Put messages back; drops the last turn's thinking if thinking is disabled."""
         body = request.body
         if body is None:
             return messages
@@ -290,10 +292,10 @@ class Anthropic(Format):
         )
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a message of texts and ready-made blocks.
+        """Make a message from texts and ready-made blocks.
 
-        A role the API lacks is the user's. One of the role "system" is for the front of a request, from where
-        its text is lifted; see `lift_system`.
+        A role that the API lacks becomes the user's. A message of the role "system" is for the front of a
+        request; `lift_system` moves its text.
         """
         return {"role": _role(role), "content": content_of(parts, text_part)}
 
@@ -304,7 +306,8 @@ class Anthropic(Format):
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return a shallow copy whose last block carries `cache_control`.
 
-        The last one that can: thinking and empty text cannot. A message without such a block comes back.
+        It is the last block that can carry it: thinking and empty text cannot. A message without such a block
+        is returned unchanged.
         """
         content, blocks = item_of(message, "content"), blocks_of(message)
         if isinstance(content, str) and content.strip():
@@ -318,7 +321,7 @@ class Anthropic(Format):
     def mark_last(self, parts: Any, value: Any, /) -> Any:
         """Return system text or tools whose last part carries `cache_control`.
 
-        The last one that can: empty text and tools that are loaded later cannot.
+        It is the last one that can carry it: empty text and tools with deferred loading cannot.
         """
         blocks = _system_blocks(parts)
         for at in range(len(blocks) - 1, -1, -1):
@@ -329,9 +332,9 @@ class Anthropic(Format):
         return parts
 
     def lift_system(self, messages: Sequence[Any], system: Any, /) -> Any:
-        """Return system text with that of system messages behind it.
+        """Return system text with the text of system messages after it.
 
-        It is blocks if any of it is.
+        It is a list of blocks if any part of it is.
         """
         said = [mapping_of(message).get("content") or "" for message in messages]
         given = [] if system is None else [system]
@@ -342,7 +345,7 @@ class Anthropic(Format):
     def forget_thinking(
         self, body: Mapping[str, Any], known: Collection[str] | None = None, /
     ) -> Dict | None:
-        """Do so; a budget for thinking is taken off where a turn goes on without any.
+        """Remove it; if a turn in progress loses its thinking, `thinking` is switched off.
 
         "When `thinking` is enabled, a final `assistant` message must start with a thinking block."
         """
@@ -360,7 +363,7 @@ class Anthropic(Format):
         return {"name": name, "description": description, "input_schema": parameters}
 
     def transcript(self, message: Dict, /) -> str:
-        """Write a message as `ROLE: text`, calls as JSON behind it, results before."""
+        """Write a message as `ROLE: text`, after its results and before calls as JSON."""
         slots = list(texts_of(message, whole=True))
         lines: list[str] = []
         calls: list[Dict] = []

@@ -131,7 +131,7 @@ class Bedrock(Format):
         return origins_of(view_of(message))
 
     def scan(self, messages: list[object], start: int, stop: int, structure: Structure, /) -> None:
-        """Read messages as Anthropic's reader does, but for what says nothing."""
+        """Read messages as Anthropic's reader does, except those without content."""
         Scan(Views(messages, structure), structure).read(start, stop)
         for index in range(start, stop):
             answers = structure.answers.get(index)
@@ -159,11 +159,12 @@ class Bedrock(Format):
         return Walk(messages, structure, prices, self.is_foreign).back(span, room_tokens, sizes)
 
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
-        """Insist on a user message first, and on where system messages may stand.
+        """Require a user message first, and check the places of system messages.
 
-        Neighbors of one role are taken as one turn: measured of Claude Opus 4.8 in theopenco/llmgateway#3127
-        (2026-07). Reports that roles must alternate are of 2024 and 2025, and of older models. Words behind
-        results open a turn, as in Anthropic's form, which serves the same models (design/014).
+        Neighbors of one role are accepted as one turn: measured with Claude Opus 4.8 in
+        theopenco/llmgateway#3127 (2026-07). Reports that roles must alternate are from 2024 and 2025, and
+        about older models. Words after results open a turn, as in Anthropic's form, which serves the same
+        models (design/014).
         """
         role = message.get("role")
         if previous is None:
@@ -174,7 +175,7 @@ class Bedrock(Format):
         return _SYSTEM_BEFORE if previous.get("role") == "system" and role != "assistant" else None
 
     def thinking_rules(self, model: str | None, body: Mapping[str, object] | None, /) -> Thinking:
-        """Say what a Claude asks of reasoning, as Anthropic's form does."""
+        """Say what a Claude model requires of reasoning, as Anthropic's form does."""
         fields = None if body is None else body.get("additionalModelRequestFields")
         return thinking_of(model, None if body is None else item_of(fields, "thinking") or {})
 
@@ -185,23 +186,23 @@ class Bedrock(Format):
         return step_of(view_of(message))
 
     def texts(self, message: Dict, /) -> list[TextSlot]:
-        """List text, results, also inside JSON, and documents in plain text.
+        """List text, results (also inside JSON), and plain-text documents.
 
-        Search results are among them. None of a message of the model's with reasoning.
+        Search results are included. A message of the model with reasoning has none.
         """
         return list(texts_of(message))
 
     def with_texts(self, message: object, texts: Mapping[Path, str], /) -> object:
         """Return a shallow copy of the caller's message with those texts replaced.
 
-        A block of a result that remains without text leaves: the API refuses an empty one.
+        A block of a result without any remaining text is removed: the API refuses an empty one.
         """
         return without_emptied(with_values(message, texts), texts, at=4)
 
     def without_parts(self, message: object, parts: Sequence[int], /) -> object:
         """Return a shallow copy without those blocks and the cache points behind them.
 
-        So a point stays in one of two copies that a repair makes of a message.
+        A point is therefore kept in only one of the two copies that a repair makes of a message.
         """
         gone = set(parts)
         for at, block in enumerate(blocks_of(message)):
@@ -212,8 +213,8 @@ class Bedrock(Format):
     def without_calls(self, message: object, call_ids: frozenset[str], /) -> object | None:
         """Return a shallow copy without those calls.
 
-        A call of the provider's own that has its result here stays. Reasoning that would end the message
-        leaves too. None if nothing remains.
+        A call by the provider itself that has its result here is kept. Reasoning at the end of the message is
+        removed too. Returns None if nothing remains.
         """
         shown, places = view_of(message), places_of(message)
         blocks = shown["content"]
@@ -263,14 +264,14 @@ class Bedrock(Format):
         return read_body(body, super().read_request(body))
 
     def write_request(self, request: Request, messages: list[object], /) -> object:
-        """Put messages back; of the last turn without reasoning, where that is disabled."""
+        """Put messages back; drops the last turn's reasoning if it is disabled."""
         return write_body(request, messages)
 
     @told_by()
     def matches(self, message: Dict, /) -> bool:
-        """Tell whether a message holds a block of this API's own: no type, but a key.
+        """Tell whether a message has a block of this API: a key, but no type.
 
-        A text tells nothing: other libraries write it without a type, too.
+        A text does not decide: other libraries write it without a type, too.
         """
         content = message.get("content")
         return content.__class__ is not str and any(
@@ -279,7 +280,7 @@ class Bedrock(Format):
         )
 
     def message(self, role: str, parts: Sequence[object], /) -> Dict:
-        """Make a message of texts and blocks; a role the API lacks is the user's."""
+        """Make a message from texts and blocks; an unknown role becomes the user's."""
         made = [{"text": part} if isinstance(part, str) else part for part in parts]
         return {"role": _role(role), "content": made}
 
@@ -288,14 +289,14 @@ class Bedrock(Format):
         return with_values(message, {("role",): _role(role)})
 
     def with_text(self, message: object, text: str, /) -> object:
-        """Return a shallow copy of the caller's message with one text for content."""
+        """Return a shallow copy of the caller's message with one text as content."""
         return with_values(message, {("content",): [{"text": text}]})
 
     def with_cache_control(self, message: object, value: object, /) -> object:
-        """Return a shallow copy with a cache point behind its last block.
+        """Return a shallow copy with a cache point after its last block.
 
-        The last that may have one: reasoning and blank text may not. A message without such a block comes
-        back.
+        It is the last block that may have one: reasoning and blank text may not. A message without such a
+        block is returned unchanged.
         """
         marked = with_point(blocks_of(message), value)
         return message if marked is None else with_values(message, {("content",): marked})
@@ -303,7 +304,7 @@ class Bedrock(Format):
     def mark_last(self, parts: object, value: object, /) -> object:
         """Return system text with a cache point at its end.
 
-        Tools come back as they are: Nova's models take no cache point there.
+        Tools are returned unchanged: Nova models accept no cache point there.
         """
         blocks = blocks_of_system(parts)
         if not blocks or not all("text" in (as_dict(block) or {}) for block in blocks[-1:]):
@@ -311,7 +312,7 @@ class Bedrock(Format):
         return [*blocks, cache_point(value)]
 
     def most_marks(self, model: str | None, /) -> int:
-        """Return how many cache points a request may have."""
+        """Return the maximum number of cache points in a request."""
         return MOST_MARKS if model is None or _CACHES.search(model) else 0
 
     def cache_marks(self, value: object, /) -> list[object]:
@@ -319,7 +320,7 @@ class Bedrock(Format):
         return [item_of(block, CACHE_POINT) for block in listed if is_cache_point(block)]
 
     def lift_system(self, messages: Sequence[object], system: object, /) -> object:
-        """Return system text with that of system messages behind it, as blocks."""
+        """Return system text with the text of system messages after it, as blocks."""
         if not messages and (system is None or isinstance(system, str)):
             return system
         return [*blocks_of_system(system), *(one for said in messages for one in blocks_of_system(said))]
@@ -327,7 +328,7 @@ class Bedrock(Format):
     def forget_thinking(
         self, body: Mapping[str, object], known: Collection[str] | None = None, /
     ) -> Dict | None:
-        """Do so; a budget for thinking is taken off where a turn goes on without any."""
+        """Remove it; if a turn in progress loses its thinking, `thinking` is switched off."""
         made, fields = super().forget_thinking(body, known), body.get("additionalModelRequestFields")
         if made is None or item_of(item_of(fields, "thinking"), "type") != "enabled":
             return made
@@ -344,7 +345,7 @@ class Bedrock(Format):
         return {"toolSpec": spec}
 
     def transcript(self, message: Dict, /) -> str:
-        """Write a message as `ROLE: text`, calls as JSON behind it, results before."""
+        """Write a message as `ROLE: text`, after its results and before calls as JSON."""
         slots = list(texts_of(message, whole=True))
         lines: list[str] = []
         calls: list[Dict] = []

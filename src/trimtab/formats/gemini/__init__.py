@@ -120,11 +120,11 @@ class Gemini(Format):
     def scan(self, messages: list[Any], start: int, stop: int, structure: Structure, /) -> None:
         """Read `messages[start:stop]` into the columns of `structure`.
 
-        Looks back for what responses without ids answer, and one content ahead: a model's content that
-        leaves a call open stays with the model's content behind it, as parts of one turn.
+        It looks back for the calls of responses without ids, and one content ahead: a model's content with an
+        open call is kept with the model's content after it, as parts of one turn.
 
         Raises:
-            FormatError: An entry is no message; `.path` says which.
+            FormatError: An entry is not a message; `.path` names it.
         """
         for index in range(start, stop):
             message = structure.read_as_dict(messages, index)
@@ -166,11 +166,11 @@ class Gemini(Format):
                 structure.needs[index + 1] = index
 
     def order_fault(self, previous: Dict | None, message: Dict, /, *, parted: bool = False) -> str | None:
-        """Insist on the user first.
+        """Require the user first.
 
-        Contents of one role behind one another are taken, a call behind a call too: such requests of 2026
-        were billed. A call behind a model's text is sent by Google's own CLI (gemini-cli#685), and refused
-        elsewhere: it is left where it was, and not made.
+        Consecutive contents of one role are accepted, also a call after a call: such requests were billed in
+        2026. Google's own CLI sends a call after a model's text (gemini-cli#685), but others refuse it: an
+        existing one is kept, and none is made.
         """
         if speaker(message) != "model":
             return None
@@ -182,7 +182,7 @@ class Gemini(Format):
     def texts(self, message: Dict, /) -> list[TextSlot]:
         """List text parts, and the strings in function responses.
 
-        A model's content with a thought signature stays as it is, and so do thoughts, arguments and code.
+        A model's content with a thought signature is not changed, nor are thoughts, arguments and code.
         """
         parts = parts_in(message)
         if any(map(is_signed, parts)):
@@ -190,10 +190,10 @@ class Gemini(Format):
         return [slot for at, part in enumerate(parts) for slot in _slots(at, part)]
 
     def without_calls(self, message: Any, call_ids: frozenset[str], /) -> Any | None:
-        """Return a shallow copy without those calls; None if it says nothing more.
+        """Return a shallow copy without those calls; None if no content remains.
 
-        Only the first of parallel calls is signed. Where it leaves, the next one gets the value Google
-        names for a call without its signature, since Gemini 3 asks for one there.
+        Only the first of parallel calls is signed. If it is removed, the next one gets the value that Google
+        names for a call without a signature, because Gemini 3 requires one there.
         """
         listed = as_list(item_of(message, "parts")) or ()
         parts = [as_dict(part) or {} for part in listed]
@@ -230,10 +230,10 @@ class Gemini(Format):
         return mended_of(message, self.model)
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
-        """Take a request body apart: as on the wire, or the SDK's keyword arguments.
+        """Take a request body apart: JSON, or the SDK's keyword arguments.
 
         Raises:
-            FormatError: `contents` is missing, or holds bare texts or parts.
+            FormatError: `contents` is missing, or has bare texts or parts.
         """
         return read_body(body)
 
@@ -249,7 +249,7 @@ class Gemini(Format):
         return any("type" not in part and any(key_in(part, key) for key in DATA_KEYS) for part in found)
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a content of texts and parts; what is not the model's is the user's."""
+        """Make a content from texts and parts; every role but the model's is the user's."""
         made = [{"text": part} if isinstance(part, str) else part for part in parts]
         return {"role": _ROLES.get(role, "user"), "parts": made}
 
@@ -258,7 +258,7 @@ class Gemini(Format):
         return with_values(message, {("role",): _ROLES.get(role, "user")})
 
     def with_text(self, message: Any, text: str, /) -> Any:
-        """Return a shallow copy of the caller's content with one text for parts."""
+        """Return a shallow copy of the caller's content with one text as parts."""
         return with_values(message, {("parts",): parts_for(message, [{"text": text}])})
 
     def join_results(self, message: Any, other: Any, /) -> Any:
@@ -269,7 +269,7 @@ class Gemini(Format):
         """Return a request's system text with that of system contents, as parts.
 
         Raises:
-            FormatError: The parts of a content are none.
+            FormatError: The parts of a content are not valid.
         """
         if not messages and (system is None or isinstance(system, str)):
             return system

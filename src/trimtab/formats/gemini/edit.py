@@ -107,7 +107,7 @@ def _check_entry(index: int, entry: Any) -> None:
     if found is None or any(key_in(found, key) is not None for key in DATA_KEYS):
         path = f"contents[{index}]"
         raise FormatError(
-            f"{path} is no content but {type(entry).__name__} {short_repr(entry)}: "
+            f"{path} is not a content but {type(entry).__name__} {short_repr(entry)}: "
             'write it as {"role": "user", "parts": [...]}',
             path=path,
         )
@@ -140,7 +140,7 @@ def parts_of_system(system: Any) -> list[Any]:
     entry = as_dict(system)
     if entry is None:
         raise FormatError(
-            f"system text is texts and parts, not {type(system).__name__}: {short_repr(system)}"
+            f"system text must be texts and parts, not {type(system).__name__}: {short_repr(system)}"
         )
     if "parts" not in entry and "role" not in entry:
         return [system]

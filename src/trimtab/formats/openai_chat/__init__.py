@@ -143,9 +143,9 @@ class OpenAIChat(Format):
             return "other"
 
     def thinking_rules(self, model: str | None, body: Mapping[str, Any] | None, /) -> Thinking:
-        """Say what a Claude asks of thinking that gateways carry in this form.
+        """Say what a Claude requires of thinking that gateways carry in this form.
 
-        Whether it thinks they say in words of their own: without `thinking` in a body it may.
+        Gateways say in their own words whether it thinks: without `thinking` in a body it may.
         """
         if model is None or "claude" not in model.lower():
             return Thinking()
@@ -234,7 +234,7 @@ class OpenAIChat(Format):
     def texts(self, message: Dict, /) -> list[TextSlot]:
         """List string content and text parts.
 
-        Refusals and call arguments stay as they are.
+        Refusals and call arguments are not changed.
         """
         content, is_result = message.get("content"), self.kind(message) == "tool"
         if isinstance(content, str):
@@ -244,7 +244,7 @@ class OpenAIChat(Format):
     def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
         """Return a shallow copy of the caller's message with those texts replaced.
 
-        Of a result's parts one that remains without text leaves, as long as it is not the only one.
+        A part of a result without any remaining text is removed, unless it is the only one.
         """
         changed = with_values(message, texts)
         if "" not in texts.values() or item_of(message, "role") != "tool":
@@ -328,7 +328,7 @@ class OpenAIChat(Format):
         return any(not _PARTS_ONLY_HERE.isdisjoint(part) or thought_in(part) is not None for part in parts)
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a message of texts, ready-made content parts and ready-made tool calls."""
+        """Make a message from texts, ready-made content parts and ready-made tool calls."""
         calls = [part for part in parts if _is_call(part)]
         content = [part for part in parts if not _is_call(part)]
         made: Dict = {"role": role, "content": content_of(content, text_part)}
@@ -340,9 +340,9 @@ class OpenAIChat(Format):
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
         """Return a shallow copy whose last content part carries `cache_control`.
 
-        That is where gateways to caching providers read it (OpenRouter, LiteLLM); a message without text
-        carries it itself. One of empty text, or of thinking, comes back: the providers behind these refuse a
-        mark on it.
+        Gateways to caching providers read it there (OpenRouter, LiteLLM); a message without text carries it
+        itself. A message of empty text or of thinking is returned unchanged: the providers behind gateways
+        refuse a mark on it.
         """
         given = message
         if not isinstance(message, Mapping):
@@ -361,9 +361,9 @@ class OpenAIChat(Format):
         return with_values(message, {("cache_control",): value})
 
     def most_marks(self, model: str | None, /) -> int:
-        """Return how many marks a request may have: none for OpenAI's own models.
+        """Return the maximum number of marks in a request: none for OpenAI's models.
 
-        Their Chat Completions know no `cache_control`, which is for providers behind a gateway.
+        OpenAI's Chat Completions has no `cache_control`, which is for providers behind a gateway.
         """
         from trimtab.models import find_facts  # not above: most fits mark nothing
 
@@ -394,7 +394,7 @@ class OpenAIChat(Format):
         return super().full_text(message)
 
     def transcript(self, message: Dict, /) -> str:
-        """Write a message as `ROLE: text`; calls stand as JSON in place of the text."""
+        """Write a message as `ROLE: text`; calls are written as JSON in place of the text."""
         role = str(message.get("role") or "unknown").upper()
         calls = message.get("tool_calls") or message.get("function_call")
         if calls:

@@ -195,7 +195,7 @@ class OpenAIResponses(Format):
     def texts(self, message: Dict, /) -> list[TextSlot]:
         """List the texts of messages and of results.
 
-        Refusals, reasoning, arguments and what built-in tools found stay as they are.
+        Refusals, reasoning, arguments and results of built-in tools are not changed.
         """
         is_result = type_of(message) != "message"
         return [TextSlot(path, text, is_result) for path, text in text_paths(message)]
@@ -203,8 +203,8 @@ class OpenAIResponses(Format):
     def with_texts(self, message: Any, texts: Mapping[Path, str], /) -> Any:
         """Return a shallow copy of the caller's item with those texts replaced.
 
-        Annotations and log probabilities of a text go with it: they point into it. Of a result's parts one
-        that remains without text leaves, as long as it is not the only one.
+        Annotations and log probabilities of a text are removed with it: they point into it. A part of a
+        result without any remaining text is removed, unless it is the only one.
         """
         values: dict[Path, Any] = dict(texts)
         for path in [path for path in texts if len(path) > 1]:
@@ -221,7 +221,7 @@ class OpenAIResponses(Format):
         return None if call_id_of(mapping_of(message)) in call_ids else message
 
     def tool_names(self, message: Dict, /) -> dict[str, str]:
-        """Map the id an item calls by to the tool's name: a built-in one's is its type."""
+        """Map the call id of an item to the tool's name: a built-in tool's is its type."""
         call_id = call_id_of(message)
         return {} if call_id is None else {call_id: tool_name(message)}
 
@@ -241,7 +241,7 @@ class OpenAIResponses(Format):
         return mended_of(message, bad_id=any(fault.rule == "bad_id" for fault in self.faults([message])))
 
     def read_request(self, body: Mapping[str, Any], /) -> Request:
-        """Take a request body apart; input that is one text is read as the user's message."""
+        """Take a request body apart; input that is one text is read as a user message."""
         given = body.get("input")
         listed = {**body, "input": [{"role": "user", "content": given}]} if isinstance(given, str) else body
         return replace(
@@ -255,7 +255,7 @@ class OpenAIResponses(Format):
     def write_request(self, request: Request, messages: list[Any], /) -> Any:
         """Put items back into a copy of the body, with system text and tools.
 
-        Input that came as one text stays one, as long as it is a user's message and nothing else.
+        Input that was one text is written as one, as long as it is a single user message.
         """
         if request.body is None:
             return messages
@@ -281,7 +281,7 @@ class OpenAIResponses(Format):
         return any(as_text((as_dict(part) or {}).get("type")) in _PARTS_ONLY_HERE for part in parts)
 
     def message(self, role: str, parts: Sequence[Any], /) -> Dict:
-        """Make a message of texts and ready-made content parts.
+        """Make a message from texts and ready-made content parts.
 
         The model's texts are joined: as parts they would need the id of a response.
         """
@@ -292,7 +292,8 @@ class OpenAIResponses(Format):
     def with_role(self, message: Any, role: str, /) -> Any:
         """Return a shallow copy of the caller's message with another role.
 
-        What only the model's output has goes: its id, and its parts' type. An item without a role is its own.
+        Fields that only the model's output has are removed: its id, and the type of its parts. An item
+        without a role is returned unchanged.
         """
         entry = mapping_of(message)
         if type_of(entry) != "message":
@@ -310,7 +311,7 @@ class OpenAIResponses(Format):
         return with_values(message, values)
 
     def with_text(self, message: Any, text: str, /) -> Any:
-        """Return a shallow copy of the caller's item with one text for content or output."""
+        """Return a shallow copy of the caller's item with one text as content or output."""
         entry = mapping_of(message)
         if type_of(entry) != "message":
             return with_values(message, {("output",): text})
@@ -319,10 +320,10 @@ class OpenAIResponses(Format):
         return with_values(message, {("content",): text})
 
     def with_cache_control(self, message: Any, value: Any, /) -> Any:
-        """Return a shallow copy whose last input part is a breakpoint of the cache.
+        """Return a shallow copy whose last input part is a cache breakpoint.
 
-        The API knows one kind, `{"mode": "explicit"}`, and takes it on text, images and files that go in; an
-        item without any comes back as it is.
+        The API has one kind, `{"mode": "explicit"}`, and accepts it on input text, images and files; an item
+        without any of these is returned unchanged.
         """
         mode: Any = value if as_dict(value) and "mode" in value else {"mode": "explicit"}
         entry = mapping_of(message)

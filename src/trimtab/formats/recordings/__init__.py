@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trimtab.formats.recordings import refusals, telemetry, vercel
+from trimtab.formats.recordings import claude_code, codex, refusals, telemetry, vercel
 from trimtab.formats.recordings.base import Bill, ForeignCall, ForeignConversation, Reader, Source
 
 __all__ = ["Bill", "ForeignCall", "ForeignConversation", "Reader", "read_foreign", "reader_of"]
 
 READERS: tuple[Reader, ...] = (
+    claude_code.READER,
+    codex.READER,
     vercel.READER,
     refusals.READER,
     telemetry.READER,  # after those whose texts look like its own

@@ -13,20 +13,20 @@ from trimtab.stores.server import ServedStore, check_seconds
 class PostgresStore(ServedStore):
     """Keeps sessions in a PostgreSQL database.
 
-    The tables, all named `trimtab_…`, are made at first use, and brought up to date by a newer trimtab.
-    Nothing is connected before. One store serves the threads of a process, its event loops and the
-    processes forked from it; each gets connections of its own.
+    The tables, all named `trimtab_…`, are created at first use, and migrated by a newer trimtab. No
+    connection is opened before. One store serves the threads of a process, its event loops and the processes
+    forked from it; each gets its own connections.
 
-    An append is one statement. Each session has an index of its words in a table beside it, filled 200 events
-    at a time. What was acknowledged is on the server's disk, unless the server was
-    told otherwise (`fsync`, `synchronous_commit`).
+    An append is one statement. Each session has an index of its words in a separate table, filled 200 events
+    at a time. An acknowledged event is on the server's disk, unless the server is configured otherwise
+    (`fsync`, `synchronous_commit`).
 
-    Deleting or redacting removes the rows at once. With `scrub_on_delete` the tables are then rewritten
-    (`VACUUM FULL`), so that no byte of the text stays in their files: that locks them for as long as it
-    takes to copy all sessions, and a wait of more than five seconds for that lock is a
-    `StoreUnavailableError`. Where many are kept, switch it off and call `scrub()` at night. What the
-    server keeps beside its tables is not reached by either: the write-ahead log until it is recycled,
-    replicas until they follow, log files if statements are logged, and backups.
+    Deletion and redaction remove the rows at once. With `scrub_on_delete` the tables are then rewritten
+    (`VACUUM FULL`), and no byte of the text remains in their files. This locks the tables for the time of
+    copying all sessions; a wait of more than five seconds for the lock is a `StoreUnavailableError`. With
+    many sessions, switch it off and call `scrub()` at night. Neither reaches what the server keeps beside its
+    tables: the write-ahead log until it is recycled, replicas until they follow, log files if statements are
+    logged, and backups.
 
     Example:
         >>> from trimtab.stores import PostgresStore
@@ -46,34 +46,36 @@ class PostgresStore(ServedStore):
         answer_timeout_seconds: float | None = None,
         scrub_on_delete: bool = True,
     ) -> None:
-        """Make a store; nothing is connected yet.
+        """Make a store; no connection is opened yet.
 
         Args:
-            dsn: As libpq takes it: `postgresql://user:password@host:5432/database?sslmode=require`.
-            schema: The schema of the tables; made if it is missing.
-            min_connections: Kept open by each process and each event loop once it needed them, from 0; others
-                are closed when nobody used them for ten minutes.
-            max_connections: Most of them; further calls wait for one.
-            pool_timeout_seconds: Longest wait for a connection.
-            connect_timeout_seconds: Longest wait for the server to accept one; rounded to whole seconds.
-            statement_timeout_seconds: Longest time a statement may take. None sends no limit, as some
-                poolers in front of a server want it.
-            answer_timeout_seconds: Longest wait for the answer to a statement, after which the connection is
-                given up: a server that fell silent ends no statement. None: five seconds more than a
-                statement may take, 35 where that has no limit. Rewriting tables has none.
-            scrub_on_delete: Rewrite the tables after a deletion or redaction.
+            dsn: A libpq connection string: `postgresql://user:password@host:5432/database?sslmode=require`.
+            schema: The schema of the tables; created if it is missing.
+            min_connections: Number of connections that each process and event loop keeps open after use, from
+                0; others are closed after ten minutes without use.
+            max_connections: Maximum number of connections; further calls wait for one.
+            pool_timeout_seconds: Maximum wait for a connection.
+            connect_timeout_seconds: Maximum wait for the server to accept one; rounded to whole seconds.
+            statement_timeout_seconds: Maximum duration of a statement. None sends no limit, as some poolers
+                in front of a server require.
+            answer_timeout_seconds: Maximum wait for the answer to a statement, after which the connection is
+                dropped: a server that stopped answering ends no statement. None: five seconds more than the
+                limit of a statement, or 35 without one. Rewriting tables has no limit.
+            scrub_on_delete: Whether to rewrite the tables after a deletion or redaction.
 
         Raises:
             MissingExtraError: psycopg is not installed.
-            ConfigurationError: The DSN or a number cannot be meant.
+            ConfigurationError: The DSN or a number is invalid.
         """
         if not 0 < len(schema) <= 63 or any(one in schema for one in "\0%"):
             raise ConfigurationError(
-                f"schema is a name of 1 to 63 characters without %, not {schema!r:.80}", argument="schema"
+                f"schema must be a name of 1 to 63 characters without %, not {schema!r:.80}",
+                argument="schema",
             )
         if not 0 <= min_connections <= max_connections or max_connections < 1:
             raise ConfigurationError(
-                f"connections: {min_connections} to {max_connections}; the least is 0, the most at least 1"
+                f"connections: {min_connections} to {max_connections}; the minimum must be at least 0, and"
+                " the maximum at least 1"
             )
         tables = Tables(schema)
         if answer_timeout_seconds is None:

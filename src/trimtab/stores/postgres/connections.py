@@ -114,14 +114,14 @@ class Pools(Connections["Pool"]):
         except self.package.ProgrammingError:
             # its words quote the DSN, and so perhaps a password
             raise ConfigurationError(
-                "this is not a DSN of PostgreSQL: it looks like"
-                " postgresql://user:password@host:5432/database, what is no letter or digit written as %20"
+                "this is not a DSN of PostgreSQL: write postgresql://user:password@host:5432/database, with"
+                " signs escaped, such as %20"
             ) from None
         if not all(port.isdigit() for port in str(given.get("port", "0")).split(",") if port):
             # not quoted: where a password is not written as a URL wants it, a part of it stands here
             raise ConfigurationError(
-                "the port of this DSN is no number: postgresql://user:password@host:5432/database, what is no"
-                " letter or digit of the password written as %20"
+                "the port of this DSN is not a number: write postgresql://user:password@host:5432/database,"
+                " with signs in the password escaped, such as %20"
             )
         parameters = {
             "application_name": "trimtab",
@@ -143,8 +143,8 @@ class Pools(Connections["Pool"]):
         if not (yield partial(mine.acquire, self._options.pool_timeout_seconds)):
             most, seconds = self._options.max_connections, self._options.pool_timeout_seconds
             raise self.package.OperationalError(
-                f"no connection came free within {seconds:g} seconds, all {most} are in use; the store takes"
-                " more by max_connections"
+                f"no connection became free within {seconds:g} seconds: all {most} are in use; raise"
+                " max_connections"
             )
         try:
             era, connection = mine.take()
@@ -183,10 +183,10 @@ class Pools(Connections["Pool"]):
             if _NO_OPTIONS not in str(error):
                 raise
             raise ConfigurationError(
-                f"{self.name}: what was removed is removed, and the files of the server still hold its bytes:"
-                " to clean them a connection needs limits of its own, and the pooler in between (PgBouncer)"
-                " takes none. Call scrub() of a PostgresStore whose DSN reaches the server itself, now and"
-                " then, and pass scrub_on_delete=False here"
+                f"{self.name}: the data is removed, but the files of the server still contain its bytes: to"
+                " clean them, a connection needs its own limits, which the pooler in between (PgBouncer)"
+                " does not allow. From time to time, call scrub() of a PostgresStore whose DSN reaches"
+                " the server itself, and pass scrub_on_delete=False here"
             ) from error
         try:
             yield from self._prepare(pool, connection)
@@ -220,7 +220,7 @@ class Pools(Connections["Pool"]):
                     self._pooled = True
                     pool.empty()
                     raise self.package.OperationalError(
-                        "a pooler in between keeps no prepared statements, and from now on none are made"
+                        "a pooler in between does not keep prepared statements, so no more are made"
                     ) from error
                 rows = (yield cursor.fetchall) if cursor.description else []
             return details if step.details else rows
@@ -247,7 +247,7 @@ class Pools(Connections["Pool"]):
         except self.package.Error as error:
             if silent:
                 raise self.package.OperationalError(
-                    f"no answer within {seconds:g} seconds, and the connection was given up"
+                    f"no answer within {seconds:g} seconds; the connection was dropped"
                 ) from error
             raise
 
@@ -430,7 +430,8 @@ def store_error(psycopg: Any, error: Any, *, name: str, said: str | None = None)
         return CorruptSessionError(f"{name}: {said}. Restore the database from a backup")
     if isinstance(error, errors.InsufficientPrivilege):
         return ConfigurationError(
-            f"{name}: {said}. Grant the role what is missing, or let a role that may make tables connect once"
+            f"{name}: {said}. Grant the missing right to the role, or connect once as a role that may create"
+            " tables"
         )
     passing = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
     if isinstance(error, passing):
@@ -438,5 +439,5 @@ def store_error(psycopg: Any, error: Any, *, name: str, said: str | None = None)
         underway = said.startswith(("consuming input", "sending query"))  # it was connected, and is cut now
         if error.sqlstate is None and advice is not None and "failed" in said and not underway:
             return ConfigurationError(f"{name}: {said}; {advice}")
-        return StoreUnavailableError(f"{name}: {said}. Asking again is safe: nothing is stored twice")
+        return StoreUnavailableError(f"{name}: {said}. It is safe to retry: nothing is stored twice")
     return StoreError(f"{name}: {type(error).__name__}: {said}")

@@ -162,15 +162,15 @@ def _due_migrations(tables: Tables) -> Steps[list[tuple[str, Migration]]]:
     ((encoding, is_there),) = there
     if encoding != "UTF8":
         raise ConfigurationError(
-            f"the database keeps text as {encoding}; make one with ENCODING 'UTF8' for sessions"
+            f"the database stores text as {encoding}; create one with ENCODING 'UTF8' for sessions"
         )
     rows = (yield Execute(f"SELECT name FROM {tables.migrations}")) if is_there else []
     applied = {name for (name,) in rows}
     unknown = sorted(applied - {name for name, _ in MIGRATIONS})
     if unknown:
         raise ConfigurationError(
-            f"the tables in schema {tables.schema!r} were made by a newer trimtab ({', '.join(unknown)});"
-            " install that version, or name another schema"
+            f"the tables in schema {tables.schema!r} were made by a newer version of trimtab"
+            f" ({', '.join(unknown)}); install that version, or name another schema"
         )
     return [migration for migration in MIGRATIONS if migration[0] not in applied]
 
@@ -463,8 +463,8 @@ class Operations:
         rows = yield Execute(f"SELECT wanted FROM {self._tables.scrubbing}")
         if not rows:
             raise CorruptSessionError(
-                f"{self._tables.scrubbing} is damaged: its row is gone, which tells whether bytes of what was"
-                f" removed are still there. INSERT INTO {self._tables.scrubbing} VALUES (1), and call scrub()"
+                f"{self._tables.scrubbing} is damaged: the row that says whether removed bytes are still"
+                f" there is missing. INSERT INTO {self._tables.scrubbing} VALUES (1), and call scrub()"
             )
         wanted = rows[0][0]
         if wanted:
@@ -480,15 +480,16 @@ class Operations:
             ((after,),) = yield Execute("SELECT pg_relation_filenode(%s::regclass)", (table,))
             if before == after:  # the server only warns
                 raise ConfigurationError(
-                    f"{table} was not rewritten: only its owner may. The rows are gone, their bytes are not."
-                    " Connect as the role that made the tables, or take scrub_on_delete=False"
+                    f"{table} was not rewritten: only its owner may do that. The rows are removed, but their"
+                    " bytes are not. Connect as the role that made the tables, or pass"
+                    " scrub_on_delete=False"
                 )
             if not any(map(_leading_number, details)):
                 return
             yield Pause(seconds)
         raise StoreUnavailableError(
-            f"the rows are gone, but {table} still holds their bytes: a transaction that began earlier may"
-            " see them. Wait for it to end, and call scrub()"
+            f"the rows are gone, but {table} still contains their bytes: a transaction that began earlier"
+            " may see them. Wait for it to end, and call scrub()"
         )
 
 

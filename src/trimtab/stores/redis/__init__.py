@@ -12,25 +12,23 @@ from trimtab.stores.server import ServedStore, check_seconds
 
 
 class RedisStore(ServedStore):
-    """Keeps sessions in Redis 6 or newer, or what speaks like it.
+    """Keeps sessions in Redis 6 or newer, or a compatible server.
 
-    Nothing is connected before first use. One store serves the threads of a process, its event loops and
-    the processes forked from it; each gets connections of its own.
+    No connection is opened before first use. One store serves the threads of a process, its event loops and
+    the processes forked from it; each gets its own connections.
 
-    An append is one script on one key, so that it runs on a cluster too. What was acknowledged survives a
-    crash of the server as far as the server was told to write it down: with `appendonly yes` and
-    `appendfsync always` all of it; with `everysec`, its default, all but about the last second; with
-    snapshots only, what the last one holds. A replica that takes over may lack the last appends.
+    An append is one script on one key, so it also runs on a cluster. Which acknowledged events survive a
+    crash depends on the server's persistence: with `appendonly yes` and `appendfsync always`, all of them;
+    with `everysec`, its default, all but about the last second; with snapshots only, those in the last
+    snapshot. A replica that is promoted may lack the last appends.
 
-    A server that removes keys when its memory is full (`maxmemory-policy allkeys-…`) is refused at first
-    use. Each session has an index of its words beside it, in the same key, filled 100 events at a time; that
-    takes memory as well.
+    A server that removes keys when its memory is full (`maxmemory-policy allkeys-…`) is refused at first use.
+    Each session has an index of its words in the same key, filled 100 events at a time; it takes memory, too.
 
-    Deleting or redacting removes the text from memory at once. With `scrub_on_delete` the server is then
-    asked to write its files anew (`BGREWRITEAOF`, `BGSAVE`), and waited for, so that no byte of the text
-    stays in them: that costs it a copy of all it holds. Where that is much, switch it off and call
-    `scrub()` at night. A server that keeps no files is left as it is. Replicas and backups are not reached
-    by either.
+    Deletion and redaction remove the text from memory at once. With `scrub_on_delete` the store then has the
+    server rewrite its files (`BGREWRITEAOF`, `BGSAVE`) and waits, and no byte of the text remains in them.
+    This costs the server a copy of all its data. With much data, switch it off and call `scrub()` at night. A
+    server without files is not asked. Neither reaches replicas and backups.
 
     Example:
         >>> from trimtab.stores import RedisStore
@@ -51,38 +49,40 @@ class RedisStore(ServedStore):
         scrub_on_delete: bool = True,
         scrub_timeout_seconds: float = 60.0,
     ) -> None:
-        """Make a store; nothing is connected yet.
+        """Make a store; no connection is opened yet.
 
         Args:
-            url: `redis://user:password@host:6379/0`, `rediss://…` with TLS, or `unix://…`. What stands
-                behind a `?` goes to redis-py, and before the arguments below.
-            prefix: What every key begins with; stores with different ones do not see each other. None of its
-                parts between colons is "session".
+            url: `redis://user:password@host:6379/0`, `rediss://…` with TLS, or `unix://…`. Options after a
+                `?` are passed to redis-py, and override the arguments below.
+            prefix: Prefix of every key; stores with different prefixes do not see each other. None of its
+                parts between colons may be "session".
             cluster: The URL is of any node of a Redis Cluster.
-            max_connections: Most connections of each process and each event loop (in a cluster, to each
-                node); further calls wait for one.
-            pool_timeout_seconds: Longest wait for a connection; a cluster's client does not wait.
-            connect_timeout_seconds: Longest wait for the server to accept one.
-            command_timeout_seconds: Longest wait for an answer.
-            scrub_on_delete: Have the server write its files anew after a deletion or redaction.
-            scrub_timeout_seconds: Longest wait for that.
+            max_connections: Maximum number of connections of each process and each event loop (in a cluster,
+                to each node); further calls wait for one.
+            pool_timeout_seconds: Maximum wait for a connection; a cluster's client does not wait.
+            connect_timeout_seconds: Maximum wait for the server to accept one.
+            command_timeout_seconds: Maximum wait for an answer.
+            scrub_on_delete: Whether the server rewrites its files after a deletion or redaction.
+            scrub_timeout_seconds: Maximum wait for that.
 
         Raises:
             MissingExtraError: redis-py is not installed.
-            ConfigurationError: The URL, prefix or a number cannot be meant.
+            ConfigurationError: The URL, the prefix or a number is invalid.
         """
         if not 0 < len(prefix) <= 200 or not prefix.isprintable() or "{" in prefix:
             raise ConfigurationError(
-                f"prefix is 1 to 200 printable characters without {{, not {prefix!r:.80}", argument="prefix"
+                f"prefix must be 1 to 200 printable characters without {{, not {prefix!r:.80}",
+                argument="prefix",
             )
         if ":session:" in f"{prefix}:":
             raise ConfigurationError(
-                f"prefix {prefix!r}: keys are PREFIX:session:NAME, so its sessions would also be those of the"
-                f" prefix {prefix.partition(':session')[0]!r}. Take another word than session between colons"
+                f"prefix {prefix!r}: keys are PREFIX:session:NAME, so its sessions would also be those of"
+                f" the prefix {prefix.partition(':session')[0]!r}. Use another word than session between"
+                " colons"
             )
         if max_connections < 1:
             raise ConfigurationError(
-                f"max_connections is 1 or more, not {max_connections!r:.80}", argument="max_connections"
+                f"max_connections must be 1 or more, not {max_connections!r:.80}", argument="max_connections"
             )
         options = ClientOptions(
             cluster=cluster,

@@ -77,8 +77,8 @@ class Clients(Connections[_Client]):
         except ValueError:
             # its words quote the URL, and so perhaps a password
             raise ConfigurationError(
-                "this is not a URL of Redis: it looks like redis://user:password@host:6379/0, what is no"
-                " letter or digit written as %20"
+                "this is not a URL of Redis: write redis://user:password@host:6379/0, with signs escaped,"
+                " such as %20"
             ) from None
         self._is_file = "path" in place
         at = place.get("path") or f"{place.get('host', 'localhost')}:{place.get('port', 6379)}"
@@ -91,8 +91,8 @@ class Clients(Connections[_Client]):
         given = parse_qs(urlsplit(self._place).query, keep_blank_values=True)
         for name in sorted(_OURS.intersection(given)):
             raise ConfigurationError(
-                f"a URL of Redis has no {name} here: how answers are read and asked for again is the"
-                " store's to say; leave it out"
+                f"the URL may not set {name}, because the store sets how answers are read and retried: leave"
+                " it out"
             )
         try:
             pool = self._redis.ConnectionPool.from_url(self._place, **self._for_connection())
@@ -101,7 +101,7 @@ class Clients(Connections[_Client]):
             # "… got an unexpected keyword argument 'x'" names it; other words may quote what was given
             said = str(error).partition("() ")[2] if isinstance(error, TypeError) else type(error).__name__
             raise ConfigurationError(
-                f"redis-py cannot take what stands behind the ? of this URL ({mask(said, self._place)});"
+                f"redis-py does not accept the options after the ? of this URL ({mask(said, self._place)});"
                 " options are socket_timeout, health_check_interval, ssl_cert_reqs and the like"
             ) from None
 
@@ -182,20 +182,22 @@ def store_error(redis: Any, error: Exception, *, name: str, said: str | None = N
     kinds = redis.exceptions
     said = (str(error) if said is None else said) or type(error).__name__
     if isinstance(error, (kinds.AuthenticationError, kinds.AuthorizationError)):
-        return ConfigurationError(f"{name}: {said}; set the user and the password of the URL right")
+        return ConfigurationError(f"{name}: {said}; correct the user and the password in the URL")
     if "CERTIFICATE_VERIFY_FAILED" in said:
         return ConfigurationError(
-            f"{name}: {said} Say who signed it: rediss://…?ssl_ca_certs=/path/to/ca.pem"
+            f"{name}: {said} Name its certificate authority: rediss://…?ssl_ca_certs=/path/to/ca.pem"
         )
     if isinstance(error, kinds.NoPermissionError):
         return ConfigurationError(
-            f"{name}: {said}. Allow this user the commands and keys in the server's ACL; where it may not"
-            " write its files anew (BGREWRITEAOF, BGSAVE), take scrub_on_delete=False"
+            f"{name}: {said}. Allow this user the commands and keys in the server's ACL; if the user may not"
+            " rewrite the files (BGREWRITEAOF, BGSAVE), pass scrub_on_delete=False"
         )
     if "DB index is out of range" in said or "invalid DB index" in said:
-        return ConfigurationError(f"{name}: {said}; the URL ends with the number of a database, mostly 0")
+        return ConfigurationError(
+            f"{name}: {said}; the URL must end with the number of a database, usually 0"
+        )
     if said.startswith("WRONGTYPE"):
-        return CorruptSessionError(f"{name}: a key of ours holds something else: {said}")
+        return CorruptSessionError(f"{name}: one of our keys contains other data: {said}")
     passing = (
         kinds.ConnectionError,
         kinds.TimeoutError,
@@ -207,5 +209,5 @@ def store_error(redis: Any, error: Exception, *, name: str, said: str | None = N
         kinds.RedisClusterException,
     )
     if isinstance(error, passing) or said.startswith(_PASSING):
-        return StoreUnavailableError(f"{name}: {said}. Asking again is safe: nothing is stored twice")
+        return StoreUnavailableError(f"{name}: {said}. It is safe to retry: nothing is stored twice")
     return StoreError(f"{name}: {type(error).__name__}: {said}")

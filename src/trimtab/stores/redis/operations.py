@@ -382,7 +382,7 @@ class Operations:
             if memory.get("maxmemory") and policy.startswith("allkeys"):
                 raise ConfigurationError(
                     f"this Redis removes keys when its memory is full (maxmemory-policy {policy}): sessions"
-                    " would be lost without a word. Set the policy to noeviction, or take another server"
+                    " would be lost silently. Set the policy to noeviction, or use another server"
                 )
         # Reading only, as a full server and a replica do no more.
         self._is_marked = self._know((yield Command(("GET", self._schema_key))))
@@ -392,8 +392,8 @@ class Operations:
         schema = None if told is None else _text(told)
         if schema not in (None, *map(str, range(1, SCHEMA + 1))):
             raise ConfigurationError(
-                f"the sessions at {self._prefix!r} are kept as a newer trimtab does (schema {schema},"
-                f" this one knows {SCHEMA}); install that version, or take another prefix"
+                f"the sessions at {self._prefix!r} were written by a newer version of trimtab (schema"
+                f" {schema}, this one knows {SCHEMA}); install that version, or use another prefix"
             )
         return schema == str(SCHEMA)
 

@@ -98,11 +98,12 @@ def store_error(error: sqlite3.Error, path: str, /) -> StoreError:
         return CorruptSessionError(f"{where} {_DAMAGED[code]} ({error}). {_RESCUE}")
     if "no such module" in str(error):
         return StoreError(
-            f"{where} has a search index of an older trimtab, which this build of SQLite cannot remove"
-            f" ({error}). Open the file once with a Python whose SQLite has FTS5; nothing was changed"
+            f"{where} has a search index of an older version of trimtab, which this build of SQLite cannot"
+            f" remove ({error}). Open the file once with a Python whose SQLite has FTS5; nothing was"
+            " changed"
         )
     if "decode to UTF-8" in str(error):
-        return CorruptSessionError(f"{where} holds text that is none ({error}). {_RESCUE}")
+        return CorruptSessionError(f"{where} has text that is not valid ({error}). {_RESCUE}")
     return StoreError(f"{where} failed: {type(error).__name__}: {error}")
 
 
@@ -119,20 +120,21 @@ Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 
 # `Forked` is first: the `__init__` of a protocol, as `Store` is, calls no other.
 class SQLiteStore(Forked, ThreadedStore):
-    """Keeps sessions in one SQLite file, with nothing but the standard library.
+    """Keeps sessions in one SQLite file; needs only the standard library.
 
-    Safe between threads, tasks and processes of one machine, not on a network file system. The file is
-    opened at first use, and again after a fork. Each append is one transaction, on disk when it returns.
+    Safe between threads, tasks and processes of one machine, but not on a network file system. The file is
+    opened at first use, and again after a fork. Each append is one transaction, which is on disk when the
+    call returns.
 
-    `delete` and rewrites leave no byte of the text in the file or beside it. For that the file is written
-    anew, which takes as long as the file is large. Where a process was killed at that, the next one that
-    opens the file goes on with it.
+    After `delete` and rewrites, no byte of the text remains in the file or beside it. For this the file is
+    rewritten, which takes time in proportion to its size. If the process is killed meanwhile, the next one
+    that opens the file completes it.
 
     Args:
         path: The file; ":memory:" for a store that ends with the process.
-        busy_seconds: How long to wait for other writers before a StoreUnavailableError.
-        synchronous: "FULL" survives a power cut; "NORMAL" is faster, and a power cut (not a crash of the
-            process) may take the last appends; "EXTRA" is SQLite's word for more than FULL.
+        busy_seconds: Maximum wait for other writers before a StoreUnavailableError.
+        synchronous: "FULL" survives a power cut; "NORMAL" is faster, but a power cut (not a crash of the
+            process) may lose the last appends; "EXTRA" is SQLite's name for more than FULL.
 
     Example:
         >>> from trimtab.stores import AppendRequest, Event, LoadRequest
@@ -150,7 +152,7 @@ class SQLiteStore(Forked, ThreadedStore):
         seconds = number_of(busy_seconds)
         if seconds is None or seconds < 0:
             raise ConfigurationError(
-                f"busy_seconds is a number of seconds, 0 or more, not {busy_seconds!r}",
+                f"busy_seconds must be a number of seconds, 0 or more, not {busy_seconds!r}",
                 argument="busy_seconds",
             )
         self._busy_seconds = float(seconds)
@@ -174,7 +176,7 @@ class SQLiteStore(Forked, ThreadedStore):
 
     @property
     def ends_with_process(self) -> bool:
-        """True where it is in memory."""
+        """True if the store is in memory."""
         return self._path == ":memory:"
 
     # -- the protocol
@@ -221,8 +223,8 @@ class SQLiteStore(Forked, ThreadedStore):
     def search(self, request: SearchRequest, /) -> Found:
         """Find messages with any of the terms; see `Store.search`.
 
-        What is added is put into an index every 200 events. A log that an older trimtab wrote is put into it
-        as it grows, a part with each append, and the rest by the first search.
+        Events are indexed 200 at a time. A log of an older trimtab is indexed in parts
+        with each append, and the rest by the first search.
         """
         session = check_session_name(request.session)
         terms = usable_terms(request.terms)
@@ -242,9 +244,9 @@ class SQLiteStore(Forked, ThreadedStore):
         """Remove a session; no byte of it remains in the files.
 
         Raises:
-            SessionDeletedError: Another one than the one that was meant has its name now.
-            StoreUnavailableError: It is removed, but somebody reads or the disk is full, so that the files
-                cannot be cleaned yet. Ask again.
+            SessionDeletedError: Another session has its name now.
+            StoreUnavailableError: The session is removed, but another process reads the file or the disk is
+                full, so the files cannot be cleaned yet. Ask again.
         """
         check_session_name(session)
 
@@ -265,7 +267,7 @@ class SQLiteStore(Forked, ThreadedStore):
         return [row[0] for row in rows]
 
     def close(self) -> None:
-        """Close the file; used again, the store opens it again. One in memory ends here."""
+        """Close the file; the next use opens it again. A store in memory ends here."""
         with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None:
@@ -334,20 +336,20 @@ class SQLiteStore(Forked, ThreadedStore):
 
     def _open(self) -> sqlite3.Connection:
         if self._lost is not None:
-            raise StoreError(f"this store in memory {self._lost}, and what it held is gone: make a new one")
+            raise StoreError(f"this store in memory {self._lost}, and its sessions are lost: make a new one")
         if self._connection is not None and self._file != _identity(self._path):
             # Not closed: that would take away the log of a file that stands in its place now.
             _ABANDONED.append(self._connection)
             self._connection = None
             raise StoreError(
-                f"the file {self._path} was moved, deleted or replaced while it was open. Nothing was stored;"
-                " the next call opens what is there now"
+                f"the file {self._path} was moved, deleted or replaced while it was open. Nothing was"
+                " stored; the next call opens the current file"
             )
         if _identity(self._path) in _HELD_BY_PARENT:
             raise StoreError(
                 f"this process was forked while another thread was busy with {self._path} for longer than"
-                f" {self._busy_seconds:g} seconds, and cannot use that file. Fork when no session is at work,"
-                " or start processes by spawn"
+                f" {self._busy_seconds:g} seconds, and cannot use that file. Fork when no session is in"
+                " use, or start processes with spawn"
             )
         if self._connection is None:
             connection = sqlite3.connect(
@@ -400,9 +402,10 @@ class SQLiteStore(Forked, ThreadedStore):
             self._run(lambda one: note_erased(one, asked), writes=True)
         except StoreUnavailableError as error:
             raise StoreUnavailableError(
-                f"the text is removed, but the files of {self._path} still hold it: {error.__cause__}. Ask"
-                " again, when nobody reads and there is room for a second copy of the file: the same delete"
-                " or redaction then cleans them, and so does the next process that opens it"
+                f"the text is removed, but the files of {self._path} still contain it: {error.__cause__}."
+                " Retry the delete or redaction when no other process reads the file and the disk has"
+                " room for a second copy: it then cleans the files, and so does the next process that"
+                " opens them"
             ) from error.__cause__
 
     def _before_fork(self) -> None:
@@ -441,14 +444,16 @@ def _check_path(path: Any) -> str:
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise ConfigurationError(
-            "path is a text or a Path that names a file, as 'chats.db', or ':memory:'; it is not empty, and"
-            " has no zero character",
+            "path must be a text or a Path of a file, such as 'chats.db', or ':memory:', not empty and"
+            " without a zero character",
             argument="path",
         )
     if text == ":memory:":
         return text
     if text.startswith(("sqlite:", "file:")) or "://" in text:
-        raise ConfigurationError("path names a file, not a URL: pass that to open_store()", argument="path")
+        raise ConfigurationError(
+            "path must be a file, not a URL: pass a URL to open_store()", argument="path"
+        )
     return os.path.abspath(text)
 
 

@@ -121,7 +121,7 @@ def number_in(row: tuple[Any, ...] | None, at: int = 0, /) -> int:
     """
     value = None if row is None else row[at]
     if type(value) is not int:
-        damaged = sqlite3.DatabaseError(f"{value!r:.40} stands where a number should")
+        damaged = sqlite3.DatabaseError(f"there is {value!r:.40} in place of a number")
         damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise damaged
     return value
@@ -137,8 +137,8 @@ def schema_version(connection: sqlite3.Connection, /) -> int:
     version = int(connection.execute("SELECT coalesce(max(version), 0) FROM trimtab_schema").fetchone()[0])
     if version > len(MIGRATIONS):
         raise StoreError(
-            f"the database has schema {version}, and this trimtab knows {len(MIGRATIONS)}: a newer one wrote"
-            " it. Upgrade trimtab; nothing was changed"
+            f"the database has schema {version}, but this version of trimtab knows {len(MIGRATIONS)}: a"
+            " newer version wrote it. Upgrade trimtab; nothing was changed"
         )
     return version
 

@@ -47,8 +47,8 @@ def _whole(session: str, numbers: Iterable[Any]) -> Iterator[int]:
     for number in numbers:
         if type(number) is not int:
             raise CorruptSessionError(
-                f"session {session!r}: the index of its words is damaged. Its events are whole: copy it to"
-                " another store with copy_session(…), which makes the index anew",
+                f"session {session!r}: the index of its words is damaged. Its events are intact: copy it to"
+                " another store with copy_session(…), which builds a new index",
                 session=session,
             )
         yield number

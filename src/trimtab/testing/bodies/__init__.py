@@ -53,19 +53,19 @@ def request_bodies(
     valid: bool = False,
     max_messages: int = 12,
 ) -> list[Body]:
-    """Make request bodies in a wire form, with what that form has beyond plain text.
+    """Make request bodies in a wire form, with its features beyond plain text.
 
-    The same seed gives the same ones. They hold parallel calls, reasoning in all its forms, tools the
-    provider runs itself, images and documents, system text and tool schemas. Without `valid` most are
-    also broken, in up to four places: messages and parts dropped, repeated, moved, split and merged,
-    ids of one call given to another, texts emptied.
+    The same seed gives the same conversations. They have parallel calls, reasoning in all its forms, tools
+    that the provider runs itself, images and documents, system text and tool schemas. Without `valid`, most
+    are also broken in up to four places: messages and parts are dropped, repeated, moved, split and merged,
+    ids are given to other calls, and texts are emptied.
 
     Args:
         count: How many.
-        format: Name of the wire form, one that trimtab ships.
+        format: Name of a built-in wire form.
         seed: Which ones; any whole number.
-        valid: Only those a provider takes; the last call may be open.
-        max_messages: About the most messages of one.
+        valid: Whether to make only bodies that a provider accepts; the last call may be open.
+        max_messages: Approximate maximum number of messages.
 
     Raises:
         UnknownNameError: No generator writes this form.
@@ -93,12 +93,12 @@ def request_body(form: str, seed: str, valid: bool, max_messages: int) -> Body:
 def spoil_messages(messages: list[Any], random: Random, /, *, format: str = "openai_chat") -> None:
     """Break a conversation in place, in up to four of the ways trimmers do.
 
-    Messages and parts are dropped, repeated, moved, split and merged, ids of one call given to another,
-    texts emptied. A list of one message stays as it is.
+    Messages and parts are dropped, repeated, moved, split and merged, ids are given to other calls, and texts
+    are emptied. A list of one message is not changed.
 
     Args:
         messages: Dicts, which are changed.
-        random: What is drawn from; the same one breaks the same conversation in the same way.
+        random: Source of random numbers; the same one breaks the same conversation in the same way.
         format: Name of the wire form.
 
     Raises:

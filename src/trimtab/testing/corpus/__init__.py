@@ -1,8 +1,8 @@
 """Requests that break trimmers, as data: run them through trimtab or through a trimmer of your own.
 
 `python -m trimtab.testing.corpus` fits every case and prints what was wrong; `--trimmer module:function`
-asks a function `(case) -> messages` instead. From Python: `cases()` gives the cases, `check(case, messages)`
-says what is wrong with an answer. Each case was met in somebody's tracker or found by fuzzing trimtab.
+calls a function `(case) -> messages` instead. From Python: `cases()` returns the cases, and `check(case,
+messages)` lists what is wrong with an answer. Each case was found in an issue tracker or by fuzzing trimtab.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COUNTERS: Mapping[str, Callable[[str], AdditiveCounter]] = {
     "chars": lambda form: CharCounter(format=form),
     "fixed": lambda form: FixedCounter(3, 2, 5, format=form),
 }
-"""Counters by the word a case has for them; each takes the name of the wire form."""
+"""Counters by their names in cases; each takes the name of the wire form."""
 
 
 MENDED = ("orphan_result", "repeated_result", "unanswered_call", "late_result", "wrong_order")
@@ -48,20 +48,20 @@ MENDED = ("orphan_result", "repeated_result", "unanswered_call", "late_result", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A request that trimmers break, and the room it is to be fitted into.
+    """A request that trimmers break, and its budget.
 
     Args:
-        id: Names it in messages; unique in the corpus.
+        id: Its name in messages; unique in the corpus.
         form: Name of its wire form.
         request: The request body; never changed.
         budget_tokens: Room for messages, system text and tools, counted by `counter`.
         counter: What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (a sum a
             message).
-        strategy: A strategy as data, for trimmers that have it; None: whatever is theirs.
-        pin: Positions of messages that must stay as they are, if the trimmer can be told.
+        strategy: A strategy as data, for trimmers with strategies; None: the trimmer's own.
+        pin: Positions of messages that must not be changed or evicted, if the trimmer can be told.
         pending_calls: Ids of calls whose results are still to come, if the trimmer can be told.
-        repair: Whether faults of the input are to be mended as well.
-        note: What is hard about it, and where it was met.
+        repair: Whether to repair faults of the input as well.
+        note: What is hard about it, and where it was found.
 
     Example:
         >>> case = Case(id="one", form="openai_chat", budget_tokens=2, request={"messages": [
@@ -71,7 +71,7 @@ class Case:
     """
 
     id: str
-    """Names it in messages; unique in the corpus."""
+    """Its name in messages; unique in the corpus."""
     form: str
     """Name of its wire form."""
     request: Mapping[str, Any]
@@ -81,19 +81,19 @@ class Case:
     counter: str = "words"
     """What a token is: "words" (`WordCounter`), "chars" (`CharCounter`) or "fixed" (a sum a message)."""
     strategy: Mapping[str, Any] | str | None = None
-    """A strategy as data, for trimmers that have it; None: whatever is theirs."""
+    """A strategy as data, for trimmers with strategies; None: the trimmer's own."""
     pin: Sequence[int] = ()
-    """Positions of messages that must stay as they are, if the trimmer can be told."""
+    """Positions of messages that must not be changed or evicted, if the trimmer can be told."""
     pending_calls: Sequence[str] = ()
     """Ids of calls whose results are still to come, if the trimmer can be told."""
     repair: bool = False
-    """Whether faults of the input are to be mended as well."""
+    """Whether to repair faults of the input as well."""
     note: str = ""
-    """What is hard about it, and where it was met."""
+    """What is hard about it, and where it was found."""
 
     @property
     def messages(self) -> list[Any]:
-        """A copy of its messages, to do with as one likes."""
+        """A copy of its messages, which may be changed."""
         return copy.deepcopy(list(self.parts.messages))
 
     @property
@@ -112,14 +112,14 @@ class Case:
         return _counter_of(self).count_request(request)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as plain data, without what is as usual."""
+        """Return it as plain data, without default values."""
         usual = {one.name: one.default for one in fields(self)}
         data = asdict(self)
         return {name: value for name, value in data.items() if value != usual[name] or name in _ALWAYS}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], /) -> Self:
-        """Make a case of what `to_dict` wrote.
+        """Make a case from what `to_dict` returned.
 
         Args:
             data: A row of the corpus.
@@ -133,7 +133,7 @@ class Case:
             raise ConfigurationError(f"a case of the corpus: {error}") from error
         if case.counter not in COUNTERS:
             raise ConfigurationError(
-                f"case {case.id}: counter is one of {', '.join(COUNTERS)}, not {case.counter!r}"
+                f"case {case.id}: counter must be one of {', '.join(COUNTERS)}, not {case.counter!r}"
             )
         return case
 
@@ -146,14 +146,14 @@ def _counter_of(case: Case) -> AdditiveCounter:
 
 
 def check(case: Case, messages: Sequence[Any], /) -> list[str]:
-    """Say what is wrong with an answer to a case; `[]` if nothing is.
+    """List what is wrong with an answer to a case; `[]` if nothing is.
 
-    It is within the budget; what came unchanged is in the order of the input; and a provider
-    refuses nothing in it that it did not refuse in the input.
+    The answer must be within the budget, keep the order of unchanged messages, and contain nothing that a
+    provider refuses, except what it refuses in the input.
 
     Args:
         case: The case.
-        messages: What a trimmer made of it.
+        messages: The answer of a trimmer.
     """
     found = []
     tokens = case.count_tokens(messages)
@@ -190,9 +190,9 @@ def _bound_to_others(case: Case, messages: Sequence[Any]) -> list[str]:
 
 
 def run(case: Case, /) -> list[str]:
-    """Fit a case with trimtab and check what comes out; `[]` if nothing is wrong.
+    """Fit a case with trimtab and check the result; `[]` if nothing is wrong.
 
-    Where what must stay passes the budget, the best attempt is checked but for its size.
+    If what must be kept exceeds the budget, the best attempt is checked, except for its size.
 
     Args:
         case: The case.
@@ -217,7 +217,7 @@ def run(case: Case, /) -> list[str]:
 
 
 def strategy_of(data: Mapping[str, Any] | str, /) -> Strategy:
-    """Make a strategy of data, with the functions of `NAMES`.
+    """Make a strategy from data, with the functions of `NAMES`.
 
     Args:
         data: A strategy as data; None: the default.
@@ -274,10 +274,10 @@ _FOLDER = Path(__file__).parent
 
 
 def cases(form: str | None = None, /) -> list[Case]:
-    """List the cases that come with trimtab, those of one wire form or all.
+    """List the built-in cases, those of one wire form or all.
 
     Args:
-        form: Name of a wire form; None: of all.
+        form: Name of a wire form; None: all.
 
     Raises:
         UnknownNameError: There are no cases in this form.
@@ -293,13 +293,13 @@ def cases(form: str | None = None, /) -> list[Case]:
 
 
 def read_cases(path: str | Path, /) -> list[Case]:
-    """Read the cases of a file, one JSON object a line.
+    """Read the cases of a file, one JSON object per line.
 
     Args:
         path: File of JSONL.
 
     Raises:
-        ConfigurationError: A line is no case; it is named.
+        ConfigurationError: A line is not a case; the error names the line.
     """
     found = []
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
