@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.recorded_logs import ClaudeLog
 from trimtab import cli
 from trimtab.counting import counter_for, measure
 from trimtab.counting.bills import Named, billed_request, compare_with_bills
@@ -303,6 +304,30 @@ def test_a_usage_of_something_else_is_set_aside(agent: list[ForeignConversation]
     assert (summary["calls"], summary["unusable_bills"]) == (6, 2)
     assert "2 bills set aside, the first in" in result.stderr
     assert "call 1: the server compacted" in result.stderr
+
+
+def test_a_folder_of_a_coding_agents_logs_is_read(tmp_path: Path) -> None:
+    """Claude Code's system text and tools are in no log: they are told, and what calls grew by is exact."""
+    hidden, model, messages = 15_000, "claude-sonnet-4-5", list[Any]()
+    log = ClaudeLog()
+    for number in range(6):
+        asked = f"{number}: {WORDS * 20}"
+        messages.append({"role": "user", "content": asked})
+        tokens = measure({"model": model, "messages": messages}).tokens + hidden
+        log.user(asked)
+        log.answer(f"m{number}", "It is closed.", model=model)
+        usage = {"input_tokens": 3, "cache_read_input_tokens": tokens - 3, "output_tokens": 9}
+        log.lines[-1]["message"]["usage"] = usage
+        messages.append({"role": "assistant", "content": [{"type": "text", "text": "It is closed."}]})
+    for project in ("a", "b"):
+        (tmp_path / project).mkdir()
+        write(tmp_path / project / "log.jsonl", log.lines)
+    result = run(tmp_path)
+    _, summary = answers(result)
+    (found,) = summary["models"]
+    assert result.exit_code == 0, result.output
+    assert (summary["files"], summary["conversations"], summary["calls"]) == (2, 2, 12)
+    assert (found["judged_calls"], found["median_deviation"], found["unrecorded_tokens"]) == (10, 0, hidden)
 
 
 # -- the command

@@ -113,8 +113,8 @@ def counter_for(
     Args:
         model: A name `trimtab.models` knows, with or without a date or a provider's prefix.
         tokenizer: One of `TOKENIZERS`, the package that splits text; None takes the first that is installed.
-        calibration: What `trimtab count --bills --learn` wrote, as a file or its data. Corrects counts by what
-            the model's bills taught; such counts are never exact. The model may be one only the file knows.
+        calibration: What `trimtab count --bills --learn` wrote, a file or its data. Corrects counts by what
+            the model's bills taught; such counts are never exact. The model may be known to the file alone.
 
     Raises:
         UnknownNameError: The model is not registered, or there is no such tokenizer.
