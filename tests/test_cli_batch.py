@@ -338,3 +338,28 @@ def test_rows_are_counted_by_the_template_of_a_model(lines: Path, tmp_path: Path
     assert (found.exit_code, "give one of them" in found.output) == (2, True)
     found = run(*options, folder / "none.jinja")
     assert (found.exit_code, "cannot be read" in found.output) == (2, True)
+
+
+@pytest.mark.parametrize("operation", ["count", "fit", "replay"])
+def test_a_calibration_counts_in_every_row(tmp_path: Path, operation: str) -> None:
+    """By the model that is given; a run that goes on finds it is the same one."""
+    learned, chats, out = (tmp_path / name for name in ("learned.json", "chats.jsonl", "out.jsonl"))
+    numbers = {"calls": 9, "calls_apart": 0, "factor": 2.0, "constant_tokens": 0}
+    spread = {"above_per_mille": 9, "below_per_mille": 9, "deviation_before": 0.5, "deviation_after": 0.1}
+    models = {"gpt-4o": {"counter": "gpt-4o", **numbers, **spread}}
+    data = {"schema": "trimtab.calibration", "version": 1, "models": models}
+    learned.write_text(json.dumps(data), encoding="utf-8")
+    chats.write_text(json.dumps({"messages": CHAT}) + "\n", encoding="utf-8")
+    room = [] if operation == "count" else ["--budget", "8k"]
+    more = ["--policy", "none"] if operation == "replay" else []
+    for given in ([], ["--calibration", learned]):
+        options = ["--workers", "1", "--overwrite", "--model", "gpt-4o", *room, *more, *given]
+        found = run(operation, chats, out, *options)
+        assert found.exit_code == 0, found.output
+        row = json.loads(out.read_text("utf-8"))
+        key = {"count": "tokens", "fit": "tokens_after", "replay": "tokens"}[operation]
+        data[str(len(given))] = row[key]
+    assert data["2"] == 2 * data["0"]
+    refused = run(operation, chats, out, "--overwrite", *room, *more, "--calibration", learned)
+    assert refused.exit_code == 2
+    assert "--calibration is by model: give --model NAME" in refused.output

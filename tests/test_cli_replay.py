@@ -325,3 +325,18 @@ def test_without_room_nothing_is_played(file: Path) -> None:
     found = CliRunner().invoke(cli.command(), ["replay", str(file)])
     assert found.exit_code == 2
     assert "--budget" in found.stderr
+
+
+def test_calls_are_counted_by_a_calibration(file: Path, tmp_path: Path) -> None:
+    """By what was learned of the counter that counts, for the model that is given."""
+    learned = tmp_path / "learned.json"
+    numbers = {"calls": 9, "calls_apart": 0, "factor": 2.0, "constant_tokens": 0}
+    spread = {"above_per_mille": 9, "below_per_mille": 9, "deviation_before": 0.5, "deviation_after": 0.1}
+    models = {"gpt-4o": {"counter": CharCounter(4).name, **numbers, **spread}}
+    data = {"schema": "trimtab.calibration", "version": 1, "models": models}
+    learned.write_text(json.dumps(data), encoding="utf-8")
+    plain, doubled = (
+        json.loads(run(file, "--budget", "100k", "--model", "gpt-4o", *given).stdout)["policies"][0]["totals"]
+        for given in ([], ["--calibration", learned])
+    )
+    assert doubled["tokens"] == 2 * plain["tokens"]

@@ -15,6 +15,7 @@ from trimtab.budget import needs_model
 from trimtab.cli.options import (
     F,
     RequestOptions,
+    calibration_option,
     choice,
     complete_policies,
     format_option,
@@ -117,6 +118,7 @@ def batch() -> None:
 @batch.command(epilog=EPILOG)
 @_run_options
 @room_options
+@calibration_option
 @_policy_option("that of `trimtab fit`")
 @pending_option
 @click.option("--repair", is_flag=True, help="Repair orphaned results, unanswered calls and shapes first.")
@@ -143,6 +145,7 @@ def fit(source: str, target: str, **given: Any) -> None:
 @batch.command(epilog=COUNT_EPILOG)
 @_run_options
 @request_options
+@calibration_option
 @usage
 def count(source: str, target: str, **given: Any) -> None:
     """Count the tokens of every conversation."""
@@ -165,6 +168,7 @@ def validate(source: str, target: str, **given: Any) -> None:
 @batch.command(epilog=REPLAY_EPILOG)
 @_run_options
 @room_options
+@calibration_option
 @click.option(
     "--pricing",
     metavar="NAME",
@@ -210,6 +214,8 @@ def _task(operation: Operation, given: Mapping[str, Any]) -> BatchTask:
     elif "model" in given:
         asked = RequestOptions(given)
         options |= {"model": asked.model, "system": asked.system, "tools": asked.tools}
+        if given["calibration"] is not None:
+            options["counter"] = asked.counter(asked.model)
         beside = [name for name in ("output_reserve", "margin") if given.get(name) is not None]
         if given.get("budget") is not None or (beside and asked.model is not None):
             if asked.model is None and needs_model(given["budget"]):

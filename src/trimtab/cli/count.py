@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from trimtab.cli.options import Conversation, RequestOptions, request_options
+from trimtab.cli.bills import with_bills
+from trimtab.cli.options import Conversation, RequestOptions, calibration_option, request_options
 from trimtab.cli.output import Answer, on_conversations
 from trimtab.counting import AdditiveCounter, Count, EstimateCounter
 from trimtab.counting.measurement import Counted, count_of_request
@@ -116,18 +117,22 @@ Examples:
   trimtab count chat.json --model NAME
   trimtab count 'chats/*.jsonl' --output text
   trimtab fit chats.jsonl --budget 8k | trimtab count
+  trimtab count --bills logs/ --output text
+  trimtab count --bills calls.jsonl --learn calibration.json
 """
 
 
 @click.command(epilog=EPILOG)
+@with_bills
 @on_conversations(passing="are counted", failing="cannot be counted", lengths=True)
 @request_options
+@calibration_option
 @click.option("--each", "full", is_flag=True, help="Also write the tokens of each message.")
 def count(full: bool, **given: Any) -> Callable[[Any], Answer]:
     """Count the tokens of conversations.
 
     Counts messages, tools and framing of the request, as the provider would charge them, and says whether the
-    number is exact.
+    number is exact. With --bills, compares each recorded call that has a usage with its bill.
     """
     asked = RequestOptions(given)
     return lambda value: _count(value, asked, each=full)

@@ -16,6 +16,7 @@ from trimtab.cli.options import (
     RequestOptions,
     Source,
     bare_option,
+    calibration_option,
     complete_from,
     pending_option,
     pin_option,
@@ -221,6 +222,7 @@ def _steady_of(_: click.Context, __: click.Parameter, value: str | None) -> bool
 @click.command(cls=_FitCommand, epilog=EPILOG)
 @on_conversations(passing="fit", failing="do not fit or cannot be read", pages=True)
 @room_options
+@calibration_option
 @click.option(
     "--strategy",
     metavar="KIND|FILE|JSON",

@@ -17,6 +17,7 @@ from trimtab.cli.fit import PolicyFit, fit_by_options
 from trimtab.cli.input import INPUT_KINDS, STANDARD_INPUT, Entry, InputKind, entries, files_of, open_input
 from trimtab.cli.options import (
     RequestOptions,
+    calibration_option,
     choice,
     complete_from,
     format_option,
@@ -115,6 +116,7 @@ Examples:
     param="kind",
 )
 @room_options
+@calibration_option
 @click.argument("file", type=click.Path(allow_dash=True), required=False)
 @usage
 def inspect(
@@ -450,7 +452,7 @@ def _for_model(given: Mapping[str, Any], model: str) -> dict[str, Any]:
     except UnknownNameError as error:
         near = f": did you mean {' or '.join(error.near)}?" if error.near else ""
         raise UnknownNameError(f"model {model!r} is unknown{near}", name=model, near=error.near) from error
-    found = {**given, "model": model, "budget": None}
+    found = {**given, "model": model, "budget": None, "calibration": None}  # which is of one model
     if found["counter"] is None:
         try:
             counter_for(model)

@@ -25,7 +25,7 @@ from trimtab.counting.door import counter_in_words
 from trimtab.counting.measurement import near_words
 from trimtab.errors import ConfigurationError, FormatError, MissingExtraError, UnknownNameError, phrase
 from trimtab.formats import Format, Request, detect, formats, get_format
-from trimtab.models import facts_for, known_model_in, model_names
+from trimtab.models import facts_for, find_facts, known_model_in, model_names
 from trimtab.strategies import Strategy, StrategyKind, create_strategy
 from trimtab.strategies.data import KINDS_ALONE, NEEDS, PRESETS
 
@@ -183,6 +183,13 @@ request_options = together(
     click.option("--model", metavar="NAME", shell_complete=complete_models, help="Model to count for."),
 )
 """What is counted, and how."""
+calibration_option = click.option(
+    "--calibration",
+    metavar="FILE",
+    type=click.Path(),
+    help="Correct counts by what `trimtab count --bills --learn FILE` learned of the model.",
+)
+"""Of commands that count for one request; a session is calibrated by its own bills."""
 room_options = together(
     request_options,
     click.option(
@@ -287,9 +294,11 @@ class RequestOptions:
         self.tools = _tools_of(given["tools"])
         self.format: str = given["format"] if format is None else format
         self._counter = counter
+        self._calibration = _calibration_in(given.get("calibration"))
         self._counters: dict[str | None, AdditiveCounter | None] = {}
         self._budgets: dict[str | None, Budget] = {}
-        self.counter(self.model)
+        if self._calibration is None or self.model is not None:
+            self.counter(self.model)
 
     def counter(self, model: str | None, /) -> AdditiveCounter | None:
         """Make the counter for a model; None: nothing says how to count.
@@ -299,6 +308,8 @@ class RequestOptions:
             MissingExtraError: Its tokenizer is not installed.
         """
         if model not in self._counters:
+            if self._calibration is not None and model is None:
+                raise ConfigurationError("--calibration is by model: give --model NAME")
             self._counters[model] = self._make_counter(model)
         return self._counters[model]
 
@@ -313,16 +324,26 @@ class RequestOptions:
                 raise ConfigurationError(
                     f"--counter must be estimate or chars:N (such as chars:4), not {words!r}"
                 )
-            return made
+            return self._calibrate(made, model)
         if self._counter is not None or model is None:
-            return self._counter
+            return self._calibrate(self._counter, model)
         try:
-            return counter_for(model)
+            return counter_for(model, calibration=self._calibration)
         except UnknownNameError as error:
             raise self._unknown_model(error) from error
         except MissingExtraError as error:
             hint = f"{error}, or pass --counter estimate"
             raise MissingExtraError(hint, extra=error.extra, package=error.package) from error
+
+    def _calibrate(self, counter: AdditiveCounter | None, model: str | None) -> AdditiveCounter | None:
+        """Correct the counts of a counter that is not the model's own by the file of `--calibration`."""
+        if self._calibration is None or counter is None or model is None:
+            return counter
+        from trimtab.counting.calibration import CalibratedCounter, calibration_of
+
+        facts = find_facts(model)
+        learned = calibration_of(model if facts is None else facts.name, self._calibration)
+        return CalibratedCounter(counter, learned)
 
     def check_budget(self) -> None:
         """Refuse at once what is wrong with the budget, whatever the conversations are.
@@ -429,11 +450,7 @@ def _strategy_in(raw: bytes, value: str, *, is_toml: bool = False) -> Strategy:
 def _tools_of(value: str | None) -> list[Any] | None:
     if value is None:
         return None
-    where = f"--tools {value}"
-    try:
-        tools = parse(_read("--tools", value, value), whole=True)
-    except FormatError as error:
-        raise ConfigurationError(f"{where}: {error}") from error
+    where, tools = f"--tools {value}", _json_of("--tools", value)
     if not isinstance(tools, list):
         raise ConfigurationError(f"{where}: a list of tool schemas is expected, not {tools!r:.40}")
     for index, tool in enumerate(tools):
@@ -441,6 +458,22 @@ def _tools_of(value: str | None) -> list[Any] | None:
             what = "a message" if isinstance(tool, Mapping) else f"{tool!r:.40}"
             raise ConfigurationError(f"{where}: [{index}] is {what}, not a tool schema")
     return tools
+
+
+def _calibration_in(value: str | None) -> Mapping[str, Any] | None:
+    if value is None:
+        return None
+    data = _json_of("--calibration", value)
+    if not isinstance(data, Mapping):
+        raise ConfigurationError(f"--calibration {value}: a mapping is expected, not {data!r:.40}")
+    return data
+
+
+def _json_of(option: str, path: str) -> Any:
+    try:
+        return parse(_read(option, path, path), whole=True)
+    except FormatError as error:
+        raise ConfigurationError(f"{option} {path}: {error}") from error
 
 
 class Source(str):
@@ -464,7 +497,7 @@ def with_sources(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: Source(value) if name in named else value for name, value in given.items()}
 
 
-_FILES = ("system", "tools", "strategy", "policy")
+_FILES = ("system", "tools", "strategy", "policy", "calibration")
 """Options that may name a file, as parameters are called."""
 
 

@@ -227,13 +227,13 @@ def on_conversations(
                 rows=given.get("rows", "runs"),
             )
             progress = Progress(len(found.paths))
-            asked = _read_all(found, progress, functools.partial(pieces, kind=kind))
+            asked = read_all(found, progress, functools.partial(pieces, kind=kind))
             replies: Iterator[Reply] = chain.from_iterable(map(_replier(answer, form), asked))
             if jobs > 1:
                 from trimtab.cli.jobs import share_out  # not above: one process needs no others
 
                 named = (command.__module__, command.__name__)
-                replies = share_out(jobs, _make, *named, given, form, work=asked, size=_size)
+                replies = share_out(jobs, _make, *named, given, form, work=asked, size=size_of)
             _write_all(replies, found, progress, verdicts=(passing, failing), lengths=lengths)
 
         return run
@@ -281,7 +281,7 @@ def _write_all(
     sys.exit(1 if failed else 0)
 
 
-def _read_all(files: Files, progress: Progress, pieces_of: Callable[..., Iterator[Piece]]) -> Iterator[Asked]:
+def read_all(files: Files, progress: Progress, pieces_of: Callable[..., Iterator[Piece]]) -> Iterator[Asked]:
     """Take the conversations from all files, each with its place and the name of its file."""
     for path in files.paths:
         is_stdin = path == STANDARD_INPUT
@@ -344,7 +344,8 @@ def _make(
     return lambda share: [reply for asked in share for reply in replies(asked)]
 
 
-def _size(asked: Asked) -> int:
+def size_of(asked: Asked) -> int:
+    """Give the bytes of a piece of the input."""
     return len(asked.piece.raw) + sum(len(line.raw) for line in asked.piece.messages or ())
 
 

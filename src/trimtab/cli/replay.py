@@ -18,6 +18,7 @@ from trimtab.cli.input import STANDARD_INPUT, InputKind, entries, files_of, open
 from trimtab.cli.options import (
     Number,
     RequestOptions,
+    calibration_option,
     complete_from,
     complete_policies,
     input_options,
@@ -169,6 +170,7 @@ Examples:
 @input_options
 @usage
 @room_options
+@calibration_option
 @_what
 @_checks
 def replay(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> None:

@@ -14,7 +14,13 @@ from trimtab._shared.checks import error_name
 from trimtab.cli.count import Done, count_one
 from trimtab.cli.input import STANDARD_INPUT, Files, InputKind, entries, files_of, open_input
 from trimtab.cli.lengths import Lengths
-from trimtab.cli.options import RequestOptions, budgets_option, page_options, request_options
+from trimtab.cli.options import (
+    RequestOptions,
+    budgets_option,
+    calibration_option,
+    page_options,
+    request_options,
+)
 from trimtab.cli.output import Place, Progress, Refused, encode, in_options, json_text, usage
 from trimtab.cli.tallies import BudgetTally, Share, Tally, calls_in
 from trimtab.errors import (
@@ -138,6 +144,7 @@ Examples:
 @page_options
 @usage
 @request_options
+@calibration_option
 @budgets_option
 def stats(files: Sequence[str], kind: InputKind, output: str, **given: Any) -> None:
     """Show what is in conversations, and what budgets would do.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from trimtab._shared.checks import check_tools
 from trimtab._shared.lazy import later
@@ -37,11 +37,12 @@ from trimtab.counting.tokenizers import (
 )
 from trimtab.errors import ConfigurationError, MissingExtraError
 from trimtab.formats import Format, SystemLike, ToolSchema
-from trimtab.models import ModelFacts, exact_features_for, facts_for, known_model_in
+from trimtab.models import ModelFacts, exact_features_for, facts_for, find_facts, known_model_in
 
 if TYPE_CHECKING:
     from trimtab.counting.awaited import AsyncRequestCounter
     from trimtab.counting.baseline import UsageBaseline
+    from trimtab.counting.calibration import CalibratedCounter, CalibrationLike
     from trimtab.counting.measurement import Count
     from trimtab.counting.remote import CountQuestion, RemoteCounter
     from trimtab.counting.tokenizers.huggingface import counter_from_tokenizer
@@ -53,6 +54,7 @@ else:
         globals(),
         {
             "AsyncRequestCounter": "trimtab.counting.awaited",
+            "CalibratedCounter": "trimtab.counting.calibration",
             "Count": "trimtab.counting.measurement",
             "CountQuestion": "trimtab.counting.remote",
             "MistralCounter": "trimtab.counting.tokenizers.mistral",
@@ -68,6 +70,7 @@ __all__ = [
     "TOKENIZERS",
     "AdditiveCounter",
     "AsyncRequestCounter",
+    "CalibratedCounter",
     "CharCounter",
     "Count",
     "CountQuestion",
@@ -92,7 +95,17 @@ __all__ = [
 ]
 
 
-def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter | MistralCounter:
+@overload
+def counter_for(
+    model: str, /, *, tokenizer: str | None = None, calibration: None = None
+) -> TextCounter | MistralCounter: ...
+@overload
+def counter_for(
+    model: str, /, *, tokenizer: str | None = None, calibration: CalibrationLike
+) -> CalibratedCounter: ...
+def counter_for(
+    model: str, /, *, tokenizer: str | None = None, calibration: CalibrationLike | None = None
+) -> TextCounter | MistralCounter | CalibratedCounter:
     """Return a model's counter: exact if its tokenizer is public, else an estimate.
 
     Loads the tokenizer on the first call; counters of models with the same encoding share remembered counts.
@@ -100,10 +113,14 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
     Args:
         model: A name `trimtab.models` knows, with or without a date or a provider's prefix.
         tokenizer: One of `TOKENIZERS`, the package that splits text; None takes the first that is installed.
+        calibration: What `trimtab count --bills --learn` wrote, a file or its data. Corrects counts by what
+            the model's bills taught; such counts are never exact. The model may be known to the file alone.
 
     Raises:
         UnknownNameError: The model is not registered, or there is no such tokenizer.
         MissingExtraError: No tokenizer package is installed.
+        ConfigurationError: The calibration is of other models, of another counter, of too few calls, or
+            cannot be read.
 
     Example:
         >>> counter_for("gpt-4o").count([{"role": "user", "content": "What is a token?"}])
@@ -113,7 +130,15 @@ def counter_for(model: str, /, *, tokenizer: str | None = None) -> TextCounter |
         raise ConfigurationError(
             f"tokenizer must be one of {', '.join(TOKENIZERS)}, not {tokenizer!r:.80}", argument="tokenizer"
         )
-    return _counter_by(facts_for(model), tokenizer, replacements())
+    if calibration is None:
+        return _counter_by(facts_for(model), tokenizer, replacements())
+    from trimtab.counting.calibration import CalibratedCounter, calibration_of
+
+    facts = find_facts(model)
+    learned = calibration_of(model if facts is None else facts.name, calibration)
+    if facts is None or learned.counter == "estimate":
+        return CalibratedCounter(EstimateCounter(), learned)
+    return CalibratedCounter(_counter_by(facts, tokenizer, replacements()), learned)
 
 
 # Threads that meet here may get a counter each; what counters remember is shared all the same.

@@ -374,6 +374,14 @@ class AdditiveCounter(RequestCounter):
         """
         return None
 
+    def dropped_tokens(self, pieces: Pieces, /) -> int:
+        """Count what is no longer charged once the turn of a message is over.
+
+        Args:
+            pieces: The content of the message.
+        """
+        return 0
+
 
 UNLIMITED_TOKENS = 1 << 62
 """More room than any conversation takes."""

@@ -122,6 +122,11 @@ def usage_of(value: object, /) -> Usage:
     return Usage(_whole(tokens, shape.input, least=1), output)
 
 
+def holds_usage(response: object, /) -> bool:
+    """Tell whether a response holds what it was billed."""
+    return any(item_of(response, name) is not None for name in _INSIDE)
+
+
 def _report_in(value: object) -> Mapping[str, Any]:
     for _ in range(2):
         inner = [item_of(value, name) for name in _INSIDE]
@@ -266,7 +271,7 @@ _UNITS = 1_000
 """Deviations are kept in thousandths."""
 _KEPT = 16
 """Deviations remembered."""
-_LEAST_TOKENS, _PARTS = 16, 10
+LEAST_TOKENS, _PARTS = 16, 10
 """What a new part is off by if all is well: framing that nobody tells of, and a tenth."""
 _COLD, _SAFETY = 2_000, (5, 4)
 """How many times that is allowed for before anything is known, and above the worst seen since."""
@@ -369,7 +374,7 @@ class Learned:
         if not billed_tokens:
             return inside
         margin = self.margin_tokens(abs(tokens - billed_tokens))
-        margin = min(margin, _LEAST_TOKENS + tokens // _LARGEST_PART)
+        margin = min(margin, LEAST_TOKENS + tokens // _LARGEST_PART)
         # before a second bill nothing was seen to go wrong: no less is known than without a bill
         return margin if inside is None or self.deviations else min(inside, margin)
 
@@ -403,7 +408,7 @@ def _part(tokens: int, part: tuple[int, int]) -> int:
 
 
 def _usual(part_tokens: int) -> int:
-    return _LEAST_TOKENS + part_tokens // _PARTS
+    return LEAST_TOKENS + part_tokens // _PARTS
 
 
 _MOST_SIZES = 65_536

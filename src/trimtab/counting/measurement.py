@@ -137,6 +137,8 @@ class Counted(NamedTuple):
     """The messages, with system text that stands among them."""
     pieces: list[Pieces]
     """What each of them is charged for."""
+    sizes: Sizes | Shares
+    """What each of them costs."""
 
 
 def count_of_request(
@@ -148,16 +150,31 @@ def count_of_request(
     model: str | None = None,
     system: Any = None,
     tools: Any = None,
+    earlier: Counted | None = None,
 ) -> Counted:
-    """Count messages or a whole body by a counter; see `measure`. What was read for it comes along."""
+    """Count messages or a whole body by a counter; see `measure`. What was read for it comes along.
+
+    Args:
+        given: Messages, or a request body.
+        counter: Who counts.
+        format: Their wire form.
+        model: Whose request it is.
+        system: System text beside it.
+        tools: Tool schemas beside it.
+        earlier: A count by the same counter, of a request this one goes on from: messages they share are
+            not read again.
+    """
     form, entries, fixed, request = read_given(given, format=format, model=model, system=system, tools=tools)
     made = as_counter(counter)
     notes = model_notes(model, made)
     made = made.with_format(form)
     if request is not None and not fixed.tools:
         made = made.without_tools()
-    pieces = [form.pieces(entry) for entry in entries]
+    shared = [] if earlier is None else _shared_pieces(earlier, entries)
+    pieces = [*shared, *map(form.pieces, entries[len(shared) :])]
     found = sizes_for(made, entries, fixed, unread=form.unread(entries))
+    if earlier is not None and isinstance(found, Sizes) and isinstance(earlier.sizes, Sizes):
+        found.take([*earlier.sizes.known_read[: len(shared)], *(None for _ in entries[len(shared) :])])
     parts: dict[str, Any] = {}  # a black box says how much it is, and no more
     if isinstance(found, Shares):
         tokens = found.whole(entries)
@@ -192,7 +209,14 @@ def count_of_request(
         notes=(*notes, *unread_notes(form, entries)),
         **parts,
     )
-    return Counted(count, entries, pieces)
+    return Counted(count, entries, pieces, found)
+
+
+def _shared_pieces(earlier: Counted, entries: list[Dict]) -> list[Pieces]:
+    """Return what was read of the messages that two requests begin with."""
+    pairs = zip(earlier.entries, entries, strict=False)
+    shared = next((at for at, (one, other) in enumerate(pairs) if one is not other), None)
+    return earlier.pieces[: min(len(earlier.entries), len(entries)) if shared is None else shared]
 
 
 def is_exact(
@@ -222,9 +246,8 @@ def _parts(
     """Tell what a request is made of, by the names that `Count` has for it."""
     counter: AdditiveCounter = found.counter
     sizes = [found.of(index) for index in range(len(found.messages))]
-    if isinstance(counter, TextCounter):
-        for index, tokens in _finished_thoughts(counter, form, found.messages, pieces):
-            sizes[index] = max(0, sizes[index] - tokens)
+    for index, tokens in _finished_thoughts(counter, form, found.messages, pieces):
+        sizes[index] = max(0, sizes[index] - tokens)
     read = (one for index, one in enumerate(pieces) if index not in found.unread)
     media = [counter.media_tokens(medium) for one in read for medium in one.media]
     media_tokens = None if None in media else sum(tokens or 0 for tokens in media)
@@ -245,7 +268,7 @@ def _parts(
 
 
 def _finished_thoughts(
-    counter: TextCounter, form: Format, entries: list[Dict], pieces: list[Pieces]
+    counter: AdditiveCounter, form: Format, entries: list[Dict], pieces: list[Pieces]
 ) -> list[tuple[int, int]]:
     """List (index, tokens) of reasoning before the newest user message, where that is charged no more.
 

@@ -372,11 +372,6 @@ class TextCounter(AdditiveCounter):
         return tokens
 
     def dropped_tokens(self, pieces: Pieces, /) -> int:
-        """Count what is no longer charged once the turn of a message is over.
-
-        Args:
-            pieces: The content of the message.
-        """
         framing, counts = self.framing, self._cache.young
         tokens = 0 if framing.past_thoughts_charged else self.thought_tokens(pieces)
         if framing.tagged_thoughts_dropped and any(_THOUGHT_END in text for text in pieces.texts):

@@ -60,6 +60,8 @@ class ForeignConversation:
         bills: The usage of each call, in order, where the recording has it.
         calls: What was sent in each call, in order, where the recording says it call by call. Empty if it has
             only the conversation: a call is made before each answer.
+        complete: Whether `body` has the system text and tools of its calls. False where the program does not
+            record them: each bill is above the count of what is recorded by what they cost.
         notes: What of the recording is not in `body`, and why.
     """
 
@@ -70,6 +72,7 @@ class ForeignConversation:
     times: tuple[float | None, ...] = ()
     bills: tuple[Bill, ...] = ()
     calls: tuple[ForeignCall, ...] = ()
+    complete: bool = True
     notes: tuple[str, ...] = ()
 
 

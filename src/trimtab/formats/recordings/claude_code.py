@@ -661,6 +661,7 @@ def _conversation(way: _Way, lone: bool) -> ForeignConversation:
         body=body,
         times=times_of([node.time for node in way.nodes]),
         bills=tuple(bills),
+        complete=False,
         notes=tuple(notes),
     )
 

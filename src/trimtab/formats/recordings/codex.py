@@ -324,6 +324,7 @@ class _Rollout:
             body=body,
             times=times_of(state.times),
             bills=bills,
+            complete=False,
             notes=tuple(filter(None, (*notes, state.note))),
         )
 

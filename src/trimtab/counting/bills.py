@@ -1,0 +1,262 @@
+"""Counts beside bills: what each call of a recording was billed, and what is counted of what it sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any, Literal, NamedTuple
+
+from trimtab._shared.checks import BODY_KEYS
+from trimtab.counting.base import AdditiveCounter
+from trimtab.counting.baseline import holds_usage, usage_of
+from trimtab.counting.calibration import Point, growth, label_of
+from trimtab.counting.margin import known_margin, known_over_margin
+from trimtab.counting.measurement import Counted, count_of_request
+from trimtab.errors import ConfigurationError
+from trimtab.formats import Format, get_format
+from trimtab.formats.recordings import Bill, ForeignConversation
+from trimtab.formats.values import Dict
+
+LEAST_SERIES = 3
+"""Calls of a conversation from which on it shows what they have in common that is not recorded."""
+
+Basis = Literal["request", "growth"]
+"""What of a call is compared: all of it, or what it has more than the first call of its conversation."""
+
+
+# -- requests that were recorded with their usage
+
+
+class BilledRequest(NamedTuple):
+    """A request body that was recorded with what was billed for it."""
+
+    body: Dict
+    usage: Any
+    models: tuple[str, ...]
+    """Names of its model: as it answered, as it was asked for, as it was written down beside these."""
+
+
+def billed_request(value: object, /) -> BilledRequest | None:
+    """Read a body with its usage: beside a request or a response, or a body that has a usage itself.
+
+    Returns:
+        None for what holds no request, or no usage.
+    """
+    if not isinstance(value, Mapping):
+        return None
+    request = value.get("request")
+    if isinstance(request, Mapping):
+        body = _inside(request)
+    else:
+        body = {key: one for key, one in value.items() if key not in ("usage", "response")}
+    response = _inside(value.get("response"))
+    usage = response if value.get("usage") is None else value["usage"]
+    told = usage is not response or holds_usage(response)
+    if usage is None or not told or not any(key in body for key in BODY_KEYS):
+        return None
+    named = [one.get(key) for one in (response, body, value) for key in ("model", "modelId") if one]
+    return BilledRequest(dict(body), usage, tuple(name for name in named if isinstance(name, str)))
+
+
+def _inside(value: Any) -> Any:
+    """Take the body out of a request or a response that was recorded with its address or status."""
+    inner = value.get("body") if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, Mapping) else value
+
+
+# -- calls beside their bills
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledCount:
+    """A count beside the bill of the same.
+
+    Args:
+        billed_tokens: What was billed.
+        counted_tokens: What is counted.
+        margin_tokens: How far the bill may be above the count; None if nobody knows.
+        over_margin_tokens: How far it may be below; None if nobody knows.
+    """
+
+    billed_tokens: int
+    counted_tokens: int
+    margin_tokens: int | None
+    over_margin_tokens: int | None
+
+    @property
+    def point(self) -> Point:
+        """What is learned from it."""
+        return Point(self.counted_tokens, self.billed_tokens)
+
+    @property
+    def off_tokens(self) -> int:
+        """Tokens by which the count is above the bill."""
+        return self.counted_tokens - self.billed_tokens
+
+    @property
+    def deviation(self) -> float:
+        """The same as a fraction of the bill."""
+        return self.off_tokens / self.billed_tokens
+
+    @property
+    def is_above(self) -> bool:
+        """Whether the bill is above count and margin, or there is no margin: a budget may be passed."""
+        return self.margin_tokens is None or -self.off_tokens > self.margin_tokens
+
+    @property
+    def is_below(self) -> bool:
+        """Whether the bill is farther below the count than the margin says, or there is none."""
+        return self.over_margin_tokens is None or self.off_tokens > self.over_margin_tokens
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the bill is within the margin on both sides."""
+        return not self.is_above and not self.is_below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BilledCall:
+    """One call of a recording.
+
+    Args:
+        number: Which call of its conversation it is, from 1.
+        model: Whose call it is.
+        counter: Who counted.
+        whole: All of the call.
+        basis: What of it is compared; None: nothing, as there is nothing to compare with.
+        compared: That part beside its bill.
+        unknown: What the request holds or names whose cost nobody can know from it, a phrase each: of one
+            that is recorded whole nothing is compared then.
+    """
+
+    number: int
+    model: str
+    counter: str
+    whole: BilledCount
+    basis: Basis | None
+    compared: BilledCount | None
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Compared:
+    """The calls of one conversation beside their bills.
+
+    Args:
+        calls: Those that were compared, in order.
+        unrecorded_tokens: By model, about how many tokens each call was billed for what is not in the
+            recording; of a conversation that is recorded whole, and of fewer than three calls, nothing.
+        unusable: Calls whose usage is none, each by its number and why.
+    """
+
+    calls: list[BilledCall] = field(default_factory=list[BilledCall])
+    unrecorded_tokens: dict[str, int] = field(default_factory=dict[str, int])
+    unusable: dict[int, str] = field(default_factory=dict[int, str])
+
+
+class Named(NamedTuple):
+    """The model of a call, and what counts for it."""
+
+    name: str
+    """Under which its calls are summed up."""
+    known: str | None
+    """By whose rules the wire form is read; None if it is not known."""
+    counter: AdditiveCounter
+
+
+def compare_with_bills(
+    conversation: ForeignConversation,
+    counter_of: Callable[[str | None], Named],
+    /,
+    *,
+    system: Any = None,
+    tools: Any = None,
+) -> Compared:
+    """Count what each billed call of a conversation sent.
+
+    Args:
+        conversation: The conversation, and its bills.
+        counter_of: Gives the counter for the model that a bill names; it is asked about None, too.
+        system: System text that is not in the recording.
+        tools: Tool schemas that are not in the recording.
+
+    Raises:
+        FormatError: A message cannot be read.
+    """
+    form = get_format(conversation.format)
+    found = Compared()
+    counters, latest = dict[str, AdditiveCounter](), dict[str, Counted]()
+    for number, bill in enumerate(conversation.bills, 1):
+        try:
+            billed_tokens = usage_of(bill.usage).input_tokens
+        except ConfigurationError as error:  # of which a UsageError is one
+            found.unusable[number] = str(error)
+            continue
+        named = counter_of(bill.model)
+        counters.setdefault(named.name, named.counter.with_format(form))
+        counted = latest[named.name] = count_of_request(
+            _body_of(conversation, bill, form, named.known),
+            named.counter,
+            format=form,
+            model=named.known,
+            system=system,
+            tools=tools,
+            earlier=latest.get(named.name),
+        )
+        total = counted.total
+        whole = BilledCount(
+            billed_tokens=billed_tokens,
+            counted_tokens=total.tokens,
+            margin_tokens=total.margin_tokens,
+            over_margin_tokens=total.over_margin_tokens,
+        )
+        is_known = not total.unknown
+        call = BilledCall(
+            number=number,
+            model=named.name,
+            counter=label_of(named.counter),
+            whole=whole,
+            basis="request" if is_known else None,
+            compared=whole if is_known else None,
+            unknown=total.unknown,
+        )
+        found.calls.append(call)
+    if not conversation.complete:
+        for model, counter in counters.items():
+            _compare_growth(found, model, counter)
+    return found
+
+
+def _body_of(conversation: ForeignConversation, bill: Bill, form: Format, model: str | None) -> Any:
+    """Give the body of one call: the messages there were before its answer."""
+    request = form.for_model(model).read_request(conversation.body)
+    if bill.at >= len(request.messages):
+        return conversation.body
+    return {**conversation.body, request.key: list(request.messages[: bill.at])}
+
+
+def _compare_growth(found: Compared, model: str, counter: AdditiveCounter) -> None:
+    """Compare what calls have more than the first: what is not recorded is the same in all of them."""
+    places = [at for at, call in enumerate(found.calls) if call.model == model]
+    wholes = [found.calls[at].whole for at in places]
+    is_series = len(places) >= LEAST_SERIES
+    if is_series:
+        found.unrecorded_tokens[model] = max(0, round(median(-one.off_tokens for one in wholes)))
+    for at, whole in zip(places, wholes, strict=True):
+        growth = _growth(wholes[0], whole, counter) if is_series else None
+        basis: Basis | None = None if growth is None else "growth"
+        found.calls[at] = replace(found.calls[at], basis=basis, compared=growth)
+
+
+def _growth(first: BilledCount, call: BilledCount, counter: AdditiveCounter) -> BilledCount | None:
+    grown = growth(first.point, call.point)
+    if grown is None:
+        return None
+    size = max(0, grown.counted_tokens)
+    return BilledCount(
+        billed_tokens=grown.billed_tokens,
+        counted_tokens=grown.counted_tokens,
+        margin_tokens=known_margin(counter, size),
+        over_margin_tokens=known_over_margin(counter, size),
+    )

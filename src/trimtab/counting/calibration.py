@@ -1,0 +1,442 @@
+"""What the bills of recorded calls teach of a counter, as data, and the counter that goes by it.
+
+A calibration is of models and holds for all their conversations; what one conversation's own bills teach is
+the usage baseline's (`trimtab.counting.baseline`), which may have a calibrated counter inside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, fields
+from os import PathLike
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple, Self
+
+from trimtab._shared.checks import is_number, is_whole
+from trimtab._shared.strict_json import parse
+from trimtab.counting.base import AdditiveCounter, counter_name
+from trimtab.counting.baseline import LEAST_TOKENS, Factor, Learned, nearest
+from trimtab.counting.estimate import EstimateCounter
+from trimtab.errors import ConfigurationError, FormatError, option, phrase
+from trimtab.formats import Format, Media, Pieces
+
+LEAST_CALLS = 5
+"""Bills of a model below which nothing is learned of it."""
+SCHEMA, VERSION = "trimtab.calibration", 1
+
+_DIGITS = 6
+"""Of a factor behind the point: what is written is what is counted by."""
+_LEAST_GROWTH_TOKENS = 200
+"""A call that was billed so little more than the first is not judged: framing is a large share of that."""
+_MOST_TURNS, _LEAST_GAIN = 20, 0.99
+"""Turns in which factor and constant are found at most, each of which takes a hundredth off at least."""
+_INSIDE_SHARE = 0.97
+"""Bills a margin holds for: as many as `Count` promises."""
+_SAFETY = 1.25
+"""Times the worst deviation, where there are too few calls to leave one out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What the bills of one model have taught of one counter.
+
+    Args:
+        counter: Who counted.
+        calls: How many bills there were.
+        calls_apart: How many more there were, each more than four times off: of something else.
+        factor: Billed tokens a counted one.
+        constant_tokens: What each request is billed beside that.
+        above_per_mille: How far a bill may be above the corrected count, in thousandths of it and 16 tokens.
+        below_per_mille: How far a bill may be below.
+        deviation_before: Median deviation of the counts, as a fraction of the bills.
+        deviation_after: The same of the corrected counts.
+    """
+
+    counter: str
+    calls: int
+    calls_apart: int
+    factor: float
+    constant_tokens: int
+    above_per_mille: int
+    below_per_mille: int
+    deviation_before: float
+    deviation_after: float
+
+    @property
+    def ratio(self) -> Factor:
+        """The factor in whole numbers."""
+        return Factor(round(self.factor * 10**_DIGITS), 10**_DIGITS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], /) -> Self:
+        """Read plain data.
+
+        Raises:
+            ConfigurationError: It is none that `to_dict` wrote, or there were too few calls.
+        """
+        try:
+            made = cls(**{name: data[name] for name in _FIELDS})
+        except (KeyError, TypeError) as error:
+            raise ConfigurationError(f"a calibration needs {', '.join(_FIELDS)}: {error}") from error
+        whole = (made.calls, made.calls_apart, made.above_per_mille, made.below_per_mille)
+        is_sound = (
+            isinstance(made.counter, str)
+            and all(is_whole(number, least=0) for number in whole)
+            and is_whole(made.constant_tokens)
+            and all(is_number(one) for one in (made.factor, made.deviation_before, made.deviation_after))
+            and made.ratio.reported_tokens > 0
+        )
+        if not is_sound:
+            raise ConfigurationError(f"a calibration holds numbers above 0, not {dict(data)!r:.160}")
+        if made.calls < LEAST_CALLS:
+            raise ConfigurationError(
+                f"the calibration is of {made.calls:,} calls; {LEAST_CALLS} or more are needed"
+            )
+        return made
+
+
+_FIELDS = tuple(field.name for field in fields(Calibration))
+
+
+# -- learning
+
+
+class Point(NamedTuple):
+    """A call: what was counted and what was billed."""
+
+    counted_tokens: int
+    billed_tokens: int
+
+
+def growth(first: Point, later: Point, /) -> Point | None:
+    """Return what a call has more than the first of its conversation; None if that is too little."""
+    billed_tokens = later.billed_tokens - first.billed_tokens
+    if billed_tokens < _LEAST_GROWTH_TOKENS:
+        return None
+    return Point(later.counted_tokens - first.counted_tokens, billed_tokens)
+
+
+def learn(whole: Sequence[Point], series: Sequence[Sequence[Point]] = (), /, *, counter: str) -> Calibration:
+    """Learn from the bills of one model.
+
+    Factor and constant are medians, each found with the other as it is, and taken only if deviations fall
+    and their median does not rise: no call decides alone, and counts that are right stay as they are. Bills
+    more than four times off are of something else, and set aside. A short history says little of the factor,
+    as `Learned` has it.
+
+    Args:
+        whole: Calls that are recorded whole.
+        series: Calls of conversations of which each holds something that is not recorded and stays the
+            same: they teach the factor, and nothing of the constant.
+        counter: Who counted.
+
+    Raises:
+        ConfigurationError: There are fewer than five calls.
+    """
+    grown = [one for group in series for later in group[1:] if (one := growth(group[0], later)) is not None]
+    seen = [*(_Judged(one, 1) for one in whole), *(_Judged(one, 0) for one in grown)]
+    judged = [one for one in seen if _NOTHING.believable(*one.point)]
+    if len(judged) < LEAST_CALLS:
+        raise ConfigurationError(f"{len(judged):,} calls teach nothing; {LEAST_CALLS} or more are needed")
+    line = _line_of(judged)
+    fixed = [(one.point.billed_tokens, line.of(one)) for one in judged]
+    return Calibration(
+        counter=counter,
+        calls=len(judged),
+        calls_apart=len(seen) - len(judged),
+        factor=line.factor,
+        constant_tokens=line.constant,
+        above_per_mille=_per_mille((billed - tokens, tokens) for billed, tokens in fixed),
+        below_per_mille=_per_mille((tokens - billed, tokens) for billed, tokens in fixed),
+        deviation_before=round(_Line(1.0, 0).deviation(judged), _DIGITS),
+        deviation_after=round(line.deviation(judged), _DIGITS),
+    )
+
+
+_NOTHING = Learned()
+
+
+class _Judged(NamedTuple):
+    """A call as it is learned from: how often the constant is in it."""
+
+    point: Point
+    constants: int
+
+    @property
+    def weight(self) -> float:
+        """What a token of it weighs: deviations are shares of the bill, and of what framing is."""
+        return 1 / (LEAST_TOKENS + self.point.billed_tokens)
+
+
+class _Line(NamedTuple):
+    """A factor and a constant."""
+
+    factor: float
+    constant: int
+
+    def of(self, one: _Judged) -> float:
+        """Correct a count."""
+        return self.factor * one.point.counted_tokens + self.constant * one.constants
+
+    def off(self, judged: Iterable[_Judged]) -> float:
+        """Sum how far corrected counts are off."""
+        return sum(one.weight * abs(one.point.billed_tokens - self.of(one)) for one in judged)
+
+    def deviation(self, judged: Iterable[_Judged]) -> float:
+        """Give the median deviation of corrected counts."""
+        return median(abs(one.point.billed_tokens - self.of(one)) / one.point.billed_tokens for one in judged)
+
+
+def _line_of(judged: Sequence[_Judged]) -> _Line:
+    """Find factor and constant; counts stay as they are where the correction would not help."""
+    plain = _Line(1.0, 0)
+    tried = [_by_turns(start, judged) for start in (plain, _Line(_slope_of(judged), 0))]
+    helpful = [line for line in tried if line.deviation(judged) <= plain.deviation(judged)]
+    best = min(helpful, key=lambda line: line.off(judged), default=plain)
+    return best if best.off(judged) < _LEAST_GAIN * plain.off(judged) else plain
+
+
+def _by_turns(line: _Line, judged: Sequence[_Judged]) -> _Line:
+    """Find constant and factor, each with the other as it is, as long as it helps."""
+    for _ in range(_MOST_TURNS):
+        constant = _constant_of(judged, line.factor)
+        found = _Line(_factor_of(judged, constant), constant)
+        better = min((_Line(line.factor, constant), found), key=lambda one: one.off(judged))
+        if better.off(judged) >= _LEAST_GAIN * line.off(judged):
+            break
+        line = better
+    return line
+
+
+def _slope_of(judged: Sequence[_Judged]) -> float:
+    """Give the median of what pairs of whole calls differ by, each paired with that half way on by size."""
+    whole = sorted(one.point for one in judged if one.constants)
+    slopes = [
+        ((large.billed_tokens - small.billed_tokens) / grown, grown / (LEAST_TOKENS + large.billed_tokens))
+        for small, large in zip(whole, whole[len(whole) // 2 :], strict=False)
+        if (grown := large.counted_tokens - small.counted_tokens)
+    ]
+    return _shrink(_weighted_median(slopes), judged) if slopes else 1.0
+
+
+def _factor_of(judged: Sequence[_Judged], constant: int) -> float:
+    """Give the median of what is billed for a counted token."""
+    slopes = []
+    for one in judged:
+        counted, billed = one.point
+        slopes.append(((billed - constant * one.constants) / counted, one.weight * counted))
+    return _shrink(_weighted_median(slopes), judged)
+
+
+def _shrink(slope: float, judged: Sequence[_Judged]) -> float:
+    """Draw a factor towards 1, the more the fewer tokens it is of."""
+    tokens = sum(one.point.counted_tokens for one in judged)
+    billed, counted = Learned(counted_tokens=tokens, reported_tokens=round(max(0.0, slope) * tokens)).factor
+    return round(billed / counted, _DIGITS)
+
+
+def _constant_of(judged: Sequence[_Judged], factor: float) -> int:
+    """Give the median of what is billed beside the counted tokens; 0 where no call says."""
+    rests = [
+        (one.point.billed_tokens - factor * one.point.counted_tokens, one.weight)
+        for one in judged
+        if one.constants
+    ]
+    return round(_weighted_median(rests)) if rests else 0
+
+
+def _weighted_median(pairs: Sequence[tuple[float, float]]) -> float:
+    """Give the value up to which the weights are half of all."""
+    ordered = sorted(pairs)
+    half, passed = sum(weight for _, weight in ordered) / 2, 0.0
+    for value, weight in ordered:
+        passed += weight
+        if passed >= half:
+            return value
+    return ordered[-1][0]
+
+
+def _per_mille(found: Iterable[tuple[float, float]]) -> int:
+    """Say how far nearly all bills are off on one side, in thousandths of the count and what framing is."""
+    parts = sorted(1_000 * max(0.0, off) / (LEAST_TOKENS + max(0.0, tokens)) for off, tokens in found)
+    place = math.ceil(_INSIDE_SHARE * (len(parts) + 1))
+    worst = parts[place - 1] if place <= len(parts) else parts[-1] * _SAFETY
+    return math.ceil(worst)
+
+
+# -- the counter
+
+
+class CalibratedCounter(AdditiveCounter):
+    """A counter whose counts are corrected by what bills of its model taught.
+
+    `counter_for(model, calibration=...)` makes it of what `trimtab count --bills --learn` wrote. It is never
+    exact. Its margin is what the bills leave open, and of few bills also a part of the counter's own: all of
+    it for five bills, a tenth for fifty.
+
+    Args:
+        counter: Whose counts are corrected.
+        learned: What its model's bills taught.
+
+    Raises:
+        ConfigurationError: It was learned of another counter.
+    """
+
+    def __init__(self, counter: AdditiveCounter, learned: Calibration, /) -> None:
+        if learned.counter != label_of(counter):
+            raise _error(f" was learned of the counter {learned.counter!r}, not of {label_of(counter)!r}")
+        self._counter = counter
+        self._format = counter.format
+        self.learned = learned
+        """What its model's bills taught."""
+        self.name = f"{counter_name(counter)}, calibrated by {learned.calls:,} calls"
+
+    def _with(self, counter: AdditiveCounter) -> Self:
+        if counter is self._counter:
+            return self
+        twin = copy(self)
+        twin._counter, twin._format = counter, counter.format
+        return twin
+
+    def with_format(self, format: str | Format, /) -> Self:
+        return self._with(self._counter.with_format(format))
+
+    def charge_as(self, format: str | Format, /) -> Self:
+        return self._with(self._counter.charge_as(format))
+
+    def without_tools(self) -> Self:
+        return self._with(self._counter.without_tools())
+
+    def count_text(self, text: str, /) -> int:
+        return self._correct(self._counter.count_text(text))
+
+    def count_message(self, message: Any, /) -> int:
+        return self._correct(self._counter.count_message(message))
+
+    def fixed_tokens(
+        self, system: Any, tools: Any, /, *, has_system: bool, extra: Mapping[str, Any] | None = None
+    ) -> int:
+        counted = self._counter.fixed_tokens(system, tools, has_system=has_system, extra=extra)
+        return max(0, self._correct(counted) + self.learned.constant_tokens)
+
+    def media_tokens(self, media: Media, /) -> int | None:
+        tokens = self._counter.media_tokens(media)
+        return None if tokens is None else self._correct(tokens)
+
+    def dropped_tokens(self, pieces: Pieces, /) -> int:
+        return self._correct(self._counter.dropped_tokens(pieces))
+
+    def _correct(self, tokens: int) -> int:
+        billed, counted = self.learned.ratio
+        return nearest(tokens * billed, counted)
+
+    def margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far the bill may be above a count.
+
+        Args:
+            tokens: The count of a whole request.
+        """
+        return self._margin(tokens, self.learned.above_per_mille, self._counter.margin_tokens(tokens))
+
+    def over_margin_tokens(self, tokens: int, /) -> int | None:
+        """Say how far the bill may be below a count.
+
+        Args:
+            tokens: The count of a whole request.
+        """
+        inside = self._counter.over_margin_tokens(tokens)
+        return min(tokens, self._margin(tokens, self.learned.below_per_mille, inside))
+
+    def _margin(self, tokens: int, per_mille: int, inside: int | None) -> int:
+        seen = -(-(LEAST_TOKENS + tokens) * per_mille // 1_000)
+        return max(seen, (inside or 0) * LEAST_CALLS // self.learned.calls)
+
+    @property
+    def adds_prompt(self) -> bool:
+        return self._counter.adds_prompt
+
+    def unsure_tokens(self, tools: Any, media: Iterable[Media] = (), /) -> int | None:
+        return self._counter.unsure_tokens(tools, media)
+
+    def unsure_thoughts(self, pieces: Sequence[Pieces], /) -> int:
+        return self._counter.unsure_thoughts(pieces)
+
+    def sees(self, medium: Media, /) -> bool:
+        return self._counter.sees(medium)
+
+    def guesses(self, pieces: Pieces, /) -> list[str]:
+        return self._counter.guesses(pieces)
+
+    def weight(self, message: Any, /) -> float | None:
+        return self._counter.weight(message)
+
+
+def label_of(counter: AdditiveCounter, /) -> str:
+    """Name what is learned of: a model's counter says whether it estimates for want of a tokenizer."""
+    name = counter_name(counter)
+    is_stand_in = isinstance(counter, EstimateCounter) and name != _ESTIMATE
+    return f"{name}, {_ESTIMATE}" if is_stand_in else name
+
+
+_ESTIMATE = counter_name(EstimateCounter())
+
+
+# -- files
+
+
+CalibrationLike = str | PathLike[str] | Mapping[str, Any]
+"""What `calibration=` takes: the file that was learned into, or what stands in it."""
+
+
+def to_data(learned: Mapping[str, Calibration], /) -> dict[str, Any]:
+    """Write what was learned by model as plain data."""
+    models = {model: one.to_dict() for model, one in learned.items()}
+    return {"schema": SCHEMA, "version": VERSION, "models": models}
+
+
+def calibration_of(model: str, given: CalibrationLike, /) -> Calibration:
+    """Read what was learned of one model.
+
+    Args:
+        model: Its name, as `trimtab.models` calls it.
+        given: The file, or what stands in it.
+
+    Raises:
+        ConfigurationError: It cannot be read, or is of other models.
+    """
+    data = given if isinstance(given, Mapping) else _read(given)
+    where = "" if isinstance(given, Mapping) else f" {given}"
+    if (data.get("schema"), data.get("version")) != (SCHEMA, VERSION):
+        raise _error(f"{where} is no {SCHEMA} of version {VERSION}")
+    models = data.get("models")
+    if not isinstance(models, Mapping):
+        raise _error(f"{where} has no models")
+    if model not in models:
+        raise _error(f"{where} is of {', '.join(map(str, models)) or 'no model'}, not of {model!r}")
+    try:
+        return Calibration.from_dict(models[model])
+    except ConfigurationError as error:
+        raise _error(f"{where}, {model}: {error}") from error
+
+
+def _read(path: str | PathLike[str]) -> Mapping[str, Any]:
+    try:
+        data = parse(Path(path).read_bytes(), whole=True)
+    except OSError as error:
+        raise _error(f" {path}: {error.strerror or error}") from error
+    except FormatError as error:
+        raise _error(f" {path}: {error}") from error
+    if not isinstance(data, Mapping):
+        raise _error(f" {path}: a mapping is expected, not {data!r:.40}")
+    return data
+
+
+def _error(message: str) -> ConfigurationError:
+    return ConfigurationError(phrase(option("calibration"), message), argument="calibration")

@@ -1,0 +1,332 @@
+"""What bills teach of a counter: factor, constant and spread, and the counter that goes by them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from trimtab import EstimateCounter, cli, fit
+from trimtab.counting import CalibratedCounter, UsageBaseline, counter_for, measure
+from trimtab.counting.calibration import Calibration, Point, calibration_of, learn, to_data
+from trimtab.errors import ConfigurationError, UnknownNameError
+from trimtab.testing import check_counter
+
+SIZES = (40, 90, 200, 700, 1_500, 3_000, 5_000, 8_000)
+CHAT = [
+    {"role": "system", "content": "You plan rides. " * 20},
+    {"role": "user", "content": "Is the lake road open? " * 30},
+    {"role": "assistant", "content": "It is closed until the end of June. " * 40},
+    {"role": "user", "content": "And the forest track?"},
+]
+
+
+def points(factor: float, constant: float = 0, sizes: tuple[int, ...] = SIZES) -> list[Point]:
+    """Make calls whose bills follow a rule."""
+    return [Point(size, round(factor * size + constant)) for size in sizes]
+
+
+def a_calibration(**changes: Any) -> Calibration:
+    """Make what is learned of gpt-4o, as it were."""
+    data = learn(points(1.3), counter="gpt-4o").to_dict()
+    return Calibration.from_dict({**data, **changes})
+
+
+# -- learning
+
+
+def test_counts_that_are_right_stay_as_they_are() -> None:
+    """No factor, no constant, no spread."""
+    found = learn(points(1), counter="c")
+    assert (found.factor, found.constant_tokens) == (1, 0)
+    assert (found.above_per_mille, found.below_per_mille) == (0, 0)
+    assert (found.deviation_before, found.deviation_after) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("factor", "constant"), [(1.3, 0), (0.8, 0), (1.0, 30), (1.0, -20), (1.25, 12), (0.9, 300)]
+)
+def test_a_factor_and_a_constant_are_found(factor: float, constant: int) -> None:
+    """To a few percent of the bills that were learned from."""
+    found = learn(points(factor, constant), counter="c")
+    assert found.factor == pytest.approx(factor, abs=0.04)
+    assert found.deviation_after < min(0.02, found.deviation_before)
+
+
+def test_a_short_history_says_little_of_the_factor() -> None:
+    """Bills of some tokens each may be twice the count for many reasons."""
+    few = learn(points(2, sizes=(10, 11, 12, 13, 14)), counter="c")
+    many = learn(points(2, sizes=(1_000, 1_100, 1_200, 1_300, 1_400)), counter="c")
+    assert few.factor < 1.3
+    assert many.factor == pytest.approx(2, abs=0.05)
+
+
+def test_a_few_bills_of_something_else_teach_nothing() -> None:
+    """One that is ten times the count is set aside; one that is three times moves no median."""
+    usual = points(1.2)
+    found = learn([*usual, Point(500, 5_000), Point(500, 1_600)], counter="c")
+    assert found.calls == len(usual) + 1
+    assert found.calls_apart == 1
+    assert found.factor == pytest.approx(1.2, abs=0.03)
+
+
+def test_a_correction_that_makes_the_median_worse_is_not_made() -> None:
+    """Most counts are right and a few large ones are not: the median stays what it was."""
+    found = learn(
+        [*points(1, sizes=(100, 200, 300, 400)), *points(0.5, sizes=(9_000, 9_500, 9_900))], counter="c"
+    )
+    assert found.deviation_after <= found.deviation_before == 0
+    assert found.factor == 1
+
+
+def test_conversations_with_an_unknown_part_teach_the_factor_alone() -> None:
+    """What is not recorded is another constant in each, and none of them is learned."""
+    series = [points(1.3, hidden) for hidden in (20_000, 4_000)]
+    found = learn([], series, counter="c")
+    assert found.factor == pytest.approx(1.3, abs=0.02)
+    assert found.constant_tokens == 0
+    grown = sum(one.billed_tokens - group[0].billed_tokens >= 200 for group in series for one in group)
+    assert found.calls == grown
+
+
+def test_a_constant_is_of_whole_calls_alone() -> None:
+    """What a conversation grew by has none in it, however many calls it has."""
+    found = learn(points(1, 60), [points(1, 20_000, tuple(range(100, 9_000, 300)))], counter="c")
+    assert (found.factor, found.constant_tokens, found.deviation_after) == (1, 60, 0)
+
+
+def test_the_spread_is_told_for_each_side_and_widened_where_calls_are_few() -> None:
+    """Of nine calls the worst is taken by five quarters, of forty nearly all are: none more is left out."""
+    few = learn([*points(1), Point(984, 1_084)], counter="c")
+    assert (few.factor, few.above_per_mille, few.below_per_mille) == (1, 125, 0)
+    many = learn([*points(1), *points(1), *points(1), *points(1), Point(984, 784)] * 2, counter="c")
+    assert (many.factor, many.above_per_mille, many.below_per_mille) == (1, 0, 200)
+
+
+def test_the_spread_holds_for_nearly_all_bills() -> None:
+    """On each side: of 400 bills that scatter by a tenth, 97 % of as many others are within the margin."""
+    random = Random(7)
+
+    def scattered() -> list[Point]:
+        sizes = [random.randrange(200, 8_000) for _ in range(400)]
+        return [Point(size, round(1.2 * size * random.uniform(0.9, 1.15))) for size in sizes]
+
+    counter = CalibratedCounter(EstimateCounter(), learn(scattered(), counter="estimate"))
+    above = below = 0
+    for counted, billed in scattered():
+        tokens = counter._correct(counted)
+        above += billed > tokens + (counter.margin_tokens(tokens) or 0)
+        below += billed < tokens - (counter.over_margin_tokens(tokens) or 0)
+    assert above <= 0.05 * 400
+    assert below <= 0.05 * 400
+    assert (counter.margin_tokens(4_000) or 0) < 0.2 * 4_000
+
+
+@pytest.mark.parametrize("number", [0, 4])
+def test_fewer_than_five_calls_are_refused(number: int) -> None:
+    """With how many there were."""
+    with pytest.raises(ConfigurationError, match=f"{number} calls teach nothing; 5 or more"):
+        learn(points(1.3)[:number], counter="c")
+
+
+# -- the counter
+
+
+def test_counts_are_corrected_message_by_message() -> None:
+    """Factor on each message and on what stands beside them, and the constant once a request."""
+    inside = counter_for("gpt-4o")
+    counter = CalibratedCounter(inside, a_calibration(factor=1.5, constant_tokens=7))
+    sizes = [round(1.5 * inside.count_message(message) + 1e-9) for message in CHAT]
+    fixed = round(1.5 * inside.fixed_tokens(None, None, has_system=True) + 1e-9) + 7
+    assert [counter.count_message(message) for message in CHAT] == sizes
+    assert counter.count(CHAT) == sum(sizes) + fixed
+    assert counter.count_text("a token") == round(1.5 * inside.count_text("a token"))
+
+
+def test_a_calibrated_counter_keeps_the_contract_and_says_what_it_is() -> None:
+    """It is additive, never exact, and its name says by how many calls it was made."""
+    counter = CalibratedCounter(counter_for("gpt-4o"), a_calibration())
+    check_counter(counter)
+    found = measure(CHAT, counter=counter)
+    assert (counter.name, counter.exact, found.exact) == ("gpt-4o, calibrated by 8 calls", False, False)
+    assert found.tokens == counter.count(CHAT)
+    assert found.counter == counter.name
+    assert fit(CHAT, 10_000, counter=counter).report.exact is False
+    assert pickle.loads(pickle.dumps(counter)).count(CHAT) == counter.count(CHAT)
+
+
+def test_margins_are_what_the_bills_leave_open() -> None:
+    """Of five calls all of the counter's own is kept, of ten times as many a tenth."""
+    inside = counter_for("claude-sonnet-4-5")
+    own, own_over = inside.margin_tokens(10_000) or 0, inside.over_margin_tokens(10_000) or 0
+    data = {"counter": "claude-sonnet-4-5", "above_per_mille": 10, "below_per_mille": 4}
+    few = CalibratedCounter(inside, a_calibration(**data, calls=5))
+    many = CalibratedCounter(inside, a_calibration(**data, calls=50))
+    most = CalibratedCounter(inside, a_calibration(**data, calls=5_000))
+    assert (few.margin_tokens(10_000), few.over_margin_tokens(10_000)) == (own, own_over)
+    assert (many.margin_tokens(10_000), many.over_margin_tokens(10_000)) == (101, own_over // 10)
+    assert own // 10 < 101
+    assert (most.margin_tokens(10_000), most.over_margin_tokens(10_000)) == (101, 41)
+    assert most.over_margin_tokens(0) == 0
+
+
+def test_thinking_of_ended_turns_is_charged_as_the_model_inside_does() -> None:
+    """With a factor of one a request costs what it cost."""
+    body = {
+        "model": "claude-sonnet-4-5",
+        "messages": [
+            {"role": "user", "content": "Hi"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Think. " * 50, "signature": "c2ln"},
+                    {"type": "text", "text": "Hello."},
+                ],
+            },
+            {"role": "user", "content": "And?"},
+        ],
+    }
+    plain = measure(body)
+    learned = a_calibration(counter="claude-sonnet-4-5", factor=1.0, constant_tokens=0)
+    assert (
+        measure(body, counter=CalibratedCounter(counter_for(body["model"]), learned)).tokens == plain.tokens
+    )
+
+
+def test_a_usage_baseline_may_have_one_inside() -> None:
+    """A calibration is where a conversation begins; its own bills go on from there."""
+    baseline = UsageBaseline(CalibratedCounter(counter_for("gpt-4o"), a_calibration()))
+    assert baseline.count(CHAT) == CalibratedCounter(counter_for("gpt-4o"), a_calibration()).count(CHAT)
+    baseline.record(CHAT, 999)
+    assert baseline.count(CHAT) == 999
+
+
+# -- files, and `counter_for`
+
+
+def a_file(**changes: Any) -> dict[str, Any]:
+    """Write the data of a file."""
+    return to_data({"gpt-4o": a_calibration(**changes)})
+
+
+def test_a_calibration_is_the_same_after_it_was_written(tmp_path: Path) -> None:
+    """As data, as JSON and as a file; by the path or by what stands in it."""
+    made = a_calibration()
+    path = tmp_path / "learned.json"
+    path.write_text(json.dumps(to_data({"gpt-4o": made})), encoding="utf-8")
+    assert Calibration.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+    for given in (path, str(path), json.loads(path.read_text())):
+        counter = counter_for("gpt-4o-2024-08-06", calibration=given)
+        assert isinstance(counter, CalibratedCounter)
+        assert counter.learned == made
+        assert counter.count(CHAT) == CalibratedCounter(counter_for("gpt-4o"), made).count(CHAT)
+
+
+def test_one_of_estimates_estimates_and_one_of_an_unknown_model_is_enough() -> None:
+    """The file says who counted; a model nobody knows is known by it."""
+    estimates = a_file(counter="estimate")
+    assert counter_for("gpt-4o", calibration=estimates).name == "estimate, calibrated by 8 calls"
+    mine = {**estimates, "models": {"mine": estimates["models"]["gpt-4o"]}}
+    made = counter_for("mine", calibration=mine)
+    assert made.count(CHAT) == CalibratedCounter(EstimateCounter(), a_calibration(counter="estimate")).count(
+        CHAT
+    )
+    with pytest.raises(UnknownNameError):
+        counter_for("mine")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (to_data({"gpt-4": a_calibration()}), "is of gpt-4, not of 'gpt-4o'"),
+        (to_data({}), "is of no model, not of 'gpt-4o'"),
+        (a_file(counter="gpt-4"), "was learned of the counter 'gpt-4', not of 'gpt-4o'"),
+        ({**a_file(), "version": 2}, "is no trimtab.calibration of version 1"),
+        ({**a_file(), "schema": "x"}, "is no trimtab.calibration of version 1"),
+        ({**a_file(), "models": [1]}, "has no models"),
+        ({**a_file(), "models": {"gpt-4o": {"calls": 9}}}, "gpt-4o: a calibration needs counter, calls"),
+        ("no/such/file.json", "no/such/file.json: No such file"),
+        (__file__, "not JSON"),
+    ],
+)
+def test_what_is_no_calibration_of_the_model_is_refused(given: str | Mapping[str, Any], told: str) -> None:
+    """Typed, and with what is wrong."""
+    with pytest.raises(ConfigurationError, match=told) as caught:
+        counter_for("gpt-4o", calibration=given)
+    assert caught.value.argument == "calibration"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("calls", 4, "is of 4 calls; 5 or more"),
+        ("calls", "9", "holds numbers"),
+        ("calls_apart", -1, "holds numbers"),
+        ("factor", 0, "holds numbers"),
+        ("factor", float("nan"), "holds numbers"),
+        ("constant_tokens", 1.5, "holds numbers"),
+        ("above_per_mille", -1, "holds numbers"),
+        ("below_per_mille", None, "holds numbers"),
+        ("deviation_after", "x", "holds numbers"),
+        ("counter", 1, "holds numbers"),
+    ],
+)
+def test_numbers_of_a_file_are_checked(name: str, value: object, told: str) -> None:
+    """Somebody may have written them."""
+    data = {**a_calibration().to_dict(), name: value}
+    with pytest.raises(ConfigurationError, match=told):
+        calibration_of("gpt-4o", {**a_file(), "models": {"gpt-4o": data}})
+
+
+# -- the command line
+
+
+def run(*arguments: str | Path) -> Any:
+    """Run `trimtab`."""
+    return CliRunner().invoke(cli.command(), [*map(str, arguments)])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Write a conversation, and a calibration of gpt-4o."""
+    chat, learned = tmp_path / "chat.jsonl", tmp_path / "learned.json"
+    chat.write_text(json.dumps({"model": "gpt-4o", "messages": CHAT}) + "\n", encoding="utf-8")
+    learned.write_text(json.dumps(a_file(factor=1.5)), encoding="utf-8")
+    return chat, learned
+
+
+def test_commands_count_by_a_calibration(files: tuple[Path, Path]) -> None:
+    """`count`, `stats` and `fit` come to the same number."""
+    chat, learned = files
+    tokens = CalibratedCounter(counter_for("gpt-4o"), a_calibration(factor=1.5)).count(CHAT)
+    option = ("--calibration", learned)
+    assert json.loads(run("count", chat, *option).stdout)["tokens"] == tokens
+    assert json.loads(run("stats", chat, *option).stdout)["tokens"] == tokens
+    told = json.loads(run("fit", chat, "--budget", "8k", *option).stdout)
+    assert told["report"]["tokens_after"] == tokens
+    assert told["report"]["counter"] == "gpt-4o, calibrated by 8 calls"
+
+
+def test_the_command_line_refuses_a_calibration_of_something_else(files: tuple[Path, Path]) -> None:
+    """Before anything is read where the model is given; else with the conversation."""
+    chat, learned = files
+    option = ("--calibration", learned)
+    for arguments, told in (
+        (("--model", "gpt-4"), "--calibration is of gpt-4o, not of 'gpt-4'"),
+        (("--model", "gpt-4o", "--counter", "estimate"), "was learned of the counter 'gpt-4o'"),
+    ):
+        result = run("count", chat, *option, *arguments)
+        assert result.exit_code == 2
+        assert told in result.output
+    chat.write_text(json.dumps({"messages": CHAT}) + "\n", encoding="utf-8")
+    result = run("count", chat, *option)
+    assert result.exit_code == 1
+    assert "--calibration is by model: give --model NAME" in result.output
+    learned.write_text("[1]", encoding="utf-8")
+    assert "a mapping is expected, not [1]" in run("count", chat, *option).output
