@@ -444,8 +444,8 @@ BROKEN: list[tuple[Any, str]] = [
     ({"budget": 9.5}, "budget must be a whole number of at least 1, not 9.5"),
     (
         {"budget": True},
-        "budget must be a whole number of at least 1, or a table with window, or a text as '8k', '80%' of what"
-        " the model takes of input, or 'tier', not True",
+        "budget must be a whole number of at least 1, or a table with window, or a text as '8k', '80%' of"
+        " what the model takes of input, or 'tier', not True",
     ),
     ({"budget": {}}, "budget.window is missing: a whole number of at least 1"),
     ({"budget": {"window": 9, "margin": -1}}, f"budget.margin is {COUNT}, not -1"),
